@@ -176,6 +176,7 @@ class AsgiOptions(TypedDict, total=False):
 
     token: str | Iterable[str] | Callable[[str], str | Awaitable[str | None] | None] | None
     token_file: str | PathLike[str] | None
+    token_sources: Iterable[Any] | None
     auth_servers: Texts | None
     resource: str | None
     audience: str | None

@@ -344,18 +344,19 @@ class Server:
         It receives a list of `CallRecord` every 50 ms while there are calls, on a thread of its own: caller
         and target, the outcome as the client saw it, the duration of each stage, the bytes of the response.
         Calls of mounted servers are included, by the names that clients call. If this server is mounted in
-        another one, calls of its handlers there are included too, by the names that they have here. Without
-        observers it costs nothing.
+        another one, calls of its handlers there are included too, by the names that they have here. A method
+        ``at_end`` of it is called when serving has ended. Without observers it costs nothing.
         """
         self._observed().add(function)
         return function
 
-    def drain_observers(self) -> None:
-        """Pass the records of all finished calls to the observers now, here and where this is mounted."""
+    def drain_observers(self, *, at_end: bool = False) -> None:
+        """Pass the records of all finished calls to the observers now, here and where this is mounted.
+        `at_end`: then tell those that have a method ``at_end`` that serving has ended."""
         for host in self._hosts:
-            host.drain_observers()
+            host.drain_observers(at_end=at_end)
         if self._observers is not None:
-            self._observers.drain()
+            self._observers.drain(at_end=at_end)
 
     def print_statistics(self) -> Report:
         """Print calls, errors by outcome, p50 and p99 of each tool, resource and prompt to standard error: on
@@ -599,7 +600,7 @@ class Server:
         finally:
             if writer is not None:
                 writer.close()
-            self.drain_observers()
+            self.drain_observers(at_end=True)
             if report is not None:
                 report.end()
         self.runtime.leave_threads_behind()

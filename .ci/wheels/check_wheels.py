@@ -47,19 +47,21 @@ CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")
 # takes some ten times as long.
 COMPILED_TESTS = ("tests/property", "tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
 TEST_PACKAGES = [
+    "common-expression-language; python_version >= '3.11'",
     "fastapi",
     "griffelib; python_version >= '3.11'",
     "hypothesis",
     "jsonschema",
     "mcp>=2.3",
     "prefab-ui",
+    "psycopg[binary]>=3.2",
     "pydantic",
     "pytest",
     "pytest-timeout",
     "pytest-xdist",
     "pyyaml",
 ]
-EXTRAS = ("schema", "contracts", "http", "oauth", "tools", "all")
+EXTRAS = ("schema", "contracts", "vyper", "guard", "postgresql", "http", "oauth", "tools", "all")
 NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "all")}  # playwright has no wheel for musl
 # Of the environment: how to reach the registry; that nothing may skip; that the schemas are not there.
 KEPT = ("PIP_", "UV_", "SSL_", "CI", "FASTRPC_UNRECORDED")

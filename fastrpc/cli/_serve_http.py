@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc.guard.serving import GuardedServing
     from fastrpc.server import Server
     from fastrpc.settings import Configuration
 
@@ -71,6 +72,7 @@ def serve(options: dict[str, str], settings: Configuration, make: Callable[[], S
         "max_sessions": settings["FASTRPC_HTTP_SESSIONS"],
         "session_idle_seconds": settings["FASTRPC_HTTP_SESSION_SECONDS"],
     }
+    serving = _guarded(options, application) if "--guard" in options else None
     if "--no-auth" in options:
         application["auth"] = None
     http = Settings(
@@ -86,7 +88,7 @@ def serve(options: dict[str, str], settings: Configuration, make: Callable[[], S
         access_log_format=options.get("--access-log-format", "text"),
         **application,
     )
-    run(make, http)
+    run(make if serving is None else lambda: serving.guarded(make()), http)
 
 
 def assembled(targets: list[str], settings: Configuration, options: dict[str, str]) -> Server:
@@ -94,6 +96,19 @@ def assembled(targets: list[str], settings: Configuration, options: dict[str, st
     server = assemble(targets, settings, name=options.get("--name"))
     server.load_tools()
     return server
+
+
+def _guarded(options: dict[str, str], application: dict[str, Any]) -> GuardedServing:
+    """Return the guard of the server; its tokens count besides those of the options. Raises UsageError."""
+    from fastrpc.guard.serving import GuardedServing
+
+    others = any(application[name] is not None for name in ("token", "token_file", "auth_servers"))
+    serving = GuardedServing(
+        options["--guard"], "http", needs_tokens=not others and "--no-auth" not in options
+    )
+    if "--no-auth" not in options and serving.has_tokens:
+        application["token_sources"] = [serving.tokens]
+    return serving
 
 
 def _token(options: dict[str, str], settings: Configuration) -> str | None:

@@ -24,6 +24,7 @@ OPTION = re.compile(r"^  (?:-\w, )?(--[\w-]+)(?: ([A-Z]\S*))?(?:\s{2,}(.*))?$")
 FOLDERS = ("DIR",)
 NO_FILES = (
     *("N", "NAME", "LEVEL", "URL", "HOST", "HOST:PORT", "VERSION", "SECONDS", "JSON"),
+    *("ID", "WHEN", "SCOPE", "CLASS", "TOOL"),
     *("NAME=VALUE", "NAME=VARIABLE"),
 )
 

@@ -59,6 +59,7 @@ Without a target the agent's tools are served. Several targets are served togeth
 
 options:
   --cwd DIR             work as if started in DIR; files and targets are looked up there
+  --guard FILE          who may call what, how often, and what a person has to approve (guard.toml)
   --name NAME           the name that the server gives itself
 {CALLS_HELP}  --stats               print calls, errors, p50 and p99 of each tool to stderr: at the
                         end, and on SIGUSR1
@@ -89,7 +90,7 @@ HTTP_OPTIONS = (
     *("--access-log", "--access-log-format"),
     *REPEATED,
 )
-OPTIONS = ("--cwd", "--name", "--stats", "--trace", *SETTING_OPTIONS, *HTTP_OPTIONS)
+OPTIONS = ("--cwd", "--guard", "--name", "--stats", "--trace", *SETTING_OPTIONS, *HTTP_OPTIONS)
 
 
 def main(arguments: list[str]) -> int:
@@ -123,6 +124,10 @@ def main(arguments: list[str]) -> int:
         from fastrpc.cli._roots import follow_roots
 
         follow_roots(server, settings, given, texts)
+    if "--guard" in options:
+        from fastrpc.guard.serving import GuardedServing
+
+        GuardedServing(options["--guard"], "stdio").guarded(server)
     if at_terminal:
         _greet(targets)
     server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)

@@ -44,7 +44,7 @@ async def serve_stdio(
             await serve_in_running_loop(dispatcher.connection, drain_seconds=drain_seconds)
     finally:
         dispatcher.close()
-        server.drain_observers()
+        server.drain_observers(at_end=True)
 
 
 def redirected(stdin: int | None = None, stdout: int | None = None) -> _Redirected:

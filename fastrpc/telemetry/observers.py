@@ -63,13 +63,18 @@ class Observers:
         while self._hand_over():
             pass
 
-    def drain(self) -> None:
+    def drain(self, *, at_end: bool = False) -> None:
         """Pass on the current records, from any thread; later ones are left to the observers' thread. If an
-        observer hangs there, wait `DRAIN_SECONDS` for it."""
+        observer hangs there, wait `DRAIN_SECONDS` for it. `at_end`: serving has ended; observers that have a
+        method ``at_end`` are told."""
         until = monotonic() + DRAIN_SECONDS
         for _ in range(0, CAPACITY, BATCH):
             if not self._hand_over(max(0.0, until - monotonic())):
                 break
+        for function in self.functions if at_end else ():
+            end = getattr(function, "at_end", None)
+            if end is not None:
+                end()
 
     def _hand_over(self, seconds: float = -1) -> bool:
         """Pass on one batch, after waiting `seconds` (-1: without limit) for another thread's batch; False if

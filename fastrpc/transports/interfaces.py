@@ -27,7 +27,7 @@ class Server(Protocol):
     def connect(self) -> Dispatcher:
         """Return the dispatcher of a new connection."""
 
-    def drain_observers(self) -> None: ...
+    def drain_observers(self, *, at_end: bool = ...) -> None: ...
 
 
 class Connect(Protocol):

@@ -187,7 +187,7 @@ async def serve_in_loop(
     finally:
         if trace is not None:
             trace.close()
-        server.drain_observers()
+        server.drain_observers(at_end=True)
 
 
 def run(server: Server, transport: Transport, drain_seconds: float, trace: Trace | None) -> None:

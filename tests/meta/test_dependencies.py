@@ -36,6 +36,7 @@ FAULTY = {
     "pytest": ("9.0.2", "CVE-2025-71176: a folder that others may have made"),
     "setuptools": ("78.1.0", "CVE-2025-47273: writes outside of its folder"),
     "starlette": ("1.3.0", "CVE-2026-48710 and others: hosts and forms that are not checked"),
+    "vyper": ("0.4.1", "CVE-2025-47285, CVE-2025-47774: concat and slice leave out what their arguments do"),
 }
 """The newest version of each that must not be installed with fastrpc, and why: no floor may let it in."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import os
 import re
@@ -91,6 +92,7 @@ LAYERS = {
     "fastrpc._core.fast_parser": 10,
     "fastrpc._core.message": 10,
     "fastrpc._core.python_api": 10,
+    "fastrpc._core.rate_limiter": 10,
     "fastrpc._core.recorder": 10,
     "fastrpc._core.simdjson": 10,
     "fastrpc._core.task": 10,
@@ -145,7 +147,17 @@ LAYERS = {
     **numbered("fastrpc.client.http", 52),
     # 60: what plugs into the slots of plans and the engine's ports
     **numbered("fastrpc.telemetry", 60),
+    **numbered("fastrpc.storage", 60),
+    **numbered("fastrpc.storage.migrations", 60),
+    **numbered("fastrpc.storage.migrations.versions", 60),
+    **numbered("fastrpc.guard.audit", 61),
+    **numbered("fastrpc.guard.callers", 62),
+    **numbered("fastrpc.guard.cel", 61),
     # 70: assembly
+    "fastrpc.guard.callers.http_source": 70,
+    "fastrpc.guard.callers.stdio": 70,
+    **numbered("fastrpc.guard.policy", 70),
+    **numbered("fastrpc.guard", 76),
     **numbered("fastrpc.human_input", 70),
     "fastrpc.mounting": 70,
     "fastrpc.proxy.requests": 70,
@@ -302,9 +314,10 @@ def unnamed_parts(text: str) -> list[str]:
     return re.findall(rf"(?:\b|_)(?:{names}): (?:Callable\[\.\.\., )?Any\b", text)
 
 
-@pytest.mark.parametrize("path", sources("fastrpc/transports"))
-def test_transports_name_what_they_read_of_a_server(path: str) -> None:
-    assert not unnamed_parts(text_of(path))
+def test_transports_name_what_they_read_of_a_server() -> None:
+    paths = sources("fastrpc/transports")
+    assert paths
+    assert not {path: parts for path in paths if (parts := unnamed_parts(text_of(path)))}
 
 
 def test_that_would_see_a_part_without_a_name() -> None:
@@ -313,11 +326,12 @@ def test_that_would_see_a_part_without_a_name() -> None:
     assert not unnamed_parts("runtime: Runtime")
 
 
-@pytest.mark.parametrize("path", FRAMEWORK)
-def test_imports_go_down_the_layers(path: str) -> None:
-    module = module_of(path)
-    wrong = sorted(name for name in imports_of(path) if forbidden(module, name))
-    assert not wrong, f"{module} must not import {wrong}"
+def test_imports_go_down_the_layers() -> None:
+    wrong = []
+    for path in FRAMEWORK:
+        module = module_of(path)
+        wrong += [f"{module}: {name}" for name in sorted(imports_of(path)) if forbidden(module, name)]
+    assert not wrong, "these must not be imported:\n" + "\n".join(wrong)
 
 
 def test_the_layer_check_sees_a_wrong_import() -> None:
@@ -372,20 +386,30 @@ def test_the_core_without_io_has_none() -> None:
             assert word not in text, f"{name}.pyx uses {word}"
 
 
-def names_of_the_toolset(text: str) -> list[str]:
-    """What a text of the framework says of the shipped toolset: its tools, its settings, and its modules but
-    for the package itself, which is what is served when no target is named."""
+@functools.cache
+def pattern_of_the_toolset() -> re.Pattern[str]:
     settings = [setting.name for setting in declared_in(agent_settings)]
     whole = "|".join([*CONTRACT, *(name for name in settings if not name.endswith("*"))])
     families = "|".join(name[:-1] for name in settings if name.endswith("*"))
-    return re.findall(rf"\b(?:{whole})\b|\b(?:{families})|fastrpc\.tools\.agent\.\w+", text)
+    return re.compile(rf"\b(?:(?:{whole})\b|(?:{families}))|fastrpc\.tools\.agent\.\w+")
 
 
-@pytest.mark.parametrize("path", sources("fastrpc", endings=(".py", ".pyx", ".pxd", ".pyi")))
-def test_nothing_in_the_framework_names_a_tool_or_a_setting_of_the_toolset(path: str) -> None:
-    assert not names_of_the_toolset(text_of(path))
-    if path != "fastrpc/settings.py":
-        assert "tools.agent" not in text_of(path)
+def names_of_the_toolset(text: str) -> list[str]:
+    """What a text of the framework says of the shipped toolset: its tools, its settings, and its modules but
+    for the package itself, which is what is served when no target is named."""
+    return pattern_of_the_toolset().findall(text)
+
+
+def test_nothing_in_the_framework_names_a_tool_or_a_setting_of_the_toolset() -> None:
+    found = {}
+    for path in sources("fastrpc", endings=(".py", ".pyx", ".pxd", ".pyi")):
+        text = text_of(path)
+        named = names_of_the_toolset(text)
+        if path != "fastrpc/settings.py":
+            named += re.findall("tools.agent", text)
+        if named:
+            found[path] = named
+    assert not found
 
 
 def test_that_would_see_a_name() -> None:
@@ -437,20 +461,23 @@ def test_tools_use_public_names_only() -> None:
                 assert name in allowed or name in modules or of_public, f"{path} imports {name}"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*sources("fastrpc", "tools", "tests", "benchmarks", ".ci", endings=(".py", ".pyx", ".c", ".pyi"))],
-)
-def test_no_file_is_too_long(path: str) -> None:
-    assert text_of(path).count("\n") <= LONGEST_FILE
+def test_no_file_is_too_long() -> None:
+    endings = (".py", ".pyx", ".c", ".pyi")
+    paths = sources("fastrpc", "tools", "tests", "benchmarks", ".ci", endings=endings)
+    lengths = {path: text_of(path).count("\n") for path in paths}
+    assert lengths
+    assert not {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE}
 
 
-@pytest.mark.parametrize("path", sources("fastrpc", "tools", "tests", ".ci", endings=(".py", ".pyx")))
-def test_every_file_opens_with_its_promise(path: str) -> None:
-    text = text_of(path)
-    if os.path.basename(path) == "__init__.py" and not text.strip():
-        return
-    assert re.match(r'(# distutils:.*\n|#!.*\n)?(r|f)?"""\S', text), f"{path} has no docstring at its top"
+def test_every_file_opens_with_its_promise() -> None:
+    beginning = re.compile(r'(# distutils:.*\n|#!.*\n)?(r|f)?"""\S')
+    bare = []
+    for path in sources("fastrpc", "tools", "tests", ".ci", endings=(".py", ".pyx")):
+        text = text_of(path)
+        is_empty_package = os.path.basename(path) == "__init__.py" and not text.strip()
+        if not is_empty_package and not beginning.match(text):
+            bare.append(path)
+    assert not bare, "no docstring at the top"
 
 
 def test_every_public_name_is_exported_and_documented() -> None:

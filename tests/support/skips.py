@@ -18,6 +18,7 @@ EXPECTED = {
     r"reads the file with the standard library of 3\.11": "no package brings what the interpreter lacks",
     r"no exception groups before Python 3\.11": "no package brings what the interpreter lacks",
     r"[\w.]+ is of Python 3\.11": "no package brings what the interpreter lacks",
+    r"no CEL to compare with": "its package is of Python 3.11 and newer",
     r"Python 3\.11 brings it": "no package brings what the interpreter lacks",
     r"only root is refused the sandbox everywhere": "the run is not root's",
     r"makes a link of another user's": "the run is not root's",

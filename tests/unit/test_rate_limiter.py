@@ -14,7 +14,7 @@ HOUR_NS = 3_600_000_000_000
 MS_NS = 1_000_000
 
 
-def test_as_many_as_there_may_be_are_allowed_at_once_and_the_next_request_says_how_long_it_has_to_wait() -> None:
+def test_as_many_as_there_may_be_are_allowed_at_once_and_the_next_says_how_long_it_has_to_wait() -> None:
     limit = RateTable().limit("ada", HOUR_NS, 3)
     assert [limit.take() for _ in range(3)] == [0, 0, 0]
     assert 0.99 * HOUR_NS < limit.take() <= 1.06 * HOUR_NS

@@ -333,9 +333,10 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
 
     `token`: a string, several, or a function that receives a token and returns its principal or None; or an
     authenticator, which excludes the other options.
-    `token_file`: see TokenFile. `auth_servers`: issuers of access tokens for `resource`, this server's own
-    URL; `audience`, if they name it otherwise; `scopes` that a token must have. ``auth=None``: no token is
-    needed, and None is returned. Raises UsageError if neither tokens nor ``auth=None`` are given.
+    `token_sources`: further ones, such as the guard's. `token_file`: see TokenFile. `auth_servers`: issuers
+    of access tokens for `resource`, this server's own URL; `audience`, if they name it otherwise; `scopes`
+    that a token must have. ``auth=None``: no token is needed, and None is returned. Raises UsageError if
+    neither tokens nor ``auth=None`` are given.
     """
     token, file = options.pop("token", None), options.pop("token_file", None)
     issuers = options.pop("auth_servers", None) or ()
@@ -346,7 +347,7 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
         if is_open or file is not None or issuers or resource or audience or scopes:
             raise UsageError("token: an authenticator excludes the other options for tokens")
         return token
-    sources: list[TokenSource] = []
+    sources: list[TokenSource] = list(options.pop("token_sources", None) or ())
     if callable(token):
         sources.append(TokenFunction(token))
     elif token is not None:

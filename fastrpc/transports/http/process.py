@@ -121,7 +121,7 @@ class _Records:
     def __exit__(self, *exception: object) -> None:
         if self._access is not None:
             self._access.close()
-        self._server.drain_observers()
+        self._server.drain_observers(at_end=True)
         if self._report is not None:
             self._report.end()
 

@@ -142,7 +142,7 @@ class Settings:
         """Check the authentication options. Raises UsageError."""
         given = self.application
         is_open = "auth" in given and given["auth"] is None
-        named = [name for name in ("token", "token_file", "auth_servers") if name in given]
+        named = [name for name in ("token", "token_file", "token_sources", "auth_servers") if name in given]
         if is_open and named:
             raise UsageError(
                 f"http: without authentication (auth=None, --no-auth), but with {named[0]}: one of them"

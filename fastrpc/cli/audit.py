@@ -1,0 +1,523 @@
+"""``fastrpc audit``: reads the audit log: shows, searches, exports and verifies it, proves one record.
+
+Reads the segments of all processes in the order of time, and only those that a time limit does not exclude;
+the log is not locked, and nothing is written. What a damaged log still holds is shown: `verify` says what is
+wrong. Lines of the log's own are shown where they say something of records (`gap`, `delayed`). The rules of
+the format are in `fastrpc.guard.audit.verify`, which an auditor can run without fastrpc.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import deque
+from datetime import datetime, timedelta, timezone
+from fnmatch import fnmatchcase
+from heapq import heappop, heappush
+from itertools import islice
+
+from fastrpc.cli import configuration
+from fastrpc.command_line import CommandParser
+from fastrpc.diagnostics import write_line
+from fastrpc.errors import UsageError
+from fastrpc.guard.audit import segments
+from fastrpc.guard.audit.records import ALPHABET, rfc3339
+from fastrpc.regular_files import open_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    Record = dict[str, Any]
+    Entry = tuple[str, bytes]
+    """The time of a line, and the line without its newline."""
+
+FOLDER = "audit"
+"""In the state folder."""
+COLUMNS = ("time", "actor", "action", "tool", "outcome", "decision", "risk", "total_us", "id")
+WIDTHS = (24, 16, 12, 24, 14, 8, 8, 8, 0)
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+FOLLOW_SECONDS = 0.25
+TAIL = 10
+BLOCK = 64 * 1024
+SLACK_MILLISECONDS = 2000
+
+EXAMPLES = """\
+  fastrpc audit tail -f
+  fastrpc audit search --since 2h --outcome refused
+  fastrpc audit search --caller ada --tool 'memory.*' --json
+  fastrpc audit export --since 2026-04-01 --format csv --output april.csv
+  fastrpc audit verify --public-key audit.pub --checkpoint /mnt/other/checkpoints.jsonl
+  fastrpc audit prove audit_01M8BQNEE9163M5P6X0000016K > proof.json
+  fastrpc audit check proof.json --public-key audit.pub
+"""
+USAGE = """\
+tail [-f] [-n N] [FILTER…]
+       fastrpc audit search [--json] [FILTER…]
+       fastrpc audit export [--format json|csv] [--output FILE] [FILTER…]
+       fastrpc audit verify [--public-key FILE] [--checkpoint FILE]…
+       fastrpc audit prove ID
+       fastrpc audit check PROOF --public-key FILE [--record FILE]"""
+
+
+def main(arguments: list[str]) -> int:
+    """Run a command of the audit log; return the exit code. Raises UsageError."""
+    command, *rest = arguments or [""]
+    if command not in COMMANDS_OF_AUDIT:
+        parser = _parser()
+        if command.startswith("-"):
+            parser.parse(arguments)  # --help
+        raise parser.mistake(command)
+    return COMMANDS_OF_AUDIT[command](rest)
+
+
+class _Parser(CommandParser):
+    def mistake(self, word: str) -> UsageError:
+        from fastrpc.command_line import suggestion
+
+        said = f"unknown command {word!r:.80}" if word else "expected a command"
+        near = suggestion(word, COMMANDS_OF_AUDIT) if word else ""
+        return UsageError(f"audit: {said}{near or ': one of ' + ', '.join(COMMANDS_OF_AUDIT)}")
+
+
+def _parser() -> _Parser:
+    parser = _Parser("audit", USAGE, "Read the audit log: show, search, export or verify it.", EXAMPLES)
+    parser.add_argument("--folder", metavar="FOLDER", help="the log (audit, in FASTRPC_STATE_DIR)")
+    return parser
+
+
+def _with_filters() -> _Parser:
+    parser = _parser()
+    parser.add_argument("--category", metavar="GLOB", help="only records of this category")
+    parser.add_argument("--caller", metavar="GLOB", help="only those of this caller (actor)")
+    parser.add_argument("--tool", metavar="GLOB", help="only those of this tool")
+    parser.add_argument("--outcome", metavar="GLOB", help="only those with this outcome")
+    parser.add_argument("--since", metavar="TIME", help="from then on: RFC 3339, or 90s, 30m, 2h, 7d ago")
+    parser.add_argument("--until", metavar="TIME", help="before then")
+    return parser
+
+
+def _folder(chosen: Namespace) -> str:
+    folder: str = chosen.folder or os.path.join(configuration()["FASTRPC_STATE_DIR"], FOLDER)
+    if not os.path.isdir(folder):
+        raise UsageError(f"audit: there is no log in {folder}")
+    return folder
+
+
+# --- commands ---------------------------------------------------------------------------------------------
+
+
+def tail(arguments: list[str]) -> int:
+    """Print the latest records, and with ``-f`` those that come."""
+    parser = _with_filters()
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with those that come")
+    parser.add_argument("-n", metavar="N", type=int, default=TAIL, help=f"how many ({TAIL})")
+    parser.add_argument("--json", action="store_true", help="the lines as they are")
+    chosen = parser.parse(arguments)
+    folder, matches = _folder(chosen), _filter_of(chosen)
+    show = _printer(chosen.json)
+    follower = Follower(folder)
+    for entry in latest(folder, max(0, chosen.n), matches):
+        show(entry)
+    try:
+        while chosen.follow:
+            sys.stdout.flush()
+            for entry in follower.wait():
+                if matches(entry[1]):
+                    show(entry)
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def search(arguments: list[str]) -> int:
+    """Print the records that pass the filters; 1 if there are none."""
+    parser = _with_filters()
+    parser.add_argument("--json", action="store_true", help="the lines as they are")
+    parser.add_argument("--limit", metavar="N", type=int, help="the first N")
+    chosen = parser.parse(arguments)
+    found = entries(_folder(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
+    show = _printer(chosen.json)
+    count = 0
+    for entry in found:
+        if chosen.limit is not None and count >= chosen.limit:
+            break
+        show(entry)
+        count += 1
+    if not count:
+        write_line("fastrpc: no records")
+    return 0 if count else 1
+
+
+def export(arguments: list[str]) -> int:
+    """Write the records that pass the filters as JSON lines, as they are, or as CSV."""
+    parser = _with_filters()
+    parser.add_argument("--format", choices=("json", "csv"), default="json", help="json: as they are")
+    parser.add_argument("--output", metavar="FILE", help="a new file, of mode 0600")
+    chosen = parser.parse(arguments)
+    found = entries(_folder(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
+    if chosen.output is None:
+        _export(found, chosen.format, sys.stdout.buffer.write)
+        sys.stdout.flush()
+        return 0
+    try:
+        descriptor = open_regular(chosen.output, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except OSError as error:
+        raise UsageError(f"--output: {error.strerror}: {chosen.output}") from None
+    with open(descriptor, "wb") as file:
+        _export(found, chosen.format, file.write)
+    return 0
+
+
+def verify(arguments: list[str]) -> int:
+    """Verify the log; 1 if something is wrong."""
+    parser = _parser()
+    parser.add_argument("--public-key", metavar="FILE", help="the public key, kept elsewhere")
+    parser.add_argument(
+        "--checkpoint", metavar="FILE", action="append", default=[], help="checkpoints kept elsewhere"
+    )
+    chosen = parser.parse(arguments)
+    from fastrpc.guard.audit import verify as verifier
+
+    try:
+        return verifier.show(verifier.verify(_folder(chosen), chosen.public_key, chosen.checkpoint))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"audit verify: {error}") from None
+
+
+def prove(arguments: list[str]) -> int:
+    """Print the proof that a record is under a checkpoint."""
+    parser = _parser()
+    parser.add_argument("id", metavar="ID", help="the id of the record")
+    chosen = parser.parse(arguments)
+    from fastrpc.guard.audit import verify as verifier
+
+    try:
+        print(verifier.prove(_folder(chosen), chosen.id))
+    except LookupError as error:
+        write_line(f"fastrpc: {error}")
+        return 1
+    return 0
+
+
+def check(arguments: list[str]) -> int:
+    """Check a proof; 1 if it is wrong."""
+    parser = _parser()
+    parser.add_argument("proof", metavar="PROOF", help="the file with the proof")
+    parser.add_argument("--public-key", metavar="FILE", required=True, help="the public key of the log")
+    parser.add_argument("--record", metavar="FILE", help="the line that it is for")
+    chosen = parser.parse(arguments)
+    from fastrpc.guard.audit import verify as verifier
+
+    try:
+        return verifier.show_proof(chosen.proof, chosen.public_key, chosen.record)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"audit check: {error}") from None
+
+
+COMMANDS_OF_AUDIT: dict[str, Callable[[list[str]], int]] = {
+    "tail": tail,
+    "search": search,
+    "export": export,
+    "verify": verify,
+    "prove": prove,
+    "check": check,
+}
+
+# --- which records ----------------------------------------------------------------------------------------
+
+
+def _time_of(option: str, text: str | None) -> str:
+    """Return a time as records have it; "" for None. Raises UsageError."""
+    if text is None:
+        return ""
+    ago = re.fullmatch(r"(\d{1,9})([smhdw])", text)
+    if ago:
+        found = datetime.now(timezone.utc) - timedelta(seconds=int(ago[1]) * UNITS[ago[2]])
+    else:
+        try:
+            found = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text))
+        except ValueError:
+            words = f"expected RFC 3339 such as 2026-04-22T10:15:23Z, or 2h, got {text!r:.80}"
+            raise UsageError(f"{option}: {words}") from None
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=timezone.utc)
+    return found.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _filter_of(chosen: Namespace) -> Callable[[bytes], bool]:
+    """Return whether a line is to be shown. Without filters that is also what the log says of missing
+    records."""
+    since, until = _time_of("--since", chosen.since), _time_of("--until", chosen.until)
+    globs = (chosen.category, chosen.caller, chosen.tool, chosen.outcome)
+    named = zip(("category", "actor", "tool", "outcome"), globs, strict=True)
+    wanted = {name: glob for name, glob in named if glob is not None}
+
+    def matches(line: bytes) -> bool:
+        fields = fields_of(line)
+        if fields.get("kind") in ("segment", "checkpoint") or (wanted and "kind" in fields):
+            return False
+        time = str(fields.get("time", ""))
+        if time < since or (until and time >= until):
+            return False
+        return all(_is_like(fields.get(name), glob) for name, glob in wanted.items())
+
+    return matches
+
+
+def _is_like(value: Any, glob: str) -> bool:
+    """Return whether a value matches, or one of its members does: an actor may be an object."""
+    if isinstance(value, dict):
+        return any(_is_like(each, glob) for each in value.values())
+    return value is not None and fnmatchcase(str(value), glob)
+
+
+def fields_of(line: bytes) -> Record:
+    """Return the fields of a line; of one that is damaged, none."""
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+def entries(folder: str, matches: Callable[[bytes], bool], since: str = "") -> Iterator[Entry]:
+    """Yield the lines that are wanted, of all segments in the order of time. A segment is opened when its
+    turn comes; one to which nothing was added since then is left out."""
+    waiting = deque(name for name in segments.names_in(folder) if _is_since(folder, name, since))
+    heap: list[tuple[str, int, bytes, Iterator[bytes]]] = []
+    count = 0
+    while waiting or heap:
+        while waiting and (not heap or _in_name(heap[0][0]) >= waiting[0].time):
+            _push(heap, count, _lines(folder, waiting.popleft()), matches)
+            count += 1
+        if heap:
+            time, number, line, rest = heappop(heap)
+            yield time, line
+            _push(heap, number, rest, matches)
+
+
+def _push(
+    heap: list[tuple[str, int, bytes, Iterator[bytes]]],
+    number: int,
+    lines: Iterator[bytes],
+    matches: Callable[[bytes], bool],
+) -> None:
+    for line in lines:
+        if matches(line):
+            heappush(heap, (_moment(line), number, line, lines))
+            return
+
+
+def _moment(line: bytes) -> str:
+    """Return when a line was written. The time that a record has may be an earlier one, such as that of the
+    call."""
+    fields = fields_of(line)
+    identifier = fields.get("id")
+    if isinstance(identifier, str) and identifier[6:16].isalnum():
+        milliseconds = 0
+        for character in identifier[6:16]:
+            milliseconds = milliseconds * 32 + max(0, ALPHABET.find(character))
+        return rfc3339(milliseconds)
+    return str(fields.get("time", ""))
+
+
+def _in_name(time: str) -> str:
+    """Return a time as the names of segments have it."""
+    return time.replace("-", "").replace(":", "")
+
+
+def _is_since(folder: str, name: segments.Name, since: str) -> bool:
+    if not since:
+        return True
+    try:
+        return _changed(os.path.join(folder, name.file)) >= since
+    except OSError:
+        return False
+
+
+def _changed(path: str) -> str:
+    """Return a time before which a file was changed last; the clock of files is not the finest. Raises
+    OSError."""
+    return rfc3339(int(os.stat(path).st_mtime * 1000) + SLACK_MILLISECONDS)
+
+
+def _lines(folder: str, name: segments.Name) -> Iterator[bytes]:
+    """Yield the whole lines of a segment; none if retention has dropped it meanwhile."""
+    try:
+        descriptor = open_regular(os.path.join(folder, name.file), follow=False)
+    except OSError:
+        return
+    with open(descriptor, "rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line[:-1]
+
+
+def latest(folder: str, count: int, matches: Callable[[bytes], bool]) -> list[Entry]:
+    """Return the latest lines that are wanted, read from the ends of the segments."""
+    found: list[Entry] = []
+    changed = []
+    for name in segments.names_in(folder) if count else ():
+        try:
+            changed.append((_changed(os.path.join(folder, name.file)), name))
+        except OSError:
+            pass  # dropped meanwhile
+    for last, name in sorted(changed, reverse=True):
+        if len(found) >= count and last < found[0][0]:
+            break  # all that is in older files is older
+        lines = (line for line in _lines_backwards(os.path.join(folder, name.file)) if matches(line))
+        mine = [(_moment(line), line) for line in islice(lines, count)]
+        found = sorted(mine[::-1] + found, key=lambda entry: entry[0])[-count:]
+    return found
+
+
+def _lines_backwards(path: str) -> Iterator[bytes]:
+    """Yield the whole lines of a file from the last on."""
+    descriptor = open_regular(path, follow=False)
+    try:
+        at = os.fstat(descriptor).st_size
+        rest = b""
+        is_end = True
+        while at:
+            size = min(BLOCK, at)
+            at -= size
+            first, *lines = (os.pread(descriptor, size, at) + rest).split(b"\n")
+            if lines and is_end:
+                lines.pop()  # empty, or not a whole line
+                is_end = False
+            yield from reversed(lines)
+            rest = first
+        if rest and not is_end:
+            yield rest
+    finally:
+        os.close(descriptor)
+
+
+class Follower:
+    """Sees what is added to a folder from now on, by looking four times a second."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._at: dict[str, int] = {}
+        self._look(is_first=True)
+
+    def wait(self) -> list[Entry]:
+        """Wait a little; return the lines that have come, in the order of time."""
+        from time import sleep
+
+        sleep(FOLLOW_SECONDS)
+        return sorted(self._look(), key=lambda entry: entry[0])
+
+    def _look(self, *, is_first: bool = False) -> list[Entry]:
+        found: list[Entry] = []
+        names = [name.file for name in segments.names_in(self._folder)]
+        for gone in self._at.keys() - set(names):
+            del self._at[gone]
+        for file in names:
+            try:
+                descriptor = open_regular(os.path.join(self._folder, file), follow=False)
+            except OSError:
+                continue
+            try:
+                size, at = os.fstat(descriptor).st_size, self._at.get(file, 0)
+                if is_first or size <= at:
+                    self._at[file] = size if is_first else at
+                    continue
+                whole = os.pread(descriptor, size - at, at).rpartition(b"\n")[0]
+            finally:
+                os.close(descriptor)
+            self._at[file] = at + len(whole) + (1 if whole else 0)
+            lines = whole.split(b"\n") if whole else []
+            found += [(_moment(line), line) for line in lines]
+        return found
+
+
+# --- showing ----------------------------------------------------------------------------------------------
+
+
+def _printer(as_json: bool) -> Callable[[Entry], None]:
+    """Return a function that prints a line as it is, or as a row of a table below the names of the
+    columns."""
+    is_first = True
+
+    def show(entry: Entry) -> None:
+        nonlocal is_first
+        if as_json:
+            sys.stdout.write(entry[1].decode("utf-8", "backslashreplace") + "\n")
+            return
+        if is_first:
+            print(_row(COLUMNS))
+            is_first = False
+        print(_shown(fields_of(entry[1])))
+
+    return show
+
+
+def _shown(fields: Record) -> str:
+    kind = fields.get("kind")
+    if kind == "gap":
+        text = f"-- {fields.get('lost')} records are missing here: {fields.get('reason')} --"
+        return f"{_cell(fields.get('time'))}  {_cell(text)}"
+    if kind == "delayed":
+        text = f"-- {fields.get('records')} records above were written late: {fields.get('reason')} --"
+        return f"{_cell(fields.get('time'))}  {_cell(text)}"
+    return _row([_cell(fields.get(name)) for name in COLUMNS])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "  ".join(cell.ljust(width) for width, cell in zip(WIDTHS, cells, strict=True)).rstrip()
+
+
+def _cell(value: Any) -> str:
+    from fastrpc.human_input.screen import plain
+
+    if value is None:
+        return "-"
+    if isinstance(value, dict | list):
+        value = json.dumps(value, ensure_ascii=False)
+    return plain(str(value))
+
+
+def _export(found: Iterator[Entry], form: str, write: Callable[[bytes], object]) -> None:
+    if form == "json":
+        for _, line in found:
+            write(line + b"\n")
+        return
+    import csv
+    from io import StringIO
+
+    columns = _columns_of_csv()
+    text = StringIO()
+    writer = csv.writer(text)
+    writer.writerow([*columns, "others"])
+    for _, line in found:
+        fields = fields_of(line)
+        row = [_text_of(fields.pop(name, None)) for name in columns]
+        for name in ("seq", "prev"):
+            fields.pop(name, None)
+        writer.writerow([*row, json.dumps(fields, ensure_ascii=False) if fields else ""])
+        write(text.getvalue().encode("utf-8", "backslashreplace"))
+        text.seek(0)
+        text.truncate()
+    write(text.getvalue().encode())
+
+
+def _columns_of_csv() -> tuple[str, ...]:
+    others = ("category", "rule", "policy", "bytes")
+    return (*[name for name in COLUMNS if name != "id"], *others, "id")
+
+
+def _text_of(value: Any) -> str:
+    """Return a cell of CSV: what a spreadsheet would take for a formula gets an apostrophe before it."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"'{text}" if isinstance(value, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

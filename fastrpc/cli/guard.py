@@ -1,0 +1,178 @@
+"""``fastrpc guard``: checks a guard's configuration, and says what would become of a call. Nothing runs.
+
+``check`` reads the file as `fastrpc serve --guard` does, with the tools of a target, and prints what each
+class of callers may call. ``try`` judges one call, and shows what its rules saw.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.cli import configuration
+from fastrpc.cli._catalogue import print_json, print_table
+from fastrpc.command_line import CommandParser, suggestion
+from fastrpc.errors import ArgumentError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import Any
+
+    from fastrpc.guard.callers.caller import Caller
+    from fastrpc.guard.policy.decisions import Decision, Policy
+    from fastrpc.server import Server
+
+DESCRIPTION = "Check a guard's configuration, or say what would become of a call; nothing runs."
+USAGE = "check FILE [TARGET…] | try FILE TOOL [KEY=VALUE…] [--as CLASS] [--target TARGET]  [--json]"
+EXAMPLES = """\
+  fastrpc guard check guard.toml                      with the tools of the toolset
+  fastrpc guard check guard.toml my_tools.py
+  fastrpc guard try guard.toml search text=x --as agent --target my_tools.py
+  fastrpc guard try guard.toml order count=11 --target my_tools.py --json
+"""
+ACTIONS = ("check", "try")
+
+
+def main(arguments: list[str]) -> int:
+    """Run one action; return 0, or 1 for a call that would not run at once. Raises UsageError."""
+    options = CommandParser("guard", USAGE, DESCRIPTION, EXAMPLES)
+    options.add_argument("action", metavar="ACTION", help=", ".join(ACTIONS))
+    options.add_argument("file", metavar="FILE", help="guard.toml, fastrpc.toml or mcp-server.json")
+    options.add_argument("words", metavar="…", nargs="*", help="of check: targets; of try: TOOL KEY=VALUE…")
+    options.add_argument("--as", dest="caller_class", metavar="CLASS", help="of try: the class of the caller")
+    options.add_argument(
+        "--target", action="append", metavar="TARGET", help="of try: whose tools; may be repeated"
+    )
+    options.add_argument("--json", action="store_true", help="as JSON, for programs")
+    chosen = options.parse(arguments)
+    if chosen.action not in ACTIONS:
+        hint = suggestion(chosen.action, ACTIONS) or f"; there are {', '.join(ACTIONS)}"
+        raise UsageError(f"guard: unknown action {chosen.action!r}{hint}")
+    return _check(chosen) if chosen.action == "check" else _try(chosen)
+
+
+def _loaded(file: str, targets: list[str]) -> tuple[Server, Policy]:
+    """Return the server of the targets, and the policy for it."""
+    from fastrpc.cli._assemble import assemble
+    from fastrpc.guard.guard import Schemas
+    from fastrpc.guard.policy.decisions import Policy
+    from fastrpc.guard.policy.file import read
+    from fastrpc.guard.serving import check_names
+
+    found = read(file)
+    settings = configuration({}, targets)
+    settings.export(os.environ)
+    server = assemble(targets, settings)
+    schemas = Schemas(server)
+    policy = Policy(found, schemas)
+    check_names(policy, schemas)
+    return server, policy
+
+
+def _caller(policy: Policy, caller_class: str | None) -> Caller:
+    from fastrpc.guard.callers.caller import Caller
+
+    config = policy.config
+    known = {config.default_class, config.user_class, *config.classes}
+    if caller_class is not None and caller_class not in known:
+        raise UsageError(f"--as: no class {caller_class}{suggestion(caller_class, known)}")
+    return Caller("try", caller_class or config.default_class)
+
+
+def _decision(policy: Policy, caller: Caller, tool: Any) -> Decision:
+    from fastrpc.guard.guard import Target
+
+    return policy.decision(caller, policy.class_key(caller), Target("tool", tool.name, tool.effect))
+
+
+def _check(chosen: Namespace) -> int:
+    if chosen.caller_class is not None or chosen.target is not None:
+        raise UsageError("guard check: --as and --target are for try; name the targets behind the file")
+    server, policy = _loaded(chosen.file, chosen.words)
+    config = policy.config
+    classes = list(dict.fromkeys([config.user_class, config.default_class, *config.classes]))
+    rows = []
+    for tool in server.registries.tools:
+        decisions = [_decision(policy, _caller(policy, each), tool) for each in classes]
+        rows.append((tool.name, decisions[0].verdict.risk, *(_word(policy, each) for each in decisions)))
+    if chosen.json:
+        columns = ("tool", "risk", *classes)
+        tools = [dict(zip(columns, row, strict=True)) for row in rows]
+        print_json({"policy": policy.version, "tools": tools})
+    else:
+        print_table(("tool", "risk", *classes), rows)
+        print(f"\n{chosen.file} is right: {len(config.rules)} rules, policy {policy.version}")
+    return 0
+
+
+def _word(policy: Policy, decision: Decision) -> str:
+    """Return what a decision says of all calls."""
+    if not decision.is_allowed:
+        return "hidden" if decision.is_hidden else "refused"
+    word = "asks" if policy.asks(decision.verdict) else "allowed"
+    return f"{word}, by rules" if decision.rules else word
+
+
+def _try(chosen: Namespace) -> int:
+    if not chosen.words:
+        raise UsageError("guard try: name the tool")
+    name, *pairs = chosen.words
+    server, policy = _loaded(chosen.file, chosen.target or [])
+    tool = server.registries.tools.get(name)
+    if tool is None:
+        raise UsageError(f"no tool {name}{suggestion(name, [each.name for each in server.registries.tools])}")
+    from fastrpc.cli._arguments import typed
+
+    given = typed(pairs, name, tool.signature.input_schema)
+    try:
+        arguments = tool.signature.named(tool.signature.bind(given))
+    except ArgumentError as error:
+        raise UsageError(f"the arguments do not fit: {error}") from None
+    found = _judged(policy, _caller(policy, chosen.caller_class), tool, arguments)
+    if chosen.json:
+        print_json(found)
+    else:
+        _print(found)
+    return 0 if found["decision"] == "allow" else 1
+
+
+def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return what would become of a call."""
+    from fastrpc.guard.guard import Target
+    from fastrpc.guard.policy.decisions import values_of
+
+    target = Target("tool", tool.name, tool.effect)
+    decision = _decision(policy, caller, tool)
+    verdict = decision.verdict
+    if decision.is_allowed and decision.rules:
+        verdict = policy.judge(decision, caller, target, arguments)
+    action = "deny" if verdict.action == "deny" else "ask" if policy.asks(verdict) else "allow"
+    values = {**values_of(caller, target, verdict.risk), "args": arguments}
+    return {
+        "decision": action,
+        "hidden": decision.is_hidden,
+        "rule": verdict.rule,
+        "reason": verdict.reason,
+        "risk": verdict.risk,
+        "class": caller.caller_class,
+        "arguments": arguments,
+        "rules": [
+            {"id": rule.config.id, "when": rule.config.when, "saw": dict(rule.expression.explain(values))}
+            for rule in decision.rules
+        ],
+        "policy": policy.version,
+    }
+
+
+def _print(found: dict[str, Any]) -> None:
+    words = {"allow": "would run", "ask": "would wait for a person's approval", "deny": "would be refused"}
+    hidden = ", as a tool that there is not" if found["hidden"] else ""
+    print(f"The call {words[found['decision']]}{hidden}. Class: {found['class']}, risk: {found['risk']}")
+    if found["rule"]:
+        print(f"Rule: {found['rule']}")
+    if found["reason"]:
+        print(f"Reason: {found['reason']}")
+    for rule in found["rules"]:
+        print(f"\n{rule['id']}: {rule['when']}")
+        for source, value in rule["saw"].items():
+            print(f"  {source} = {value!r}")

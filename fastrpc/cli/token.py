@@ -1,0 +1,260 @@
+"""``fastrpc token``: makes, lists, rotates and revokes the tokens of callers, in the guard's database.
+
+The text of a new token is the only line on standard output (``--json``: with its record), and is shown this
+once. Running servers on the same database know of a change within half a second; none needs to run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime, timezone
+
+from fastrpc.cli import configuration, write_line
+from fastrpc.command_line import CommandParser, suggestion
+from fastrpc.errors import UsageError
+from fastrpc.storage import GUARD_DATABASE, StorageError, open_database
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.guard.callers.tokens import TokenRecord, TokenStore
+    from fastrpc.storage.database import Database
+
+DESCRIPTION = "Make, list, rotate and revoke the tokens of callers."
+USAGE = "create --owner NAME | list | rotate ID | revoke ID  [OPTION…]"
+EXAMPLES = """\
+  fastrpc token create --owner ada --class operator --expires 30d
+  fastrpc token create --owner ci --scope 'files:read' --scope 'files:write'
+  fastrpc token list
+  fastrpc token rotate k3x7q2mfa4zt --overlap 1h
+  fastrpc token revoke k3x7q2mfa4zt
+"""
+DEFAULT_CLASS = "default"
+OF_ACTION = {
+    "create": ("owner", "caller_class", "scopes", "expires"),
+    "list": (),
+    "rotate": ("token_id", "overlap"),
+    "revoke": ("token_id",),
+}
+OPTIONS = {
+    "owner": "--owner",
+    "caller_class": "--class",
+    "scopes": "--scope",
+    "expires": "--expires",
+    "overlap": "--overlap",
+}
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+DURATION = re.compile(r"([0-9]{1,9})([smhdw])\Z")
+
+
+def main(arguments: list[str]) -> int:
+    """Run one action; return 0. Raises UsageError."""
+    options = _parser()
+    chosen = options.parse(arguments)
+    _check(chosen)
+    _expires_in(chosen.expires)
+    try:
+        database = _open(chosen.database)
+        try:
+            from fastrpc.guard.callers.tokens import TokenError, TokenStore
+
+            try:
+                ACTIONS[chosen.action](TokenStore(database), chosen)
+            except TokenError as error:
+                raise UsageError(f"token: {error}") from None
+        finally:
+            database.close()
+    except StorageError as error:
+        raise UsageError(str(error)) from None
+    return 0
+
+
+def _parser() -> CommandParser:
+    options = CommandParser("token", USAGE, DESCRIPTION, EXAMPLES)
+    options.add_argument("action", metavar="ACTION", help=", ".join(ACTIONS))
+    options.add_argument("token_id", metavar="ID", nargs="?", help="the 12 characters behind frpc_")
+    options.add_argument("--owner", metavar="NAME", help="of create: whose token it is")
+    options.add_argument(
+        "--class",
+        dest="caller_class",
+        metavar="NAME",
+        help=f"of create: the class of caller ({DEFAULT_CLASS})",
+    )
+    options.add_argument(
+        "--scope", dest="scopes", metavar="SCOPE", action="append", help="of create: may be repeated"
+    )
+    options.add_argument(
+        "--expires", metavar="WHEN", help="of create: 12h, 30d, or the last day, 2027-12-31 (never)"
+    )
+    options.add_argument(
+        "--overlap", metavar="WHEN", help="of rotate: how long the old token stays valid (not at all)"
+    )
+    options.add_argument(
+        "--database", metavar="URL", help="sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)"
+    )
+    options.add_argument("--json", action="store_true", help="as JSON, for programs")
+    return options
+
+
+def _check(chosen: Namespace) -> None:
+    """Raise UsageError for an action that there is not, and for what it does not take or lacks."""
+    if chosen.action not in ACTIONS:
+        hint = suggestion(chosen.action, ACTIONS) or f"; there are {', '.join(ACTIONS)}"
+        raise UsageError(f"token: unknown action {chosen.action!r}{hint}")
+    taken = OF_ACTION[chosen.action]
+    for name, option in OPTIONS.items():
+        if getattr(chosen, name) is not None and name not in taken:
+            raise UsageError(f"token {chosen.action}: {option} is not for it (see 'fastrpc token --help')")
+    if "token_id" in taken and chosen.token_id is None:
+        raise UsageError(f"token {chosen.action}: name the token by its id (see 'fastrpc token list')")
+    if "token_id" not in taken and chosen.token_id is not None:
+        raise UsageError(f"token {chosen.action}: one argument too many")
+    if chosen.action == "create" and chosen.owner is None:
+        raise UsageError("token create: --owner NAME is needed")
+
+
+def _open(url: str | None) -> Database:
+    settings = configuration()
+    settings.declare([GUARD_DATABASE])
+    settings.export(os.environ)
+    return open_database(url or settings[GUARD_DATABASE.name])
+
+
+# --- actions ----------------------------------------------------------------------------------------------
+
+
+def _create(store: TokenStore, chosen: Namespace) -> None:
+    record, text = store.create(
+        chosen.owner,
+        chosen.caller_class or DEFAULT_CLASS,
+        chosen.scopes or (),
+        _expires_in(chosen.expires),
+    )
+    _show_new(record, text, chosen.json)
+
+
+def _rotate(store: TokenStore, chosen: Namespace) -> None:
+    record, text = store.rotate(chosen.token_id, _seconds(chosen.overlap, "--overlap"))
+    _show_new(record, text, chosen.json)
+
+
+def _revoke(store: TokenStore, chosen: Namespace) -> None:
+    record = store.revoke(chosen.token_id)
+    if chosen.json:
+        _print_json(_described(record))
+    else:
+        write_line(f"fastrpc: token {record.id} of {record.owner} is revoked")
+
+
+def _list(store: TokenStore, chosen: Namespace) -> None:
+    records = store.list()
+    if chosen.json:
+        _print_json([_described(record) for record in records])
+        return
+    from fastrpc.cli._catalogue import print_table
+
+    now = datetime.now(timezone.utc).timestamp()
+    rows = [
+        (
+            record.id,
+            record.owner,
+            record.caller_class,
+            record.status(now),
+            _day(record.created_at),
+            _day(record.expires_at),
+            _day(record.last_used_at),
+            " ".join(record.scopes) or "-",
+        )
+        for record in records
+    ]
+    print_table(("id", "owner", "class", "status", "created", "expires", "last used", "scopes"), rows)
+
+
+ACTIONS: dict[str, Callable[[TokenStore, Namespace], None]] = {
+    "create": _create,
+    "list": _list,
+    "rotate": _rotate,
+    "revoke": _revoke,
+}
+
+
+# --- what is shown ----------------------------------------------------------------------------------------
+
+
+def _show_new(record: TokenRecord, text: str, as_json: bool) -> None:
+    if as_json:
+        _print_json({**_described(record), "token": text})
+    else:
+        print(text)
+    until = "" if record.expires_at is None else f", valid until {_moment(record.expires_at)}"
+    write_line(f"fastrpc: token {record.id} of {record.owner}{until}; it is not shown again")
+
+
+def _described(record: TokenRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "owner": record.owner,
+        "principal": record.principal,
+        "class": record.caller_class,
+        "scopes": list(record.scopes),
+        "status": record.status(datetime.now(timezone.utc).timestamp()),
+        "created_at": _moment(record.created_at),
+        "expires_at": _moment(record.expires_at),
+        "revoked_at": _moment(record.revoked_at),
+        "last_used_at": _moment(record.last_used_at),
+        "rotated_from": record.rotated_from,
+    }
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _moment(seconds: float | None) -> str | None:
+    """Return a time as RFC 3339 has it."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _day(seconds: float | None) -> str:
+    return (
+        "-" if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M")
+    )
+
+
+# --- times ------------------------------------------------------------------------------------------------
+
+
+def _seconds(text: str | None, option: str) -> float:
+    """Return the seconds of a text such as ``90m``, 0 for none. Raises UsageError."""
+    match = DURATION.match(text or "0s")
+    if match is None:
+        raise UsageError(f"{option}: expected a time such as 90m, 12h or 30d, got {text!r:.80}")
+    return float(int(match[1]) * UNITS[match[2]])
+
+
+def _expires_in(text: str | None) -> float | None:
+    """Return the seconds until a token expires, None if it does not. A date is the last day, UTC. Raises
+    UsageError."""
+    if text is None:
+        return None
+    if DURATION.match(text):
+        seconds = _seconds(text, "--expires")
+    else:
+        try:
+            day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=timezone.utc)
+        except ValueError:
+            raise UsageError(
+                f"--expires: expected a time such as 30d, or a date such as 2027-12-31, got {text!r:.80}"
+            ) from None
+        seconds = day.timestamp() + UNITS["d"] - datetime.now(timezone.utc).timestamp()
+    if seconds <= 0:
+        raise UsageError(f"--expires: {text} is over")
+    return seconds

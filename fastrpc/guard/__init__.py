@@ -1,0 +1,1 @@
+"""The guard: who may call what. `callers` are those who call."""

@@ -1,0 +1,42 @@
+"""The private folder of an audit log: made with mode 0700, used only as long as nobody else can write to it.
+
+Files in it are opened through its descriptor, never through a link, and are new or regular. What another
+program of the same user does in there is not kept away; `verify` names it. Costs a few system calls, when a
+file is opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+
+def opened(path: str) -> int:
+    """Make a folder unless it is there, and return its descriptor. Raises OSError for one that belongs to
+    another user or that others may write to; root's are trusted, and root trusts every owner."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except FileExistsError:
+        raise OSError(errno.ENOTDIR, "it is no folder", path) from None
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    facts = os.fstat(descriptor)
+    own = os.geteuid()
+    reason = ""
+    if own != 0 and facts.st_uid not in (own, 0):
+        reason = "it belongs to another user"
+    elif facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        reason = "others may write to it (chmod go-w, or name a folder inside it)"
+    if reason:
+        os.close(descriptor)
+        raise OSError(errno.EPERM, reason, path)
+    return descriptor
+
+
+def sync(descriptor: int) -> None:
+    """Have the names in a folder be on disk, where the file system can do that."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise

@@ -1,0 +1,437 @@
+"""`AuditLog`: takes records from any thread, and has a thread of its own write them.
+
+`append` puts a record into a bounded queue and waits for nothing but a lock: 2 µs. The thread (`writer`)
+gathers what has come for 2 ms, writes it and has it synchronised: a record is on disk within 5 ms, if the
+disk takes no longer than that. It starts with the first record and sleeps while there are none.
+
+When the queue is full, or the disk is, the mode decides. ``group``: what does not fit is counted, and a line
+of the log says how many are missing (``gap``). ``strict``: `append` raises `AuditUnavailable`, so that the
+call is refused; and `append_durably` tells when a record is on disk, so that no answer leaves before (one
+fsync for all that wait). What was accepted is kept and written when there is room, in both modes; a line says
+that it was late (``delayed``).
+
+A forked child has no part in its parent's log: its first record begins a chain of its own (`fastrpc.forks`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections import deque
+from concurrent.futures import Future
+from functools import partial
+from threading import Lock, Thread
+from time import monotonic, sleep, time_ns
+
+from fastrpc import diagnostics, forks
+from fastrpc.errors import FastrpcError
+from fastrpc.guard.audit import folder as private_folder
+from fastrpc.guard.audit.delivery import Delivery
+from fastrpc.guard.audit.records import RESERVED, Ids, rfc3339
+from fastrpc.guard.audit.retention import Retention
+from fastrpc.guard.audit.signing import Signer
+from fastrpc.guard.audit.writer import Limits, Writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from fastrpc.guard.audit.delivery import Target
+    from fastrpc.guard.audit.records import Record
+    from fastrpc.guard.audit.writer import Item, Then
+
+MODES = ("group", "strict")
+KEY_FILE = "signing-key.pem"
+"""In the log's folder, unless another file is named."""
+GATHER_SECONDS = 0.002
+PAUSES = 25
+"""So many times the thread looks by itself whether there is something before it sleeps until it is woken."""
+RETRY_SECONDS = (0.05, 1.0)
+"""How long to wait after the first failure to write, and at most."""
+CLOSE_SECONDS = 5.0
+RETENTION_SECONDS = 3600.0
+"""How often it is looked whether segments are to be dropped, besides when a new one begins."""
+
+
+class AuditUnavailable(FastrpcError):
+    """The audit log cannot take a record, or could not write it: in mode ``strict`` the call is refused."""
+
+    outcome = "refused"
+
+
+class AuditLog:
+    """The audit log of this process, in a folder that others may share.
+
+    `mode` is ``group`` or ``strict``. `key_file` holds the key that signs, by default ``signing-key.pem`` in
+    the folder; it is made if it is not there. A checkpoint comes after `checkpoint_records` lines or
+    `checkpoint_seconds`, and goes to all `targets` (`delivery.Target`). A segment has about `segment_bytes`.
+    Segments older than `keep_days` are dropped, and the oldest as long as all take more than `keep_bytes`
+    (`retention`). At most `queue_records` wait to be written.
+
+    Raises OSError if the folder cannot be used, ValueError for what is no key and for an unknown mode.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        mode: str = "group",
+        key_file: str | None = None,
+        checkpoint_records: int = 1000,
+        checkpoint_seconds: float = 10.0,
+        segment_bytes: int = 64 * 1024 * 1024,
+        targets: Iterable[Target] = (),
+        keep_days: float | None = None,
+        keep_bytes: int | None = None,
+        queue_records: int = 65536,
+    ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r:.80}")
+        if min(checkpoint_records, segment_bytes, queue_records) < 1:
+            raise ValueError("checkpoint_records, segment_bytes and queue_records: expected at least 1")
+        self.folder = os.path.abspath(folder)
+        self.mode = mode
+        os.close(private_folder.opened(self.folder))
+        self._signer = Signer(key_file or os.path.join(self.folder, KEY_FILE))
+        self._limits = Limits(checkpoint_records, checkpoint_seconds, segment_bytes)
+        self._deliveries = [Delivery(target) for target in targets]
+        self._retention = Retention(self.folder, self._signer, keep_days, keep_bytes)
+        self._capacity = queue_records
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Be as a log without records and without a thread: at first, and in a forked child."""
+        self._lock = Lock()
+        self._bell = Lock()
+        self._bell.acquire()
+        self._ids = Ids()
+        self._queue: deque[Item] = deque()
+        self._is_parked = False
+        """Whether the thread sleeps until it is woken."""
+        self._lost = 0
+        self._lost_since = 0
+        self._lost_until = 0
+        self._lost_because = ""
+        self._failure = ""
+        """Why the last attempt to write has failed; empty if it has not."""
+        self._is_closing = False
+        self._gives_up_at = 0.0
+        self._thread: Thread | None = None
+        self._writer: Writer | None = None
+        self._written = 0
+        self._all_lost = 0
+        self._gaps: list[dict[str, Any]] = []
+        """What is to be said of records that are missing."""
+        self._delayed: dict[str, Any] = {}
+        """What is to be said of records that were late."""
+
+    # --- records come -------------------------------------------------------------------------------------
+
+    def append(self, record: Record, then: Then | None = None) -> str:
+        """Take a record, which is the log's from now on, and return its id. Thread-safe.
+
+        ``then(id, None)`` is called by the log's thread when the record is on disk, ``then(id, error)`` with
+        an `AuditUnavailable` when it is not written, or late; it must be quick.
+
+        Raises ValueError for a field with a name of the log's own, and AuditUnavailable in mode ``strict`` if
+        the record cannot be taken; the log counts it as missing.
+        """
+        if not record.keys().isdisjoint(RESERVED):
+            raise ValueError(f"the names {', '.join(sorted(RESERVED))} are the audit log's own")
+        now = time_ns() // 1_000_000
+        with self._lock:
+            identifier = self._ids.next(now)
+            if len(self._queue) < self._capacity and not (self._failure and self.mode == "strict"):
+                self._queue.append((identifier, now, record, then))
+                self._wake()
+                if self._thread is None:
+                    self._start()
+                return identifier
+            reason = self._lose(now, self._failure or "the queue is full")
+        error = AuditUnavailable(f"the audit log takes no record: {reason}")
+        if self.mode == "strict":
+            raise error
+        if then is not None:
+            then(identifier, error)
+        return identifier
+
+    def append_durably(self, record: Record) -> Future[str]:
+        """Take a record as `append` does; the future has its id when it is on disk, or AuditUnavailable. In
+        an event loop: ``await asyncio.wrap_future(log.append_durably(record))``."""
+        future: Future[str] = Future()
+        self.append(record, partial(_settle, future))
+        return future
+
+    def _lose(self, now: int, reason: str, records: int = 1) -> str:
+        """Count records that will not be written. The lock is held."""
+        if not self._lost:
+            self._lost_since = now
+            self._lost_because = reason
+        self._lost += records
+        self._lost_until = now
+        self._all_lost += records
+        return reason
+
+    def flush(self, seconds: float = CLOSE_SECONDS) -> bool:
+        """Wait until all that was accepted so far is on disk; False if that takes longer."""
+        with self._lock:
+            accepted = self._ids.count - self._all_lost
+        until = monotonic() + seconds
+        while self._written < accepted:
+            if monotonic() >= until:
+                return False
+            sleep(0.001)
+        return True
+
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """End the chain: write what is left, sign it, hand it to the targets. What cannot be written for so
+        many seconds is lost, which is logged. A record that comes later begins another chain."""
+        with self._lock:
+            thread = self._thread
+            if thread is not None:
+                self._is_closing = True
+                self._gives_up_at = monotonic() + seconds
+                self._wake()
+        if thread is not None:
+            thread.join(seconds + 1.0)
+        atexit.unregister(self.close)
+        for delivery in self._deliveries:
+            delivery.close()
+
+    def status(self) -> dict[str, Any]:
+        """Return how the log is, for people and pages."""
+        writer = self._writer
+        return {
+            "folder": self.folder,
+            "mode": self.mode,
+            "key": self._signer.key,
+            "failure": self._failure,
+            "written": self._written,
+            "waiting": self._ids.count - self._all_lost - self._written,
+            "lost": self._all_lost,
+            "chain": writer.chain.identifier if writer else None,
+            "segment": writer.in_use() if writer else None,
+            "targets": [delivery.status() for delivery in self._deliveries],
+        }
+
+    def _start(self) -> None:
+        """Start the thread, which begins a chain. The lock is held."""
+        self._is_closing = False
+        self._thread = Thread(target=self._run, name="fastrpc-audit", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # the interpreter ends, or there are too many threads
+            self._thread = None
+            count = len(self._queue)
+            self._queue.clear()
+            self._lose(_now(), "no thread can be started", count)
+            diagnostics.write("error", f"the audit log: {count} records are lost: {error}")
+            return
+        forks.forget(self._in_child)
+        forks.in_child(self._in_child)
+        atexit.register(self.close)
+
+    def _in_child(self) -> None:
+        writer = self._writer
+        if writer is not None:
+            writer.let_go()
+        self._begin_anew()
+        for delivery in self._deliveries:
+            delivery.begin_anew()
+
+    # --- and are written ----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            writer = self._writer = Writer(self.folder, self._signer, _now, self._limits)
+            try:
+                self._write_all(writer)
+            except Exception as error:  # of ours: what the chain holds is no longer known; begin another one
+                diagnostics.write("error", "the audit log: a chain has ended by a fault of fastrpc", error)
+                self._abandon(writer, "a fault of fastrpc")
+                sleep(RETRY_SECONDS[1])
+            writer.end()
+            with self._lock:
+                if self._is_closing and not self._queue:
+                    self._thread = self._writer = None
+                    forks.forget(self._in_child)
+                    return
+
+    def _write_all(self, writer: Writer) -> None:
+        """Write records as one chain, until the log is closed."""
+        number = 0
+        retention_at = 0.0
+        while self._gather(writer):
+            if not self._commit_all(writer):
+                return
+            if writer.seconds_to_checkpoint() == 0:
+                writer.checkpoint()
+                if not self._commit_all(writer):
+                    return
+            if number != writer.number or monotonic() >= retention_at:
+                number = writer.number
+                retention_at = monotonic() + RETENTION_SECONDS
+                self._retention.start(writer.in_use())
+        if writer.number:
+            writer.checkpoint("chain")
+            self._commit_all(writer)
+
+    def _gather(self, writer: Writer) -> bool:
+        """Wait until there is something to write, or a checkpoint is due, and hand it to the writer. Return
+        False when the log is closed and everything is written."""
+        pauses = 0
+        while True:
+            if self.mode == "group" and not self._is_closing:
+                sleep(GATHER_SECONDS)
+            with self._lock:
+                if self._queue or self._lost:
+                    writer.items, self._queue = self._queue, deque()
+                    self._state_lost()
+                    return True
+                if self._is_closing:
+                    return False
+                seconds = writer.seconds_to_checkpoint()
+                if seconds == 0:
+                    return True
+                sleeps = self._is_parked = self.mode == "strict" or pauses >= PAUSES
+            pauses += 1
+            if sleeps:
+                self._sleep(seconds)
+
+    def _state_lost(self) -> None:
+        """Have the log say how many records are missing, behind all that was accepted before. The lock is
+        held."""
+        if self._lost:
+            since, until = rfc3339(self._lost_since), rfc3339(self._lost_until)
+            gap = {"lost": self._lost, "reason": self._lost_because, "since": since, "until": until}
+            self._gaps.append(gap)
+            self._lost = 0
+
+    def _sleep(self, seconds: float) -> None:
+        """Sleep until a record comes, or for so many seconds; -1: without limit."""
+        self._bell.acquire(timeout=seconds)
+        with self._lock:
+            if self._is_parked:  # the time is up
+                self._is_parked = False
+            else:  # woken, perhaps only behind that
+                self._bell.acquire(blocking=False)
+
+    def _wake(self) -> None:
+        """Wake the thread if it sleeps. The lock is held."""
+        if self._is_parked:
+            self._is_parked = False
+            self._bell.release()
+
+    def _commit_all(self, writer: Writer) -> bool:
+        """Have everything be on disk that the writer has, and what is to be said of it. False if the log is
+        closed before that is possible."""
+        while True:
+            while writer.fill():
+                if not self._commit(writer):
+                    return False
+            if self._delayed:
+                writer.note("delayed", **self._delayed)
+                self._delayed = {}
+            elif self._gaps:
+                writer.note("gap", **self._gaps.pop(0))
+            else:
+                return True
+
+    def _commit(self, writer: Writer) -> bool:
+        """Have one chunk be on disk, however often that must be tried. False if the log is closed before that
+        is possible."""
+        pause, longest = RETRY_SECONDS
+        while True:
+            try:
+                writer.commit()
+                break
+            except OSError as error:
+                self._fail(writer, error)
+            if self._is_closing and monotonic() >= self._gives_up_at:
+                self._abandon(writer, self._failure)
+                return False
+            sleep(pause)
+            pause = min(2 * pause, longest)
+        records, thens, checkpoints = writer.take_done()
+        self._written += records
+        if self._failure:
+            self._recover()
+        for then, identifier in thens:
+            _call(then, identifier, None)
+        for line in checkpoints:
+            for delivery in self._deliveries:
+                delivery.put(line)
+        return True
+
+    # --- or are not ---------------------------------------------------------------------------------------
+
+    def _fail(self, writer: Writer, error: OSError) -> None:
+        """The disk takes nothing. In mode ``strict`` all who wait are told, and no record is taken until it
+        does."""
+        if self._failure:
+            return
+        reason = error.strerror or str(error)
+        with self._lock:
+            self._failure = reason
+            if self.mode == "strict":
+                writer.items.extend(self._queue)
+                self._queue.clear()
+        self._delayed = {"records": writer.unwritten, "reason": reason, "since": rfc3339(_now())}
+        what = "calls are refused" if self.mode == "strict" else "records wait in memory"
+        diagnostics.write("error", f"the audit log cannot be written, {what}: {error}")
+        if self.mode == "strict":
+            self._tell(writer, reason)
+
+    def _recover(self) -> None:
+        with self._lock:
+            self._failure = ""
+            if self.mode == "strict":  # nothing was accepted meanwhile: what comes now stands behind the gap
+                self._state_lost()
+        self._delayed["until"] = rfc3339(_now())
+        diagnostics.write("warning", "the audit log is written again")
+
+    def _tell(self, writer: Writer, reason: str) -> None:
+        """Tell all who wait for a record of the writer's that it is not on disk."""
+        error = AuditUnavailable(f"the audit log could not write the record: {reason}")
+        for then, identifier in writer.forget_thens():
+            _call(then, identifier, error)
+
+    def _abandon(self, writer: Writer, reason: str) -> None:
+        """Give up what is not written."""
+        with self._lock:
+            writer.items.extend(self._queue)
+            self._queue.clear()
+            count = writer.unwritten
+            if not self._is_closing:
+                self._lose(_now(), reason, count)  # the next chain says so
+            else:
+                self._all_lost += count
+                self._lost = 0
+                self._gaps.clear()
+            self._failure = ""
+            self._delayed = {}
+        if count:
+            diagnostics.write("error", f"the audit log: {count} records are lost: {reason}")
+        self._tell(writer, reason)
+        writer.items.clear()
+
+
+def _now() -> int:
+    return time_ns() // 1_000_000
+
+
+def _settle(future: Future[str], identifier: str, error: Exception | None) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    if error is None:
+        future.set_result(identifier)
+    else:
+        future.set_exception(error)
+
+
+def _call(then: Then, identifier: str, error: Exception | None) -> None:
+    try:
+        then(identifier, error)
+    except Exception as failure:  # such as that of an event loop that is closed
+        diagnostics.write("error", "what was to follow an audit record has failed", failure)

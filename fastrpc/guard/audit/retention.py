@@ -1,0 +1,143 @@
+"""Drops the oldest segments of an audit log, and leaves of each what tells a dropped one from a missing one.
+
+A line of ``dropped.jsonl`` says which lines of which chain are gone, the Merkle root of the last checkpoint
+and the hash of the last line, signed as checkpoints are: a copy of the segment that was kept elsewhere can
+still be verified. The line is on disk before the segment is removed. A segment that a process still writes is
+never dropped. Runs on a thread of its own, when a segment begins and every hour: reads the two ends of what
+it drops.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from hashlib import sha256
+from threading import Thread
+from time import time, time_ns
+
+import orjson
+
+from fastrpc import diagnostics
+from fastrpc.guard.audit import folder as private_folder
+from fastrpc.guard.audit import segments
+from fastrpc.guard.audit.chain import signed
+from fastrpc.guard.audit.records import rfc3339
+from fastrpc.regular_files import open_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.guard.audit.signing import Signer
+
+FILE = "dropped.jsonl"
+DAY_SECONDS = 86400
+
+
+class Retention:
+    """What is kept: segments to which something was added within `keep_days`, and of these the latest that
+    take no more than `keep_bytes`; None: all."""
+
+    def __init__(self, path: str, signer: Signer, keep_days: float | None, keep_bytes: int | None) -> None:
+        self._path = path
+        self._signer = signer
+        self._keep_days = keep_days
+        self._keep_bytes = keep_bytes
+
+    def start(self, in_use: str) -> None:
+        """Drop what is to be dropped, soon. `in_use` is the segment that this process writes."""
+        if self._keep_days is None and self._keep_bytes is None:
+            return
+        try:
+            Thread(target=self._run, args=(in_use,), name="fastrpc-audit-retention", daemon=True).start()
+        except RuntimeError:
+            pass  # the interpreter ends: another process will do it
+
+    def _run(self, in_use: str) -> None:
+        try:
+            self.apply(in_use)
+        except Exception as error:
+            diagnostics.write("warning", f"audit segments that are to be dropped are still there: {error}")
+
+    def apply(self, in_use: str = "") -> list[str]:
+        """Drop what is to be dropped; return the names. Raises OSError."""
+        directory = private_folder.opened(self._path)
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+            descriptor = open_regular(FILE, flags, follow=False, dir_fd=directory)
+            try:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return []  # another process does it
+                return [
+                    name.file
+                    for name, why in self._surplus()
+                    if self._drop(name, why, descriptor, directory, in_use)
+                ]
+            finally:
+                os.close(descriptor)
+        finally:
+            os.close(directory)
+
+    def _surplus(self) -> list[tuple[segments.Name, str]]:
+        """Return the segments that are to be dropped, the oldest first, and why."""
+        names = segments.names_in(self._path)
+        facts = {name: os.stat(os.path.join(self._path, name.file)) for name in names}
+        size = sum(each.st_size for each in facts.values())
+        oldest = time() - DAY_SECONDS * self._keep_days if self._keep_days is not None else 0.0
+        found = []
+        for name in names:
+            if facts[name].st_mtime < oldest:
+                found.append((name, "keep_days"))
+            elif self._keep_bytes is not None and size > self._keep_bytes:
+                found.append((name, "keep_bytes"))
+            else:
+                continue
+            size -= facts[name].st_size
+        return found
+
+    def _drop(self, name: segments.Name, why: str, descriptor: int, directory: int, in_use: str) -> bool:
+        path = os.path.join(self._path, name.file)
+        first, last, is_written = segments.last_line(path)
+        if is_written or name.file == in_use:
+            return False
+        self._note(self._remains(name, why, first, last), descriptor)
+        os.unlink(name.file, dir_fd=directory)
+        return True
+
+    def _remains(self, name: segments.Name, why: str, first: bytes, last: bytes) -> bytes:
+        """Return what is left of a segment. One that ends without a checkpoint, because its process was
+        killed, has no root; the hash of its last line stands for all of them."""
+        begin, end = _parsed(first), _parsed(last)
+        fields = {
+            "kind": "dropped",
+            "time": rfc3339(time_ns() // 1_000_000),
+            "file": name.file,
+            "chain": name.chain,
+            "segment": name.number,
+            "from": begin.get("seq"),
+            "to": end.get("seq"),
+            "root": end.get("root"),
+            "sha256": sha256(last).hexdigest(),
+            "closes": end.get("closes"),
+            "reason": why,
+            "key": self._signer.key,
+        }
+        return signed(orjson.dumps(fields)[:-1], self._signer)
+
+    @staticmethod
+    def _note(line: bytes, descriptor: int) -> None:
+        size = os.fstat(descriptor).st_size
+        is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        data = b"\n" * is_torn + line + b"\n"
+        written = os.write(descriptor, data)
+        if written != len(data):
+            raise OSError(f"{FILE}: only a part of the line could be written")
+        os.fsync(descriptor)
+
+
+def _parsed(line: bytes) -> dict[str, object]:
+    try:
+        fields = orjson.loads(line)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}

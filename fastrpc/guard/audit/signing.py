@@ -1,0 +1,82 @@
+"""The Ed25519 key that signs checkpoints: made at first use, in a file of mode 0600, the public key beside
+it.
+
+Whoever can read the key can sign a chain of his own: keep it apart from the log (`key_file`) where others may
+read the folder, and keep checkpoints elsewhere. The public key is what an auditor is given: a PEM file that
+openssl reads too. A signature takes 40 µs. The only module that imports cryptography.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from fastrpc.regular_files import read_regular
+
+PUBLIC = ".pub"
+"""What the name of the public key's file has behind that of the private one."""
+LONGEST_KEY = 16 * 1024
+
+
+class Signer:
+    """Signs with the key in a file; makes the file if it is not there. Raises OSError, and ValueError for a
+    file that holds something else or that others may read."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._key = _read(path)
+        except FileNotFoundError:
+            _make(path)
+            self._key = _read(path)
+        public = self._key.public_key()
+        self.key = sha256(public.public_bytes_raw()).hexdigest()[:16]
+        """Names the key in checkpoints: the first 16 hex digits of the SHA-256 of the public key."""
+        self.public_pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        if not os.path.exists(path + PUBLIC):
+            _link_new(path + PUBLIC, self.public_pem)
+
+    def sign(self, data: bytes) -> bytes:
+        """Return the signature, 64 bytes."""
+        return self._key.sign(data)
+
+
+def _read(path: str) -> Ed25519PrivateKey:
+    data = read_regular(path, LONGEST_KEY)
+    if os.stat(path).st_mode & 0o077:
+        raise ValueError(f"{path}: others may read it (chmod 600)")
+    key = load_pem_private_key(data, None)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ValueError(f"{path}: expected an Ed25519 key")
+    return key
+
+
+def _make(path: str) -> None:
+    key = Ed25519PrivateKey.generate()
+    _link_new(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def _link_new(path: str, data: bytes) -> None:
+    """Make a file as a whole, of mode 0600, unless there is one: another process may make it just now."""
+    from tempfile import mkstemp
+
+    descriptor, new = mkstemp(dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(new, path)
+        except FileExistsError:
+            pass
+    finally:
+        os.unlink(new)

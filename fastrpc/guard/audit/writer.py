@@ -1,0 +1,255 @@
+"""Writes the chain of one process: takes records, makes chunks of lines for one segment, has each on disk.
+
+    writer.items.extend(…)
+    while writer.fill():
+        writer.commit()     # again after OSError: nothing is lost, nothing is there twice
+
+A chunk is at most 1 MiB and one fsync. What is in it is final: after a failure the same bytes are written,
+behind the last whole line that is in the file. When a segment has reached its size, a checkpoint closes it
+and the chain goes on in the next one. The first line of a chain says where the other chains in the folder
+ended then (``beside``): whoever cuts one of them, or removes it, must rewrite the later ones too. Used by one
+thread; when to call it is left to `log`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from hashlib import sha256
+from time import monotonic
+from typing import NamedTuple
+
+import orjson
+
+from fastrpc import diagnostics
+from fastrpc.guard.audit import segments
+from fastrpc.guard.audit.chain import Chain
+from fastrpc.guard.audit.records import encoded, new_chain_id, rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.guard.audit.records import Record
+    from fastrpc.guard.audit.signing import Signer
+
+    Then = Callable[[str, Exception | None], object]
+    Item = tuple[str, int, Record, Then | None]
+    """A record: its id, its time in milliseconds, itself, and what to call when it is on disk."""
+
+FORMAT = 1
+CHUNK = 1024 * 1024
+MOST_BESIDE = 32
+"""Other chains that the first line of a chain names: the latest."""
+
+
+class Limits(NamedTuple):
+    """After how many lines or seconds a checkpoint comes, and about how large a segment is."""
+
+    checkpoint_records: int
+    checkpoint_seconds: float
+    segment_bytes: int
+
+
+class Writer:
+    """A chain that is written. `items` are the records that are not yet in a chunk, `now` returns the time in
+    milliseconds."""
+
+    def __init__(
+        self,
+        path: str,
+        signer: Signer,
+        now: Callable[[], int],
+        limits: Limits,
+    ) -> None:
+        self._path = path
+        self._signer = signer
+        self._now = now
+        self._limits = limits
+        self._started = now()
+        self.chain = Chain(new_chain_id(self._started), signer)
+        self.number = 0
+        """The number of the segment, from 1."""
+        self.items: deque[Item] = deque()
+        self._thens: list[tuple[Then, str]] = []
+        """Of the records in the chunk."""
+        self._checkpoints: list[bytes] = []
+        """Those in the chunk."""
+        self._in_chunk = 0
+        """How many records are in the chunk."""
+        self._lines: list[bytes] = []
+        self._size = 0
+        self._position = 0
+        """Where the next line goes in the segment."""
+        self._chunk = b""
+        """What is not yet in the file."""
+        self._unsynced = b""
+        """What is not yet surely on disk."""
+        self._segment: segments.Segment | None = None
+        self._name = ""
+        self._is_closing = False
+        """Whether the chunk closes the segment."""
+        self._last_time = 0
+        self._checkpoint_at = 0.0
+
+    # --- what is written ----------------------------------------------------------------------------------
+
+    def fill(self) -> bool:
+        """Make a chunk of the records that there are, unless there is one; return whether there is one
+        now."""
+        if self._chunk or self._unsynced:
+            return True
+        items = self.items
+        while items and self._size < CHUNK and not self._is_closing:
+            identifier, time, record, then = items[0]
+            self._put(encoded(identifier, time, record))
+            items.popleft()
+            self._in_chunk += 1
+            if then is not None:
+                self._thens.append((then, identifier))
+        self._chunk = self._unsynced = b"".join(self._lines)
+        self._lines.clear()
+        self._size = 0
+        return bool(self._chunk)
+
+    def note(self, kind: str, **fields: Any) -> None:
+        """Add a line of the log's own behind what was filled last."""
+        self._put(orjson.dumps({"kind": kind, "time": rfc3339(self._now()), **fields})[1:])
+
+    def checkpoint(self, closes: str = "") -> None:
+        """Add a checkpoint. `closes`: ``chain`` at the end, ``segment`` where the next one is about to
+        begin."""
+        if not self._name:
+            self._begin_segment()
+        elif self._segment is not None and self._segment.is_gone():
+            diagnostics.write("error", f"the audit log: {self._name} was removed while it was written")
+            closes = closes or "segment"  # nobody will read it: the next one holds its hash
+        line = self.chain.checkpoint(self.number, rfc3339(self._now()), closes)
+        self._append(line)
+        self._checkpoints.append(line[:-1])
+        self._is_closing = closes != ""
+
+    def seconds_to_checkpoint(self) -> float:
+        """Return how long until a checkpoint is due; -1 if there is nothing to put into one."""
+        return max(0.0, self._checkpoint_at - monotonic()) if self.chain.pending else -1
+
+    def _put(self, fields: bytes) -> None:
+        if not self._name:
+            self._begin_segment()
+        if not self.chain.pending:
+            self._checkpoint_at = monotonic() + self._limits.checkpoint_seconds
+        self._append(self.chain.line(fields))
+        if self._position >= self._limits.segment_bytes:
+            self.checkpoint("segment")
+        elif self.chain.pending >= self._limits.checkpoint_records:
+            self.checkpoint()
+
+    def _append(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+        self._position += len(line)
+
+    def _begin_segment(self) -> None:
+        self.number += 1
+        self._last_time = max(self._now(), self._last_time)  # names must not go back with the clock
+        time = rfc3339(self._last_time)
+        self._name = segments.name_of(time, self.chain.identifier, self.number)
+        self._position = 0
+        self._checkpoint_at = monotonic() + self._limits.checkpoint_seconds
+        fields: dict[str, Any] = {
+            "kind": "segment",
+            "format": FORMAT,
+            "chain": self.chain.identifier,
+            "segment": self.number,
+            "time": time,
+            "started": rfc3339(self._started),
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "key": self._signer.key,
+        }
+        if self.number == 1:
+            fields["beside"] = beside(self._path, self.chain.identifier)
+        self._append(self.chain.line(orjson.dumps(fields)[1:]))
+
+    # --- how it is written --------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Have the chunk be on disk. Raises OSError; called again, it goes on where it was."""
+        if self._segment is None:
+            self._segment = segments.Segment(self._path, self._name)
+        segment = self._segment
+        while self._chunk:
+            self._chunk = self._chunk[segment.write(self._chunk) :]
+        try:
+            segment.sync()
+        except OSError:
+            segment.back_to(segment.size - len(self._unsynced))
+            self._chunk = self._unsynced
+            raise
+        self._unsynced = b""
+        if self._is_closing:
+            self._end_segment()
+
+    def _end_segment(self) -> None:
+        if self._segment is not None:
+            self._segment.close()
+        self._segment = None
+        self._name = ""
+        self._is_closing = False
+
+    def take_done(self) -> tuple[int, list[tuple[Then, str]], list[bytes]]:
+        """Return of the chunk that is on disk how many records it holds, what is to be called, and its
+        checkpoints."""
+        done = self._in_chunk, self._thens, self._checkpoints
+        self._in_chunk, self._thens, self._checkpoints = 0, [], []
+        return done
+
+    def forget_thens(self) -> list[tuple[Then, str]]:
+        """Return what is to be called of all records that are not on disk; the writer will not call it."""
+        thens = self._thens + [
+            (then, identifier) for identifier, _, _, then in self.items if then is not None
+        ]
+        self._thens = []
+        self.items = deque((identifier, time, record, None) for identifier, time, record, _ in self.items)
+        return thens
+
+    def end(self) -> None:
+        """Close the file, whatever is still to be written: that is lost."""
+        self._end_segment()
+
+    def let_go(self) -> None:
+        """In a forked child: the chain is its parent's."""
+        if self._segment is not None:
+            self._segment.let_go()
+
+    @property
+    def unwritten(self) -> int:
+        """The records that are not on disk."""
+        return len(self.items) + self._in_chunk
+
+    def in_use(self) -> str:
+        """Return the name of the segment that is written."""
+        return self._name
+
+
+def beside(path: str, own: str) -> list[dict[str, Any]]:
+    """Return where the other chains in a folder end: their segments' last whole lines. What cannot be read is
+    left out: `verify` says what is wrong with it."""
+    latest: dict[str, segments.Name] = {}
+    try:
+        for name in segments.names_in(path):
+            if name.chain != own and name.number >= latest.get(name.chain, name).number:
+                latest[name.chain] = name
+    except OSError:
+        return []
+    found = []
+    for name in sorted(latest.values())[-MOST_BESIDE:]:
+        try:
+            line = segments.last_line(os.path.join(path, name.file))[1]
+            sequence = orjson.loads(line)["seq"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        found.append({"chain": name.chain, "seq": sequence, "sha256": sha256(line).hexdigest()})
+    return found

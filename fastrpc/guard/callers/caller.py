@@ -1,0 +1,57 @@
+"""A caller, and how its principal is named.
+
+The principal is the name that quotas, sessions, approvals and audits know a caller by:
+
+* ``OWNER#FAMILY`` for a token. The family is the id of the first of the tokens that were made of each other
+  by rotation: a rotated token is the same caller, with the same sessions and quotas. Two tokens that were
+  created apart are two callers, even of the same owner.
+* ``os:USER`` over stdio without a token.
+
+An owner has neither ``:`` nor ``#``, so these are no names of each other, nor of an authorization server's
+``ISSUER#SUBJECT``, whose issuer is a URL.
+"""
+
+from __future__ import annotations
+
+
+class Caller:
+    """Who calls. `token_id` is that of the token that was presented, "" without one."""
+
+    __slots__ = ("caller_class", "owner", "principal", "scopes", "token_id")
+
+    def __init__(
+        self,
+        principal: str,
+        caller_class: str,
+        *,
+        owner: str = "",
+        scopes: tuple[str, ...] = (),
+        token_id: str = "",
+    ) -> None:
+        self.principal = principal
+        self.caller_class = caller_class
+        self.owner = owner or principal
+        self.scopes = scopes
+        self.token_id = token_id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Caller) and self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash(self.principal)
+
+    def __repr__(self) -> str:
+        return f"Caller({self.principal!r}, {self.caller_class!r})"
+
+    def _facts(self) -> tuple[object, ...]:
+        return self.principal, self.caller_class, self.owner, self.scopes, self.token_id
+
+
+def token_principal(owner: str, family: str) -> str:
+    """Return the principal of a token."""
+    return f"{owner}#{family}"
+
+
+def user_principal(name: str) -> str:
+    """Return the principal of a user of this machine."""
+    return f"os:{name}"

@@ -1,0 +1,277 @@
+"""`TokenDirectory`: all live tokens in memory, so that a token is checked without I/O.
+
+A thread compares one number with the database's every `POLL_SECONDS` and reads the tokens again when it has
+changed, whichever process has changed it: what is revoked is refused at most two polls later, well within a
+second. It reads them every `RELOAD_SECONDS` in any case, for what was changed in the database by hand. While
+the database cannot be read, the tokens that are known stay valid for `GRACE_SECONDS`; then none is, until it
+can be read again. That is counted from the last success, whatever has become of the thread.
+
+The threads are started by `start` in the process that serves, or else by the first check there, which takes
+I/O then: a server that forks its workers has none before.
+
+A check is one SHA-256 and one comparison in constant time, for an id that there is not as for a wrong secret.
+The times of last use are written by another thread, at most once a minute, so that a database that is slow to
+write delays no revocation. Neither thread outlives `close`.
+"""
+
+from __future__ import annotations
+
+from hmac import compare_digest
+from math import inf
+from threading import Event, Lock, Thread
+from time import monotonic, time
+
+from fastrpc import diagnostics, forks
+from fastrpc.guard.callers.caller import Caller, token_principal
+from fastrpc.guard.callers.token_text import digest_of, id_of
+from fastrpc.guard.callers.tokens import TOPIC, TokenStore, live_tokens
+from fastrpc.storage.errors import StorageError
+from fastrpc.storage.schema import change_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.guard.callers.tokens import LiveToken
+    from fastrpc.storage.database import Database
+
+    Listener = Callable[[frozenset[str]], object]
+
+POLL_SECONDS = 0.25
+RELOAD_SECONDS = 30.0
+GRACE_SECONDS = 60.0
+USE_SECONDS = 60.0
+"""Seconds between two writes of the times of last use."""
+JOIN_SECONDS = 5.0
+
+
+class _Entry:
+    """A live token: its digest, its caller, and until when it is valid (monotonic). `facts` is what both are
+    made of, as the row has it."""
+
+    __slots__ = ("caller", "digest", "facts", "until")
+
+    def __init__(self, token_id: str, facts: list[Any]) -> None:
+        digest, family, owner, caller_class, scopes = facts
+        self.facts = facts
+        self.digest = bytes(digest)
+        self.caller = Caller(
+            token_principal(owner, family),
+            caller_class,
+            owner=owner,
+            scopes=tuple(scopes.split()),
+            token_id=token_id,
+        )
+        self.until = -inf
+
+
+NOBODY = _Entry("", [bytes(32), "", "", "", ""])
+"""What a token of an unknown id is compared with. It has never been valid."""
+
+
+class TokenDirectory:
+    """The live tokens of a database. `clock` is `time.monotonic`, `wall_clock` returns seconds since 1970.
+
+    Reads the tokens at once. With `threads` False `poll` and `write_uses` are up to the caller. Raises
+    StorageError if the tokens cannot be read.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        clock: Callable[[], float] = monotonic,
+        wall_clock: Callable[[], float] = time,
+        threads: bool = True,
+    ) -> None:
+        self._database = database
+        self._store = TokenStore(database, wall_clock)
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._by_token_id: dict[str, _Entry] = {}
+        self._by_principal: dict[str, _Entry] = {}
+        self._uses: dict[str, float] = {}
+        """When each token was used last that was since the last write, by its id."""
+        self._number = -1
+        self._loaded_at = -inf
+        self._valid_until = -inf
+        self._trouble = ""
+        self._is_reported_shut = False
+        self._listeners: list[Listener] = []
+        self._polling = Lock()
+        self._is_over = Event()
+        self._has_threads = threads
+        self._threads: list[Thread] = []
+        self._generation: int | None = None
+        """Of the process (`forks`) in which it was started."""
+        self._read()
+
+    def __repr__(self) -> str:
+        return f"TokenDirectory({self._database.shown}, {len(self._by_token_id)} tokens)"
+
+    def start(self) -> None:
+        """Read the tokens, and start the threads of this process, unless that was done. Never raises."""
+        if self._generation == forks.generation or self._is_over.is_set():
+            return
+        self._generation = forks.generation
+        self._polling, self._threads, self._uses = Lock(), [], {}  # those of the parent of a fork are its own
+        _safely(self.poll)
+        if not self._has_threads:
+            return
+        for name, work, seconds in (
+            ("fastrpc-tokens", self.poll, POLL_SECONDS),
+            ("fastrpc-token-uses", self.write_uses, USE_SECONDS),
+        ):
+            thread = Thread(target=self._repeat, args=(work, seconds), name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    # --- without I/O --------------------------------------------------------------------------------------
+
+    @property
+    def is_available(self) -> bool:
+        """Whether tokens can be checked: the database was read in the last `GRACE_SECONDS`."""
+        return self._clock() < self._valid_until
+
+    def verify(self, token: bytes) -> tuple[Caller, float] | None:
+        """Return the caller of a token, and until when that is certain (`clock`); None for a token that is
+        not valid, and for all while the directory is not available."""
+        token_id = id_of(token)
+        if token_id is None:
+            return None
+        if self._generation != forks.generation:
+            self.start()
+        entry = self._by_token_id.get(token_id, NOBODY)
+        is_right = compare_digest(digest_of(token), entry.digest)
+        now = self._clock()
+        if not is_right or now >= entry.until or now >= self._valid_until:
+            return None
+        self._uses[token_id] = self._wall_clock()
+        return entry.caller, min(now + POLL_SECONDS, entry.until)
+
+    def caller_of(self, principal: str) -> Caller | None:
+        """Return the caller of a principal, by its newest token; None if it has no valid one any more."""
+        return self._valid(self._by_principal, principal)
+
+    def caller_with(self, token_id: str) -> Caller | None:
+        """Return the caller whose token has this id; None if it is not valid any more."""
+        return self._valid(self._by_token_id, token_id)
+
+    def _valid(self, entries: dict[str, _Entry], key: str) -> Caller | None:
+        if self._generation != forks.generation:
+            self.start()
+        entry = entries.get(key)
+        if entry is None:
+            return None
+        now = self._clock()
+        return entry.caller if now < entry.until and now < self._valid_until else None
+
+    # --- what has changed ---------------------------------------------------------------------------------
+
+    def on_change(self, listener: Listener) -> None:
+        """Have a function called with the principals that have become valid, others, or invalid: on the
+        thread that polls, after the change has come into force. It must be quick. A token that expires is
+        among them within `RELOAD_SECONDS`."""
+        self._listeners.append(listener)
+
+    def poll(self) -> None:
+        """Read the tokens again if they have changed; log if that fails. Never raises."""
+        with self._polling:
+            try:
+                changed = self._read()
+            except StorageError as error:
+                self._note_trouble(str(error))
+                return
+            if self._trouble:
+                diagnostics.write("warning", f"{self._database.shown}: tokens can be read again")
+                self._trouble, self._is_reported_shut = "", False
+        if changed:
+            for listener in tuple(self._listeners):
+                try:
+                    listener(changed)
+                except Exception as error:
+                    diagnostics.write("error", "a listener for changed tokens failed", error)
+
+    def write_uses(self) -> None:
+        """Write the times of last use that are new; log if that fails, and keep them. Never raises."""
+        uses, self._uses = self._uses, {}
+        if not uses:
+            return
+        try:
+            self._store.note_use(uses)
+        except StorageError as error:
+            diagnostics.write("warning", f"when tokens were used last is not written: {error}")
+            self._uses = {**uses, **self._uses}
+
+    def close(self) -> None:
+        """End the threads, and write the last times of use. The tokens are not valid any more."""
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join(JOIN_SECONDS)
+        if not any(thread.is_alive() for thread in self._threads):  # else the database does not answer
+            self.write_uses()
+        self._valid_until = -inf
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    def _repeat(self, work: Callable[[], None], seconds: float) -> None:
+        while not self._is_over.wait(seconds):
+            _safely(work)
+
+    def _read(self) -> frozenset[str]:
+        """Read what has changed, and return the principals concerned. Raises StorageError."""
+        began = self._clock()
+        with self._database.reading() as connection:
+            number = change_number(connection, TOPIC)
+            is_other = number != self._number or bool(self._trouble)
+            rows = None
+            if is_other or began >= self._loaded_at + RELOAD_SECONDS:
+                rows = live_tokens(connection, self._wall_clock())
+        changed: frozenset[str] = frozenset()
+        if rows is not None:
+            changed = self._take(rows)
+            self._number, self._loaded_at = number, began
+        self._valid_until = began + GRACE_SECONDS
+        return changed
+
+    def _take(self, rows: list[LiveToken]) -> frozenset[str]:
+        """Have these tokens be the live ones, and return the principals whose caller is another now."""
+        by_id: dict[str, _Entry] = {}
+        by_principal: dict[str, _Entry] = {}
+        offset = self._clock() - self._wall_clock()
+        rotated = {row[-1] for row in rows}
+        for row in rows:
+            token_id, *facts, expires_at, _ = row
+            former = self._by_token_id.get(token_id)
+            entry = former if former is not None and former.facts == facts else _Entry(token_id, facts)
+            entry.until = inf if expires_at is None else expires_at + offset
+            by_id[token_id] = entry
+            if token_id not in rotated:  # else its successor is the newest, whatever their clocks said
+                by_principal[entry.caller.principal] = entry
+        before = {principal: entry.caller for principal, entry in self._by_principal.items()}
+        after = {principal: entry.caller for principal, entry in by_principal.items()}
+        self._by_token_id, self._by_principal = by_id, by_principal
+        return frozenset(
+            principal
+            for principal in before.keys() | after.keys()
+            if before.get(principal) != after.get(principal)
+        )
+
+    def _note_trouble(self, trouble: str) -> None:
+        left = self._valid_until - self._clock()
+        is_shut = left <= 0
+        if trouble != self._trouble or is_shut != self._is_reported_shut:
+            what = f"tokens that are known stay valid for {left:.0f} s, then none is"
+            if is_shut:
+                what = "no token is valid until it can be read again"
+            diagnostics.write("error", f"{trouble}; {what}")
+        self._trouble, self._is_reported_shut = trouble, is_shut
+
+
+def _safely(work: Callable[[], None]) -> None:
+    """Do it, whatever happens: a fault of ours must not end a thread, or revocations would be missed."""
+    try:
+        work()
+    except Exception as error:
+        diagnostics.write("error", "the token directory failed", error)

@@ -1,0 +1,35 @@
+"""The tokens of the guard's database as a source of the HTTP authenticator (`token_source`).
+
+Put it behind the other sources: while the database cannot be read it refuses, with 503, every token that no
+other source knows. A verdict holds for one poll of the directory, so a cached head is checked anew then.
+"""
+
+from __future__ import annotations
+
+from fastrpc.transports.http.guard import Admission, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.guard.callers.directory import TokenDirectory
+
+
+class DirectorySource:
+    """A `TokenSource` on a directory that uses `time.monotonic`."""
+
+    def __init__(self, directory: TokenDirectory) -> None:
+        self._verify = directory.verify
+        self._directory = directory
+
+    def known(self, token: bytes) -> Admission | None:
+        found = self._verify(token)
+        return None if found is None else Admission(found[0].principal, found[1])
+
+    async def find(self, token: bytes) -> Admission | None:
+        if not self._directory.is_available:
+            raise Refused(
+                503,
+                "The tokens cannot be read; see the server's log",
+                -32603,
+                headers=[(b"retry-after", b"10")],
+            )
+        return None

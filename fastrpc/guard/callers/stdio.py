@@ -1,0 +1,58 @@
+"""Who calls over stdio: the owner of the token in FASTRPC_TOKEN, or else the user of the operating system.
+
+The token is taken out of the environment, so that no program below the server inherits it. The user is
+whoever the process belongs to, whatever USER says. A token may be revoked while the session lasts: ask
+``directory.caller_with(caller.token_id)`` at each call.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.errors import UsageError
+from fastrpc.guard.callers.caller import Caller, user_principal
+from fastrpc.transports.http.auth import VARIABLE, token_from_environment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from fastrpc.guard.callers.directory import TokenDirectory
+
+USER_CLASS = "local"
+"""The class of the operating system's user, unless the policy says otherwise."""
+
+
+def stdio_caller(
+    environment: MutableMapping[str, str] | None = None,
+    directory: TokenDirectory | None = None,
+    *,
+    user_class: str = USER_CLASS,
+) -> Caller:
+    """Return the caller, and remove FASTRPC_TOKEN from the environment, by default that of this process.
+
+    Raises UsageError for a token that is not valid: a caller who brings one is never taken for the user.
+    """
+    token = token_from_environment(environment)
+    if token is None:
+        name = _user_name()
+        return Caller(user_principal(name), user_class, owner=name)
+    if directory is None:
+        raise UsageError(f"{VARIABLE}: there is no database of tokens to check it against")
+    found = directory.verify(token.encode("ascii"))
+    if found is None:
+        reason = "the token is not known, expired or revoked"
+        if not directory.is_available:
+            reason = "the tokens cannot be read"
+        raise UsageError(f"{VARIABLE}: {reason}")
+    return found[0]
+
+
+def _user_name() -> str:
+    """Return the name of the user of this process, its number if it has none."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

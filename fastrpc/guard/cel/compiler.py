@@ -1,0 +1,421 @@
+"""Makes a Python function of a checked tree: a closure for each node, called with an evaluation's frame.
+
+No Python source is made of a rule's, and no value of a rule becomes code. (Generated code was measured
+beside it: 0.37 µs against 0.72 for the common rule; not worth a second way for text to become code.)
+What is common has a closure of its own: a member of a variable, a comparison with a literal, two operands of
+``&&``.
+
+``&&``, ``||``, ``all`` and ``exists`` give what is certain: an operand that fails does not matter if another
+one decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from fastrpc.errors import excerpt
+from fastrpc.guard.cel.errors import EvaluationError, StepsExceeded
+from fastrpc.guard.cel.functions import FUNCTIONS, METHODS
+from fastrpc.guard.cel.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Index,
+    ListLiteral,
+    Literal,
+    Logical,
+    Macro,
+    MapLiteral,
+    Name,
+    Node,
+    Select,
+    Unary,
+    size_of,
+)
+from fastrpc.guard.cel.values import (
+    BINARY,
+    TRACE,
+    UNARY,
+    VALUES,
+    WORDS,
+    Frame,
+    as_bool,
+    as_double,
+    element,
+    equal,
+    kind_of,
+    spend,
+    words_of,
+)
+
+Run = Callable[[Frame], Any]
+"""A compiled node: returns its value, or raises `EvaluationError`."""
+ARITHMETIC = ("+", "-", "*", "/", "%")
+MOST_TRACED = 20
+"""Entries of a trace."""
+
+
+def compiled(source: str, tree: Node, *, is_traced: bool = False) -> Run:
+    """Return the function of a checked tree. `is_traced`: it appends to the frame's trace what it sees."""
+    return _Compiler(source, is_traced).build(tree)
+
+
+class _Compiler:
+    def __init__(self, source: str, is_traced: bool) -> None:
+        self.source = source
+        self.is_traced = is_traced
+
+    def build(self, node: Node, is_part: bool = False) -> Run:
+        """Return a node's function. `is_part`: it is not traced, since the whole that it is a part of is."""
+        run = BUILD[type(node)](self, node)
+        if self.is_traced and not is_part and is_telling(node):
+            return traced(run, self.text(node))
+        return run
+
+    def text(self, node: Node) -> str:
+        return excerpt(self.source[node.start : node.end])
+
+    def literal(self, node: Literal) -> Run:
+        value = node.value
+        return lambda frame: value
+
+    def name(self, node: Name) -> Run:
+        slot = node.slot
+        return variable(node.name) if slot is None else lambda frame: frame[slot]
+
+    def select(self, node: Select) -> Run:
+        if node.is_test:
+            return has_member(self.build(node.operand, is_part=True), node.member, self.text(node))
+        return self.member(node.operand, node.member, self.text(node))
+
+    def member(self, operand: Node, member: str, text: str) -> Run:
+        if isinstance(operand, Name) and operand.slot is None:
+            return member_of_variable(operand.name, member, text)
+        return member_of(self.build(operand, is_part=True), member, text)
+
+    def index(self, node: Index) -> Run:
+        key = node.index
+        if isinstance(key, Literal) and isinstance(key.value, str):
+            return self.member(node.operand, key.value, self.text(node))
+        return two(element, self.build(node.operand, is_part=True), self.build(key))
+
+    def unary(self, node: Unary) -> Run:
+        function, operand = UNARY[node.operator], self.build(node.operand)
+        return lambda frame: function(frame, operand(frame))
+
+    def binary(self, node: Binary) -> Run:
+        right = node.right
+        if node.operator in ("==", "!=") and isinstance(right, Literal) and isinstance(right.value, str):
+            return equals_text(self.build(node.left), right.value, node.operator == "==")
+        if node.operator == "in" and isinstance(right, ListLiteral):
+            texts = [item.value for item in right.items if isinstance(item, Literal)]
+            if len(texts) == len(right.items) and all(isinstance(each, str) for each in texts):
+                return one_of_texts(self.build(node.left), frozenset(texts))
+        if node.operator in ARITHMETIC:
+            return two(BINARY[node.operator], self.operand(node.left), self.operand(right))
+        return self.two(BINARY[node.operator], node.left, right)
+
+    def operand(self, node: Node) -> Run:
+        """Return the function of an operand of arithmetic: an int is a double where a double is declared."""
+        run = self.build(node)
+        if node.type.kind != "double" or isinstance(node, Literal):
+            return run
+        return lambda frame: as_double(run(frame))
+
+    def two(self, function: Callable[..., Any], left: Node, right: Node) -> Run:
+        if isinstance(right, Literal):
+            return two_with_constant(function, self.build(left), right.value)
+        return two(function, self.build(left), self.build(right))
+
+    def logical(self, node: Logical) -> Run:
+        parts = [self.build(part) for part in node.parts]
+        settling = node.operator == "||"
+        if len(parts) == 2:
+            return logical_of_two(parts[0], parts[1], settling, node.operator)
+        return logical(parts, settling, node.operator)
+
+    def conditional(self, node: Conditional) -> Run:
+        condition, yes, no = self.build(node.condition), self.build(node.yes), self.build(node.no)
+        return lambda frame: yes(frame) if as_bool(condition(frame), "?") else no(frame)
+
+    def list_literal(self, node: ListLiteral) -> Run:
+        items = [self.build(item) for item in node.items]
+        return lambda frame: [item(frame) for item in items]
+
+    def map_literal(self, node: MapLiteral) -> Run:
+        return map_of_entries([(self.build(key), self.build(value)) for key, value in node.entries])
+
+    def call(self, node: Call) -> Run:
+        known = FUNCTIONS if node.target is None else METHODS
+        function, arguments = known[node.name].run, [*node.children()]
+        if node.pattern is not None:
+            pattern, text = node.pattern, self.build(arguments[0])
+            return lambda frame: function(frame, pattern, text(frame))
+        if len(arguments) == 2:
+            return self.two(function, *arguments)
+        argument = self.build(arguments[0])
+        return lambda frame: function(frame, argument(frame))
+
+    def macro(self, node: Macro) -> Run:
+        parts = [self.build(part) for part in node.parts]
+        elements = self.elements(node)
+        if node.name in ("all", "exists"):
+            return quantifier(elements, parts[0], node.name == "exists", node.name)
+        if node.name == "exists_one":
+            return exactly_one(elements, parts[0])
+        if node.name == "filter":
+            return chosen(elements, parts[0], None, "filter")
+        return chosen(elements, parts[0] if len(parts) == 2 else None, parts[-1], "map")
+
+    def elements(self, node: Macro) -> Elements:
+        """Return what goes through a macro's range: each element is put into its slot and paid for."""
+        iterated, slot, name = self.build(node.range), node.slot, node.name
+        cost = sum(size_of(part) for part in node.parts)
+
+        def elements(frame: Frame) -> Iterator[Any]:
+            values = iterated(frame)
+            if kind_of(values) not in ("list", "map"):
+                raise EvaluationError(f"{name}: expected a list or a map, not {words_of(values)}")
+            for value in values:
+                spend(frame, cost)
+                frame[slot] = value
+                yield value
+
+        return elements
+
+
+# --- names, members ---------------------------------------------------------------------------------------
+
+
+def variable(name: str) -> Run:
+    def run(frame: Frame) -> Any:
+        try:
+            return frame[VALUES][name]
+        except KeyError:
+            raise EvaluationError(f"{name}: it is not there") from None
+
+    return run
+
+
+def member_of_variable(name: str, member: str, text: str) -> Run:
+    """Return `member_of` for the most common operand, in one step."""
+    slowly = member_of(variable(name), member, text)
+
+    def run(frame: Frame) -> Any:
+        try:
+            return frame[VALUES][name][member]
+        except (KeyError, TypeError):
+            return slowly(frame)
+
+    return run
+
+
+def member_of(operand: Run, member: str, text: str) -> Run:
+    def run(frame: Frame) -> Any:
+        container = operand(frame)
+        if isinstance(container, dict) and member in container:
+            return container[member]
+        if isinstance(container, dict):
+            raise EvaluationError(f"{text}: it is not there")
+        raise EvaluationError(f"{text}: {words_of(container)} has no members")
+
+    return run
+
+
+def has_member(operand: Run, member: str, text: str) -> Run:
+    def run(frame: Frame) -> bool:
+        container = operand(frame)
+        if isinstance(container, dict):
+            return member in container
+        raise EvaluationError(f"{text}: {words_of(container)} has no members")
+
+    return run
+
+
+# --- operators, functions ---------------------------------------------------------------------------------
+
+
+def two(function: Callable[..., Any], left: Run, right: Run) -> Run:
+    return lambda frame: function(frame, left(frame), right(frame))
+
+
+def two_with_constant(function: Callable[..., Any], left: Run, constant: Any) -> Run:
+    return lambda frame: function(frame, left(frame), constant)
+
+
+def equals_text(operand: Run, text: str, wanted: bool) -> Run:
+    def run(frame: Frame) -> bool:
+        value = operand(frame)
+        if type(value) is str:
+            return (value == text) is wanted
+        return equal(frame, value, text) is wanted
+
+    return run
+
+
+def one_of_texts(operand: Run, texts: frozenset[str]) -> Run:
+    """Return ``in`` of a list of literals, whose length does not matter then."""
+
+    def run(frame: Frame) -> bool:
+        value = operand(frame)
+        return (type(value) is str or kind_of(value) == "string") and value in texts
+
+    return run
+
+
+def logical(parts: list[Run], settling: bool, operator: str) -> Run:
+    """Return ``||`` (settled by a true operand) or ``&&`` (by a false one)."""
+    return lambda frame: settled(parts, frame, settling, operator)
+
+
+def settled(parts: Iterable[Run], frame: Frame, settling: bool, doing: str) -> bool:
+    """Return `settling` if a part has that value, whatever the parts before it do; else what they agree
+    on."""
+    failure: EvaluationError | None = None
+    for part in parts:
+        try:
+            if as_bool(part(frame), doing) is settling:
+                return settling
+        except StepsExceeded:
+            raise
+        except EvaluationError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return not settling
+
+
+def logical_of_two(left: Run, right: Run, settling: bool, operator: str) -> Run:
+    """Return `logical` for two operands, without its loop as long as the left one does not fail."""
+
+    def run(frame: Frame) -> bool:
+        try:
+            value: object = left(frame)
+        except EvaluationError as error:
+            return settled([failing(error), right], frame, settling, operator)
+        if value is settling:
+            return settling
+        if value is True or value is False:
+            other: object = right(frame)
+            return other is True or (other is not False and as_bool(other, operator))
+        return settled([lambda frame: value, right], frame, settling, operator)
+
+    return run
+
+
+def failing(error: EvaluationError) -> Run:
+    def run(frame: Frame) -> Any:
+        raise error
+
+    return run
+
+
+def map_of_entries(entries: list[tuple[Run, Run]]) -> Run:
+    def run(frame: Frame) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        for key, value in entries:
+            found = key(frame)
+            if kind_of(found) not in ("string", "int"):
+                raise EvaluationError(f"the key of a map is a string or an int, not {words_of(found)}")
+            if found in made:
+                raise EvaluationError("the map has two entries with the same key")
+            made[found] = value(frame)
+        return made
+
+    return run
+
+
+# --- macros -----------------------------------------------------------------------------------------------
+
+Elements = Callable[[Frame], Iterator[Any]]
+
+
+def quantifier(elements: Elements, condition: Run, settling: bool, name: str) -> Run:
+    """Return ``exists`` (settled by an element that is true) or ``all`` (by one that is false)."""
+    return lambda frame: settled((condition for _ in elements(frame)), frame, settling, name)
+
+
+def exactly_one(elements: Elements, condition: Run) -> Run:
+    def run(frame: Frame) -> bool:
+        return sum(as_bool(condition(frame), "exists_one") for _ in elements(frame)) == 1
+
+    return run
+
+
+def chosen(elements: Elements, condition: Run | None, value: Run | None, name: str) -> Run:
+    """Return ``filter`` (no `value`) or ``map``."""
+
+    def run(frame: Frame) -> list[Any]:
+        found = []
+        for each in elements(frame):
+            if condition is None or as_bool(condition(frame), name):
+                found.append(each if value is None else value(frame))
+        return found
+
+    return run
+
+
+# --- explanations -----------------------------------------------------------------------------------------
+
+LONGEST_SHOWN = 80
+
+
+def is_telling(node: Node) -> bool:
+    """Whether a node's value explains a decision: what was read, compared or called."""
+    if isinstance(node, Binary):
+        return node.operator not in ARITHMETIC
+    return isinstance(node, Name | Select | Index | Call | Macro)
+
+
+def traced(run: Run, text: str) -> Run:
+    def traced_run(frame: Frame) -> Any:
+        try:
+            value = run(frame)
+        except EvaluationError as error:
+            note(frame, text, f"error: {error}")
+            raise
+        note(frame, text, shown(value))
+        return value
+
+    return traced_run
+
+
+def note(frame: Frame, text: str, value: Any) -> None:
+    trace, entry = frame[TRACE], (text, value)
+    if len(trace) < MOST_TRACED and not any(same(entry, seen) for seen in trace):
+        trace.append(entry)
+
+
+def same(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
+    """Whether two entries are the same: true and 1, which Python takes for equal, are not."""
+    return one == other and type(one[1]) is type(other[1])
+
+
+def shown(value: Any) -> Any:
+    """Return a value as a trace shows it: a short one itself, of others how many parts they have."""
+    try:
+        kind = kind_of(value)
+    except EvaluationError as error:
+        return str(error)
+    if kind == "string":
+        return value if len(value) <= LONGEST_SHOWN else value[: LONGEST_SHOWN - 1] + "…"
+    if kind == "int" and value.bit_length() > 200:
+        return f"an int of {value.bit_length():,} bits"
+    return f"{WORDS[kind]} of {len(value):,}" if kind in ("list", "map") else value
+
+
+BUILD: dict[type[Node], Callable[[_Compiler, Any], Run]] = {
+    Literal: _Compiler.literal,
+    Name: _Compiler.name,
+    Select: _Compiler.select,
+    Index: _Compiler.index,
+    Unary: _Compiler.unary,
+    Binary: _Compiler.binary,
+    Logical: _Compiler.logical,
+    Conditional: _Compiler.conditional,
+    ListLiteral: _Compiler.list_literal,
+    MapLiteral: _Compiler.map_literal,
+    Call: _Compiler.call,
+    Macro: _Compiler.macro,
+}

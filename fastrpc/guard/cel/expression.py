@@ -1,0 +1,76 @@
+"""A rule that is ready: what it reads, its type, its value for some values, and what it saw on the way.
+
+An evaluation costs about a microsecond and keeps nothing; any number of threads may share an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastrpc.errors import excerpt
+from fastrpc.guard.cel.checker import check
+from fastrpc.guard.cel.compiler import MOST_TRACED, compiled
+from fastrpc.guard.cel.errors import EvaluationError
+from fastrpc.guard.cel.parser import parse
+from fastrpc.guard.cel.types import Type
+from fastrpc.guard.cel.values import MOST_STEPS, as_bool
+
+
+class Expression:
+    """What `fastrpc.guard.cel.compile` returns."""
+
+    def __init__(self, source: str, declared: Mapping[str, Type]) -> None:
+        self.source = source
+        """The text that it was made of."""
+        self._tree = parse(source)
+        reads = check(source, self._tree, declared)
+        self.type: Type = self._tree.type
+        """Of a rule its `kind` is "bool", or "dyn" if only its values tell."""
+        self.variables = frozenset(reads.members)
+        """The variables that it reads: an evaluation needs no others."""
+        self.whole = frozenset(reads.whole)
+        """Those of them that it does not only read by naming members: they are needed with all they hold."""
+        self._members = {name: frozenset(members) for name, members in reads.members.items()}
+        self._slots = [None] * reads.slots
+        self._run = compiled(source, self._tree)
+
+    def members(self, variable: str) -> frozenset[str]:
+        """Return the direct members of a variable that the expression names; see `whole`."""
+        return self._members.get(variable, frozenset())
+
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
+        """Return the value of the expression; raise `EvaluationError` if it has none for these values.
+
+        `values` holds the `variables`, made of what JSON is made of. Nothing but `EvaluationError` is raised,
+        whatever they are.
+        """
+        try:
+            return self._run([values, MOST_STEPS, None, *self._slots])
+        except EvaluationError:
+            raise
+        except Exception as error:  # of a value whose own methods fail, or that is nested without end
+            raise EvaluationError(f"the values cannot be evaluated: {type(error).__name__}") from error
+
+    def test(self, values: Mapping[str, Any]) -> bool:
+        """Return `evaluate` of a rule: what is neither true nor false is an `EvaluationError`, too."""
+        value = self.evaluate(values)
+        if value is True or value is False:
+            return value
+        return as_bool(value, "the rule")
+
+    def explain(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """Return what an evaluation read, compared and called, in that order: the source and the value of
+        each.
+
+        At most 20, each once. A value is short: of lists and maps only the size is shown, a long string is
+        cut, and what failed has "error: …". What the evaluation did not reach is not there.
+        """
+        trace: list[tuple[str, Any]] = []
+        run = compiled(self.source, self._tree, is_traced=True)
+        try:
+            run([values, MOST_STEPS, trace, *self._slots])
+        except Exception as error:
+            if not isinstance(error, EvaluationError):
+                trace.append((excerpt(self.source), f"error: {type(error).__name__}"))
+        return trace[:MOST_TRACED]

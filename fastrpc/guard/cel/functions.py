@@ -1,0 +1,157 @@
+"""The functions and methods of rules, each with its signature and with what it does.
+
+A function that is added here is known to the checker and the compiler. The one exception is ``matches``:
+its pattern, a literal, is compiled by RE2 when the rule is loaded (`compiled_pattern`), and then takes time
+linear in the text. google-re2 is imported for that alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fastrpc.guard.cel.errors import EvaluationError
+from fastrpc.guard.cel.types import BOOL, DOUBLE, INT, STRING, Type
+from fastrpc.guard.cel.values import (
+    LARGEST_INT,
+    SHORT_TEXT,
+    SMALLEST_INT,
+    WORDS,
+    Frame,
+    double_of,
+    kind_of,
+    limited,
+    read_text,
+    text_of,
+    words_of,
+)
+
+
+class Function(NamedTuple):
+    """`parameters`: the kinds of types that each takes; a method's first is what stands before the dot."""
+
+    parameters: tuple[tuple[str, ...], ...]
+    result: Type
+    run: Callable[..., Any]
+
+
+def starts_with(frame: Frame, text: Any, part: Any) -> bool:
+    if type(text) is str and type(part) is str:
+        if len(part) > SHORT_TEXT:
+            read_text(frame, part)
+        return text.startswith(part)
+    return text_of(text, "startsWith").startswith(text_of(part, "startsWith"))
+
+
+def ends_with(frame: Frame, text: Any, part: Any) -> bool:
+    if type(text) is str and type(part) is str:
+        if len(part) > SHORT_TEXT:
+            read_text(frame, part)
+        return text.endswith(part)
+    return text_of(text, "endsWith").endswith(text_of(part, "endsWith"))
+
+
+def contains(frame: Frame, text: Any, part: Any) -> bool:
+    text, part = text_of(text, "contains"), text_of(part, "contains")
+    read_text(frame, text)
+    return part in text
+
+
+def size(frame: Frame, value: Any) -> int:
+    """Characters of a string, elements of a list, members of a map."""
+    if kind_of(value) not in SIZED:
+        raise EvaluationError(f"size: {words_of(value)} has none")
+    return len(value)
+
+
+def to_int(frame: Frame, value: Any) -> int:
+    kind = kind_of(value)
+    if kind == "int":
+        return int(value)
+    if kind == "double":
+        if SMALLEST_INT < value < LARGEST_INT:
+            return int(value)
+        raise EvaluationError("int: the double is beyond 64 bits")
+    if kind != "string" or not INT_TEXT.fullmatch(value):
+        raise EvaluationError(f"int: {WORDS[kind]} that is no int")
+    return limited(int(value))
+
+
+INT_TEXT = re.compile(r"[+-]?[0-9]{1,40}")
+DOUBLE_TEXT = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.I | re.A
+)
+
+
+def to_double(frame: Frame, value: Any) -> float:
+    kind = kind_of(value)
+    if kind == "string":
+        if len(value) > 1000 or not DOUBLE_TEXT.fullmatch(value):
+            raise EvaluationError("double: the string is no number")
+    elif kind not in ("int", "double"):
+        raise EvaluationError(f"double: {WORDS[kind]} is no number")
+    return double_of(value)
+
+
+def to_string(frame: Frame, value: Any) -> str:
+    kind = kind_of(value)
+    if kind == "string":
+        return str(value)
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind == "int":
+        if value.bit_length() > 4096:
+            raise EvaluationError("string: the int is too large")
+        return str(int(value))
+    if kind == "double":
+        return "NaN" if value != value else repr(float(value)).removesuffix(".0")
+    raise EvaluationError(f"string: expected a string, a number or a bool, not {WORDS[kind]}")
+
+
+def compiled_pattern(pattern: str) -> Any:
+    """Return RE2's compiled pattern; raise ValueError with its message, ImportError without google-re2."""
+    re2 = importlib.import_module("re2")
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    try:
+        return re2.compile(pattern.encode(), options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else ""
+        raise ValueError(
+            reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        ) from None
+
+
+def matches(frame: Frame, pattern: Any, text: Any) -> bool:
+    """Whether a compiled pattern matches a part of the text."""
+    text = text_of(text, "matches")
+    read_text(frame, text)
+    try:
+        octets = text.encode()
+    except UnicodeEncodeError:
+        raise EvaluationError("matches: the text has half of a surrogate pair") from None
+    return pattern.search(octets) is not None
+
+
+TEXT = ("string",)
+SIZED = ("string", "list", "map")
+SIZE = Function((("string", "list", "map", "struct"),), INT, size)
+FUNCTIONS = {
+    "size": SIZE,
+    "matches": Function((TEXT, TEXT), BOOL, matches),
+    "int": Function((("int", "double", "string"),), INT, to_int),
+    "double": Function((("int", "double", "string"),), DOUBLE, to_double),
+    "string": Function((("string", "int", "double", "bool"),), STRING, to_string),
+}
+METHODS = {
+    "startsWith": Function((TEXT, TEXT), BOOL, starts_with),
+    "endsWith": Function((TEXT, TEXT), BOOL, ends_with),
+    "contains": Function((TEXT, TEXT), BOOL, contains),
+    "matches": FUNCTIONS["matches"],
+    "size": SIZE,
+}
+NOT_THERE = frozenset(("bool", "bytes", "duration", "dyn", "timestamp", "type", "uint"))
+"""Functions of CEL that rules do not have."""

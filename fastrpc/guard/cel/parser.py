@@ -1,0 +1,266 @@
+"""Makes the syntax tree of a rule, by CEL's grammar without messages, bytes and unsigned ints.
+
+Recursive descent, with one loop for all binary operators; `MOST_LEVELS` bounds the recursion and the tree.
+Whether names are there and types fit is the checker's affair.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from fastrpc.errors import excerpt
+from fastrpc.guard.cel.errors import RuleError, RuleSyntaxError
+from fastrpc.guard.cel.lexer import Token, tokens_of
+from fastrpc.guard.cel.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Index,
+    ListLiteral,
+    Literal,
+    Logical,
+    Macro,
+    MapLiteral,
+    Name,
+    Node,
+    Select,
+    Unary,
+)
+from fastrpc.guard.cel.values import LARGEST_INT, SMALLEST_INT
+
+MOST_LEVELS = 64
+RELATIONS = ("==", "!=", "<", "<=", ">", ">=", "in")
+PRECEDENCE = {
+    "||": 1,
+    "&&": 2,
+    **dict.fromkeys(RELATIONS, 3),
+    **dict.fromkeys(("+", "-"), 4),
+    **dict.fromkeys(("*", "/", "%"), 5),
+}
+CONSTANTS = {"true": True, "false": False, "null": None}
+KEYWORDS = (*CONSTANTS, "in")
+RESERVED = frozenset(
+    """as break const continue else for function if import let loop package namespace return var void
+    while""".split()  # noqa: SIM905
+)
+"""Names that CEL keeps for later: no variable has one, a member may."""
+MACROS = {
+    "all": ("condition",),
+    "exists": ("condition",),
+    "exists_one": ("condition",),
+    "filter": ("condition",),
+    "map": ("condition", "value"),
+}
+"""What each macro is handed behind the name that it binds; `map` may do without its condition."""
+
+Made = TypeVar("Made", bound=Node)
+
+
+def parse(source: str) -> Node:
+    """Return the tree of a rule; raise `RuleSyntaxError`."""
+    return _Parser(source).whole()
+
+
+def _too_deep(source: str, at: int) -> RuleError:
+    return RuleSyntaxError.at(source, at, f"a rule has at most {MOST_LEVELS} levels, one in another")
+
+
+class _Parser:
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.tokens = tokens_of(source)
+        self.at = 0
+        self.levels = 0
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.at]
+
+    def whole(self) -> Node:
+        tree = self.expression()
+        if self.token.kind != "end":
+            raise self.unexpected("an operator or the end")
+        return tree
+
+    def expression(self) -> Node:
+        self.levels += 1
+        if self.levels > MOST_LEVELS:
+            raise _too_deep(self.source, self.token.start)
+        node = self.binary(1)
+        if self.token.text == "?":
+            at = self.next().start
+            yes = self.binary(1)
+            self.expect(":")
+            no = self.expression()
+            node = self.made(Conditional(node.start, no.end, at, node, yes, no))
+        self.levels -= 1
+        return node
+
+    def binary(self, least: int) -> Node:
+        """Read operands and operators that bind at least that tightly, from left to right."""
+        left = self.unary()
+        while (level := self.precedence()) >= least:
+            operator = self.next()
+            left = self.joined(operator, left, self.binary(level + 1))
+        return left
+
+    def precedence(self) -> int:
+        return PRECEDENCE.get(self.token.text, 0)
+
+    def joined(self, operator: Token, left: Node, right: Node) -> Node:
+        span = left.start, right.end, operator.start
+        if operator.text not in ("&&", "||"):
+            return self.made(Binary(*span, operator.text, left, right))
+        is_chain = isinstance(left, Logical) and left.operator == operator.text
+        parts = [*left.children()] if is_chain else [left]
+        return self.made(Logical(*span, operator.text, [*parts, right]))
+
+    def unary(self) -> Node:
+        operators = []
+        while self.token.text in ("!", "-"):
+            operators.append(self.next())
+        is_negative = bool(operators) and operators[-1].text == "-" and self.token.kind in ("int", "double")
+        node = self.postfix(self.number(operators.pop()) if is_negative else self.primary())
+        for operator in reversed(operators):
+            node = self.made(Unary(operator.start, node.end, operator.start, operator.text, node))
+        return node
+
+    def primary(self) -> Node:
+        token = self.token
+        if token.kind in ("int", "double"):
+            return self.number(None)
+        if token.kind == "string":
+            return Literal(*self.span(self.next()), token.value)
+        if token.kind == "name":
+            return self.named()
+        if token.text == "[":
+            return self.list_literal()
+        if token.text == "{":
+            return self.map_literal()
+        if token.text == "(":
+            self.next()
+            inner = self.expression()
+            inner.start, inner.end = token.start, self.expect(")").end
+            return inner
+        raise self.unexpected("a value")
+
+    def number(self, minus: Token | None) -> Node:
+        token = self.next()
+        value = -token.value if minus else token.value
+        start = minus.start if minus else token.start
+        if token.kind == "int" and not SMALLEST_INT <= value <= LARGEST_INT:
+            raise RuleSyntaxError.at(self.source, start, "this int has more than 64 bits")
+        return Literal(start, token.end, start, value)
+
+    def named(self) -> Node:
+        token = self.next()
+        if token.text in CONSTANTS:
+            return Literal(*self.span(token), CONSTANTS[token.text])
+        if token.text == "in" or token.text in RESERVED:
+            raise RuleSyntaxError.at(self.source, token.start, f"{token.text}: no variable has this name")
+        if self.token.text == "(":
+            arguments, end = self.arguments("(", ")")
+            if token.text == "has":
+                return self.test(token, arguments, end)
+            return self.made(Call(token.start, end, token.start, token.text, None, arguments))
+        return Name(*self.span(token), token.text)
+
+    def test(self, token: Token, arguments: list[Node], end: int) -> Node:
+        if len(arguments) != 1 or not isinstance(arguments[0], Select) or arguments[0].is_test:
+            raise RuleSyntaxError.at(self.source, token.start, "has() asks for one member: has(a.b)")
+        selected = arguments[0]
+        node = Select(token.start, end, selected.at, selected.operand, selected.member)
+        node.is_test = True
+        return self.made(node)
+
+    def postfix(self, node: Node) -> Node:
+        while self.token.text in (".", "["):
+            if self.next().text == ".":
+                node = self.member(node)
+            else:
+                at = self.token.start
+                index = self.expression()
+                node = self.made(Index(node.start, self.expect("]").end, at, node, index))
+        return node
+
+    def member(self, operand: Node) -> Node:
+        token = self.token
+        if token.text in KEYWORDS:
+            message = f'a member of this name is written with brackets: ["{token.text}"]'
+            raise RuleSyntaxError.at(self.source, token.start, message)
+        if token.kind != "name":
+            raise self.unexpected("the name of a member")
+        self.next()
+        if self.token.text != "(":
+            return self.made(Select(operand.start, token.end, token.start, operand, token.text))
+        arguments, end = self.arguments("(", ")")
+        if token.text in MACROS:
+            return self.macro(operand, token, arguments, end)
+        return self.made(Call(operand.start, end, token.start, token.text, operand, arguments))
+
+    def macro(self, operand: Node, token: Token, arguments: list[Node], end: int) -> Node:
+        name, parts = token.text, MACROS[token.text]
+        least = 2 if name == "map" else 1 + len(parts)
+        if not least <= len(arguments) <= 1 + len(parts):
+            form = ", ".join(("name", *parts[-1:]))
+            raise RuleSyntaxError.at(self.source, token.start, f"{name}() is written {name}({form})")
+        bound, *rest = arguments
+        if not isinstance(bound, Name):
+            message = f"{name}() binds a name, which stands first: {name}(x, …)"
+            raise RuleSyntaxError.at(self.source, bound.start, message)
+        return self.made(Macro(operand.start, end, token.start, name, operand, bound.name, rest))
+
+    def arguments(self, opening: str, closing: str) -> tuple[list[Node], int]:
+        """Read expressions with commas between them, and their brackets; return them and where they end."""
+        self.expect(opening)
+        found: list[Node] = []
+        while self.token.text != closing:
+            if found:
+                self.expect(",", f"a comma or {closing}")
+                if opening == "[" and self.token.text == closing:
+                    break  # CEL allows a comma behind the last element, not behind the last argument
+            found.append(self.expression())
+        return found, self.next().end
+
+    def list_literal(self) -> Node:
+        start = self.token.start
+        items, end = self.arguments("[", "]")
+        return self.made(ListLiteral(start, end, start, items))
+
+    def map_literal(self) -> Node:
+        start = self.next().start
+        entries: list[tuple[Node, Node]] = []
+        while self.token.text != "}":
+            if entries:
+                self.expect(",", "a comma or }")
+                if self.token.text == "}":
+                    break
+            key = self.expression()
+            self.expect(":")
+            entries.append((key, self.expression()))
+        return self.made(MapLiteral(start, self.next().end, start, entries))
+
+    def made(self, node: Made) -> Made:
+        node.height = 1 + max((child.height for child in node.children()), default=0)
+        if node.height > MOST_LEVELS:
+            raise _too_deep(self.source, node.at)
+        return node
+
+    def next(self) -> Token:
+        token = self.token
+        if token.kind != "end":
+            self.at += 1
+        return token
+
+    def expect(self, text: str, wanted: str = "") -> Token:
+        if self.token.text != text:
+            raise self.unexpected(wanted or text)
+        return self.next()
+
+    def unexpected(self, wanted: str) -> RuleError:
+        found = excerpt(self.token.text) if self.token.kind != "end" else "the end"
+        return RuleSyntaxError.at(self.source, self.token.start, f"expected {wanted}, not {found}")
+
+    @staticmethod
+    def span(token: Token) -> tuple[int, int, int]:
+        return token.start, token.end, token.start

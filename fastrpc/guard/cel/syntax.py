@@ -1,0 +1,158 @@
+"""The syntax tree of a rule: what the parser makes, the checker fills in and the compiler reads.
+
+Each node knows the part of the source that it was made of, which errors and explanations quote. Macros are
+nodes, not expanded. A tree is at most 64 levels high; a chain of ``&&`` or of ``||`` is one level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastrpc.guard.cel.types import DYN, Type
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    start: int
+    end: int
+    at: int
+    """What an error points at: of an operation its operator, of a member its name."""
+    type: Type = field(default=DYN, init=False)
+    """What the checker found out."""
+    height: int = field(default=1, init=False)
+
+    def children(self) -> Iterator[Node]:
+        return iter(())
+
+
+@dataclass(slots=True, eq=False)
+class Literal(Node):
+    value: Any
+
+
+@dataclass(slots=True, eq=False)
+class Name(Node):
+    """A variable, or the name that a macro binds: then the checker gives it the number of its `slot`."""
+
+    name: str
+    slot: int | None = field(default=None, init=False)
+
+
+@dataclass(slots=True, eq=False)
+class Select(Node):
+    """``operand.member``; with `is_test`, ``has(operand.member)``."""
+
+    operand: Node
+    member: str
+    is_test: bool = field(default=False, init=False)
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+
+
+@dataclass(slots=True, eq=False)
+class Index(Node):
+    operand: Node
+    index: Node
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+        yield self.index
+
+
+@dataclass(slots=True, eq=False)
+class Unary(Node):
+    operator: str
+    operand: Node
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+
+
+@dataclass(slots=True, eq=False)
+class Binary(Node):
+    operator: str
+    left: Node
+    right: Node
+
+    def children(self) -> Iterator[Node]:
+        yield self.left
+        yield self.right
+
+
+@dataclass(slots=True, eq=False)
+class Logical(Node):
+    """``a && b && c`` or ``a || b || c``."""
+
+    operator: str
+    parts: list[Node]
+
+    def children(self) -> Iterator[Node]:
+        return iter(self.parts)
+
+
+@dataclass(slots=True, eq=False)
+class Conditional(Node):
+    condition: Node
+    yes: Node
+    no: Node
+
+    def children(self) -> Iterator[Node]:
+        yield self.condition
+        yield self.yes
+        yield self.no
+
+
+@dataclass(slots=True, eq=False)
+class ListLiteral(Node):
+    items: list[Node]
+
+    def children(self) -> Iterator[Node]:
+        return iter(self.items)
+
+
+@dataclass(slots=True, eq=False)
+class MapLiteral(Node):
+    entries: list[tuple[Node, Node]]
+
+    def children(self) -> Iterator[Node]:
+        for entry in self.entries:
+            yield from entry
+
+
+@dataclass(slots=True, eq=False)
+class Call(Node):
+    """``name(arguments)`` or ``target.name(arguments)``. `pattern`: of ``matches``, compiled by the
+    checker."""
+
+    name: str
+    target: Node | None
+    arguments: list[Node]
+    pattern: Any = field(default=None, init=False)
+
+    def children(self) -> Iterator[Node]:
+        if self.target is not None:
+            yield self.target
+        yield from self.arguments
+
+
+@dataclass(slots=True, eq=False)
+class Macro(Node):
+    """``range.name(variable, …parts)``: the parts are evaluated for each element, which is kept in `slot`."""
+
+    name: str
+    range: Node
+    variable: str
+    parts: list[Node]
+    slot: int = field(default=0, init=False)
+
+    def children(self) -> Iterator[Node]:
+        yield self.range
+        yield from self.parts
+
+
+def size_of(node: Node) -> int:
+    """Return how many nodes a tree has."""
+    return 1 + sum(size_of(child) for child in node.children())

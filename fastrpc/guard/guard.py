@@ -1,0 +1,272 @@
+"""The guard of a server: it decides about each call of a tool, a resource or a prompt, by a `Policy`.
+
+    guard = Guard(policy, callers)
+    guard.install(app)
+
+What all calls of a class of callers have in common was decided when the policy was loaded; a call costs
+two dictionaries' look-ups and the count of its rates. Rules about arguments, and refusals, cost what they
+take. Calls that a person has to approve are deferred (`approvals`). Lists show each class what it may
+call, and what they hide does not exist for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastrpc._core.rate_limiter import RateTable
+from fastrpc.errors import ResourceNotFound
+from fastrpc.guard.policy.config import DENY
+from fastrpc.guard.refusals import NotAllowed, RateExceeded
+from fastrpc.protocol.versions import MODERN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable, Iterator
+
+    from fastrpc._core.call_info import CallInfo
+    from fastrpc._core.rate_limiter import RateLimit
+    from fastrpc.engine.list_filter import ListItem
+    from fastrpc.guard.callers.caller import Caller
+    from fastrpc.guard.policy.config import Rate
+    from fastrpc.guard.policy.decisions import Decision, Policy, Verdict
+    from fastrpc.server import Server
+
+    Approve = Callable[[CallInfo, Verdict, float], Awaitable[None]]
+    """Asks a person, for at most so many seconds. Raises GuardRefusal for no."""
+    Refused = Callable[[CallInfo, Caller, Verdict, BaseException], object]
+
+MOST_CALLERS = 4096
+
+
+class Entry:
+    """What the guard keeps of a principal: the caller, its class, the decisions and limits of what it
+    calls."""
+
+    __slots__ = ("caller", "decisions", "key", "limits")
+
+    def __init__(self, caller: Caller, key: Hashable) -> None:
+        self.caller = caller
+        self.key = key
+        self.decisions: dict[str, tuple[Decision, tuple[RateLimit, ...]]] = {}
+        """By the kind and the name of what is called."""
+
+
+class Target:
+    """What is called, or listed."""
+
+    __slots__ = ("effect", "kind", "name")
+
+    def __init__(self, kind: str, name: str, effect: str | None) -> None:
+        self.kind = kind
+        self.name = name
+        self.effect = effect
+
+
+class Guard:
+    """A guard by a policy. `caller_of` returns the caller of a principal; `approve` asks a person, None:
+    nobody can be asked. `rates` is shared by the workers of a server; `on_refusal` is told of what is
+    refused."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        caller_of: Callable[[str], Caller],
+        *,
+        approve: Approve | None = None,
+        rates: RateTable | None = None,
+        on_refusal: Refused | None = None,
+    ) -> None:
+        self._policy = policy
+        self._caller_of = caller_of
+        self._approve = approve
+        self._rates = rates or RateTable()
+        self._on_refusal = on_refusal
+        self._entries: dict[str, Entry] = {}
+        self._server: Server | None = None
+
+    @property
+    def policy(self) -> Policy:
+        return self._policy
+
+    def install(self, server: Server) -> None:
+        """Put the guard in front of all calls of a server, and in its lists."""
+        self._server = server
+        server.guard(self.decide)
+        server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
+        for registry in server.registries:
+            registry.watchers.append(lambda kind: self._registry_changed())
+
+    def use(self, policy: Policy) -> None:
+        """Decide by another policy from now on, and notify the clients whose lists are other ones now."""
+        before = {principal: self._visible(entry) for principal, entry in self._entries.items()}
+        self._policy = policy
+        self._entries = {}
+        if self._server is not None:
+            self._server.lists_changed(
+                lambda principal: before.get(principal) != self._visible(self.entry(principal))
+            )
+
+    def forget(self, principals: frozenset[str]) -> None:
+        """Look these callers up again: their tokens have changed."""
+        for principal in principals:
+            self._entries.pop(principal, None)
+        if self._server is not None and principals:
+            self._server.lists_changed(lambda principal: principal in principals)
+
+    # --- calls --------------------------------------------------------------------------------------------
+
+    def decide(self, call: CallInfo) -> Awaitable[None] | None:
+        """Return None for a call that is allowed, an awaitable for one that waits for a person. Raises
+        GuardRefusal, and what says that there is no such thing for what is hidden."""
+        entry = self._entries.get(call.principal) or self.entry(call.principal)
+        found = entry.decisions.get(call.name)
+        if found is None or call.kind != "tool":
+            found = self._decision(entry, call)
+        decision, limits = found
+        for limit in limits:
+            wait = limit.take()
+            if wait:
+                self._give_back(limits, limit)
+                raise self._refused(call, entry, decision.verdict, _too_often(call, wait))
+        if decision.is_plain:
+            return None
+        return self._decide_slowly(call, entry, decision)
+
+    def _decide_slowly(self, call: CallInfo, entry: Entry, decision: Decision) -> Awaitable[None] | None:
+        """Decide about a call that is not allowed at once."""
+        verdict = decision.verdict
+        if not decision.is_allowed:
+            raise self._refused(call, entry, verdict, self._not_allowed(call, decision))
+        if decision.rules:
+            target = Target(call.kind, call.name, call.effect)
+            verdict = self._policy.judge(decision, entry.caller, target, call.arguments)
+            if verdict.action == DENY:
+                error = NotAllowed(_why(call, verdict), call.context.protocol_version, rule=verdict.rule)
+                raise self._refused(call, entry, verdict, error)
+        if not self._policy.asks(verdict):
+            return None
+        return self._asked(call, entry, verdict)
+
+    async def _asked(self, call: CallInfo, entry: Entry, verdict: Verdict) -> None:
+        from fastrpc.guard.approvals import by_elicitation
+
+        approve = self._approve or by_elicitation
+        try:
+            await approve(call, verdict, self._policy.config.approval_seconds)
+        except Exception as error:
+            raise self._refused(call, entry, verdict, error) from None
+
+    def _not_allowed(self, call: CallInfo, decision: Decision) -> BaseException:
+        version = call.context.protocol_version
+        if decision.is_hidden and self._policy.config.hides and call.kind == "resource":
+            return ResourceNotFound(call.name, legacy=version != MODERN)
+        return NotAllowed(_why(call, decision.verdict), version, rule=decision.verdict.rule)
+
+    def _refused(self, call: CallInfo, entry: Entry, verdict: Verdict, error: BaseException) -> BaseException:
+        if self._on_refusal is not None:
+            self._on_refusal(call, entry.caller, verdict, error)
+        return error
+
+    @staticmethod
+    def _give_back(limits: tuple[RateLimit, ...], refused: RateLimit) -> None:
+        for limit in limits:
+            if limit is refused:
+                return
+            limit.give_back()
+
+    # --- what is kept -------------------------------------------------------------------------------------
+
+    def entry(self, principal: str) -> Entry:
+        """Return what is kept of a principal."""
+        found = self._entries.get(principal)
+        if found is None:
+            caller = self._caller_of(principal)
+            if len(self._entries) >= MOST_CALLERS:
+                self._entries.clear()
+            found = self._entries[principal] = Entry(caller, self._policy.class_key(caller))
+        return found
+
+    def _decision(self, entry: Entry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
+        target = Target(call.kind, call.name, call.effect)
+        decision = self._policy.decision(entry.caller, entry.key, target)
+        limits = tuple(self._limit(entry.caller, about, rate) for about, rate in decision.rates)
+        if call.kind == "tool":
+            entry.decisions[call.name] = decision, limits
+        return decision, limits
+
+    def _limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
+        return self._rates.limit(
+            f"{caller.principal}\0{tool}\0{rate.text}", rate.seconds * 1_000_000_000, rate.count
+        )
+
+    def _registry_changed(self) -> None:
+        """What is called by a name may be something else now."""
+        self._policy.forget()
+        self._entries = {}
+
+    # --- lists --------------------------------------------------------------------------------------------
+
+    def _class_of(self, principal: str) -> Hashable:
+        entry = self.entry(principal)
+        return self._policy.version, entry.key, entry.caller
+
+    def _shows(self, caller_class: Any, item: ListItem) -> bool:
+        _, key, caller = caller_class
+        decision = self._policy.decision(caller, key, Target(item.kind, item.uri or item.name, item.effect))
+        return not decision.is_hidden
+
+    def _visible(self, entry: Entry) -> frozenset[tuple[str, str]]:
+        """Return what the caller sees of what is registered."""
+        if self._server is None:
+            return frozenset()
+        registries = self._server.registries
+        found = []
+        for kind, registry in (
+            ("tool", registries.tools),
+            ("prompt", registries.prompts),
+            ("resource", registries.resources),
+            ("resource_template", registries.templates),
+        ):
+            for each in registry:
+                name = each.key if kind.startswith("resource") else each.name
+                target = Target(kind, name, getattr(each, "effect", None))
+                if not self._policy.decision(entry.caller, entry.key, target).is_hidden:
+                    found.append((kind, name))
+        return frozenset(found)
+
+
+class Schemas(Mapping[str, Mapping[str, Any]]):
+    """The input schema of each tool that a server has now."""
+
+    def __init__(self, server: Server) -> None:
+        server.load_tools()
+        self._tools = server.registries.tools
+
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
+        found = self._tools.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found.signature.input_schema
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([tool.name for tool in self._tools])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def _why(call: CallInfo, verdict: Verdict) -> str:
+    """Return the refusal as words."""
+    reason = f": {verdict.reason}" if verdict.reason else ""
+    rule = f" (rule {verdict.rule})" if verdict.rule else ""
+    return f"{call.kind} {call.name} is not allowed{reason}{rule}"
+
+
+def _too_often(call: CallInfo, wait_ns: int) -> RateExceeded:
+    seconds = max(1, -(-wait_ns // 1_000_000_000))
+    return RateExceeded(
+        f"Rate limit exceeded; retry in {seconds} s",
+        call.context.protocol_version,
+        retry_after_seconds=seconds,
+    )

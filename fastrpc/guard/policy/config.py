@@ -1,0 +1,207 @@
+"""The guard's configuration, as it stands in a file: ``guard.toml``, the table ``guard`` of
+``fastrpc.toml``, or the ``mcp-server.json`` of Sophon.
+
+    [expose]                       # what anybody may call; without it, what their class may
+    tools = ["search", "docs_*"]
+
+    [classes.agent]                # of tokens: fastrpc token create --class agent
+    tools = ["search"]
+    rate = "60/minute"
+
+    [[rules]]
+    id = "small-orders"
+    tools = ["order"]
+    when = "args.count > 10"
+    then = "deny"
+
+Nothing is looked up but secrets that the file names; what the tools are is `decisions`' part.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fastrpc.guard.policy import risks, sections
+from fastrpc.guard.policy.patterns import Patterns
+from fastrpc.guard.policy.references import References
+from fastrpc.guard.policy.sections import Section
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+RATE = re.compile(r"\s*([1-9][0-9]{0,8})\s*(?:/|per)\s*(second|minute|hour|day)s?\s*\Z")
+UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+KINDS = ("tools", "resources", "prompts")
+DENY, ASK, ALLOW = ACTIONS = ("deny", "ask", "allow")
+LIST, CALL = PHASES = ("list", "call")
+
+
+class Rate:
+    """At most `count` calls in any `seconds`."""
+
+    __slots__ = ("count", "seconds", "text")
+
+    def __init__(self, text: str) -> None:
+        found = RATE.match(text) if isinstance(text, str) else None
+        if found is None:
+            raise ValueError(f"expected a rate such as 60/minute, got {sections.shown(text)}")
+        self.count = int(found[1])
+        self.seconds = UNIT_SECONDS[found[2]]
+        self.text = f"{self.count}/{found[2]}"
+
+
+class Grant:
+    """What one table allows: lists of tools, resources and prompts, None for one that is not given; rates."""
+
+    __slots__ = ("prompts", "rate", "resources", "tool_rates", "tools")
+
+    def __init__(self, section: Section | None) -> None:
+        take: Callable[..., Any] = section.take if section is not None else lambda *_: None
+        self.tools: Patterns | None = take("tools", _patterns)
+        self.resources: Patterns | None = take("resources", _patterns)
+        self.prompts: Patterns | None = take("prompts", _patterns)
+        self.rate: Rate | None = take("rate", Rate)
+        self.tool_rates: list[tuple[Patterns, Rate]] = take("tool_rates", _tool_rates) or []
+        if section is not None:
+            section.end()
+
+    def patterns(self, kind: str) -> Patterns | None:
+        """Return the list of a kind: ``tool``, ``resource``, ``resource_template`` or ``prompt``."""
+        if kind == "tool":
+            return self.tools
+        return self.prompts if kind == "prompt" else self.resources
+
+
+class RuleConfig:
+    """One rule as it is written; `where` makes an error about one of its keys."""
+
+    __slots__ = ("id", "phase", "reason", "risk", "then", "tools", "when", "where")
+
+    def __init__(self, section: Section, number: int) -> None:
+        self.id: str = section.take("id", sections.name) or f"rule-{number + 1}"
+        self.when: str = section.needed("when", sections.text)
+        self.then: str | None = section.take("then", sections.one_of(*ACTIONS))
+        self.risk: str | None = section.take("risk", sections.one_of(*risks.LEVELS))
+        self.tools: Patterns | None = section.take("tools", _patterns)
+        self.phase: str = section.take("phase", sections.one_of(*PHASES)) or CALL
+        self.reason: str = section.take("reason", sections.text) or ""
+        section.end()
+        self.where = section.error
+        if (self.then is None) == (self.risk is None):
+            raise section.error([], "give either then or risk")
+        if self.phase == LIST and self.then != DENY:
+            raise section.error(["phase"], "a rule of the phase list hides: then = 'deny'")
+
+
+class GuardConfig:
+    """A configuration. `version` identifies its text. Raises GuardConfigError."""
+
+    def __init__(self, root: Section, version: str, references: References) -> None:
+        self.version = version
+        defaults = root.section("defaults")
+        take: Callable[..., Any] = defaults.take if defaults is not None else lambda _, __, default: default
+        self.default_class: str = take("class", sections.name, "default")
+        self.user_class: str = take("stdio_class", sections.name, "local")
+        self.unknown_risk: str = take("unknown_risk", sections.one_of(*risks.LEVELS), risks.HIGH)
+        self.hides: bool = take("hide", sections.flag, True)
+        self.every_caller: Rate | None = take("rate", Rate, None)
+        self.expose = Grant(root.section("expose"))
+        self.classes = {name: Grant(each) for name, each in root.named_sections("classes")}
+        self.callers = {name: Grant(each) for name, each in root.named_sections("callers")}
+        self.risks = _risks(root.section("risk"))
+        self.rules = [RuleConfig(each, number) for number, each in enumerate(root.list_of_sections("rules"))]
+        approvals = root.section("approvals")
+        self.asks_from, self.approval_seconds = risks.HIGH, 300.0
+        if approvals is not None:
+            levels = sections.one_of(*risks.LEVELS[1:], "never")
+            self.asks_from = approvals.take("from", levels, risks.HIGH)
+            self.approval_seconds = approvals.take("timeout_seconds", sections.seconds, 300.0)
+            approvals.end()
+        audit = root.section("audit")
+        self.audit_mode: str | None = "group"
+        self.audit_folder: str = ""
+        if audit is not None:
+            mode = audit.take("mode", sections.one_of("group", "off"), "group")
+            self.audit_mode = None if mode == "off" else mode
+            self.audit_folder = audit.take("folder", sections.text, "")
+            audit.end()
+        self.database: str = root.take("database", _database(references), "")
+        self.tokens: list[tuple[str, str]] = root.take("tokens", _tokens(references)) or []
+        self.transports: dict[str, bool] = {}
+        if defaults is not None:
+            defaults.end()
+        root.end()
+        _check_ids(self.rules)
+
+    def allows(self, transport: str) -> bool:
+        """Whether the server may serve over ``stdio`` or ``http``: yes, if the file does not say."""
+        return self.transports.get(transport, not self.transports)
+
+
+def _check_ids(rules: list[RuleConfig]) -> None:
+    seen: set[str] = set()
+    for rule in rules:
+        if rule.id in seen:
+            raise rule.where(["id"], f"another rule is called {rule.id}")
+        seen.add(rule.id)
+
+
+# --- kinds of values --------------------------------------------------------------------------------------
+
+
+def _patterns(value: Any) -> Patterns:
+    return Patterns(sections.texts(value))
+
+
+def _tool_rates(value: Any) -> list[tuple[Patterns, Rate]]:
+    if not isinstance(value, dict):
+        raise ValueError(
+            f'expected a table such as {{ "search" = "10/minute" }}, got {sections.shown(value)}'
+        )
+    return [(Patterns([glob]), Rate(rate)) for glob, rate in value.items()]
+
+
+def _tables(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise ValueError(f"expected an array of tables, got {sections.shown(value)}")
+    return value
+
+
+def _risks(section: Section | None) -> list[tuple[Patterns, str]]:
+    """Return the levels by name or glob, exact names first."""
+    if section is None:
+        return []
+    level = sections.one_of(*risks.LEVELS)
+    found = [(Patterns([glob]), section.take(glob, level)) for glob, _ in section.items()]
+    return sorted(found, key=lambda each: not each[0].names)
+
+
+def _database(references: References) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        found = sections.text(value)
+        return found if found.startswith("sqlite:") else references.resolve(found)
+
+    return convert
+
+
+def _tokens(references: References) -> Callable[[Any], list[tuple[str, str]]]:
+    """Read ``tokens = [{ id = "claude", token = "{{vault:claude}}", class = "agent" }]``."""
+
+    def convert(value: Any) -> list[tuple[str, str]]:
+        found = []
+        for number, each in enumerate(_tables(value)):
+            try:
+                if set(each) != {"id", "token"}:
+                    raise ValueError(
+                        f"expected the keys id and token, got {', '.join(sorted(each)) or 'none'}"
+                    )
+                found.append((sections.name(each["id"]), references.resolve(sections.text(each["token"]))))
+            except ValueError as error:
+                raise ValueError(f"[{number}]: {error}") from None
+        if len({id for id, _ in found}) < len(found):
+            raise ValueError("two tokens have the same id")
+        return found
+
+    return convert

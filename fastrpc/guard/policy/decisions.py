@@ -1,0 +1,286 @@
+"""What the policy says of each class of callers and each tool, resource and prompt: a `Decision`.
+
+Decisions are made once, when a name is first called by a class, and kept: a call looks one up. What has
+to be evaluated for each call is in `Decision.rules`. The order of the rules does not matter: what one
+denies is denied, else what one asks for is asked for. Pure, over a `GuardConfig` and the facts of the
+tools.
+"""
+
+from __future__ import annotations
+
+from fastrpc.guard.cel import EvaluationError
+from fastrpc.guard.policy import risks
+from fastrpc.guard.policy.config import ALLOW, ASK, DENY, LIST, GuardConfig
+from fastrpc.guard.policy.rules import Rule, rule_for
+from fastrpc.guard.policy.sections import GuardConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping
+    from typing import Any, Protocol
+
+    from fastrpc.guard.callers.caller import Caller
+    from fastrpc.guard.policy.config import Grant, Rate
+
+    class Target(Protocol):
+        """What may be called."""
+
+        @property
+        def kind(self) -> str: ...
+        @property
+        def name(self) -> str: ...
+        @property
+        def effect(self) -> str | None: ...
+
+
+MOST_KEPT = 4096
+"""Decisions of one class of callers that are kept: anybody may read any URI."""
+NOT_EXPOSED = "not in the allowlist"
+RANKS = {"": 0, ALLOW: 1, ASK: 2, DENY: 3}
+"""Which of several actions holds."""
+
+
+class Verdict:
+    """What rules say of a call: `action` (deny, ask, allow, or "" if none is about it), the rule's id, its
+    reason, and the risk, one of `risks.LEVELS`."""
+
+    __slots__ = ("action", "reason", "risk", "rule")
+
+    def __init__(self, action: str, rule: str, reason: str, risk: str) -> None:
+        self.action = action
+        self.rule = rule
+        self.reason = reason
+        self.risk = risk
+
+
+class Decision:
+    """What the policy says of a class of callers and a tool, a resource or a prompt.
+
+    `verdict` is that of the lists and of the rules that are about all its calls; `rules` are evaluated
+    for each call besides. `rates` are those that count calls: each with the tool that it is about, "" for
+    all."""
+
+    __slots__ = ("is_allowed", "is_hidden", "is_plain", "rates", "rules", "verdict")
+
+    def __init__(
+        self,
+        verdict: Verdict,
+        *,
+        is_hidden: bool = False,
+        asks: bool = False,
+        rules: tuple[Rule, ...] = (),
+        rates: tuple[tuple[str, Rate], ...] = (),
+    ) -> None:
+        self.verdict = verdict
+        self.is_allowed = verdict.action != DENY
+        self.is_hidden = is_hidden
+        self.rules = rules
+        self.rates = rates
+        self.is_plain = self.is_allowed and not asks and not rules
+        """Whether every call is allowed, as far as its rates go."""
+
+
+class Policy:
+    """A configuration, applied. `schemas` has the input schema of each tool that is known.
+
+    Raises GuardConfigError for a rule that is wrong for a tool that is known.
+    """
+
+    def __init__(self, config: GuardConfig, schemas: Mapping[str, Mapping[str, Any]]) -> None:
+        self.config = config
+        self.version = config.version
+        self._schemas = schemas
+        self._decisions: dict[Hashable, dict[tuple[str, str], Decision]] = {}
+        self._ready: dict[tuple[int, str], Rule | None] = {}
+        self._splits = False
+        for number, rule in enumerate(config.rules):
+            names = rule.tools.names if rule.tools is not None else ()
+            for name in [
+                *names,
+                *(each for each in schemas if rule.tools is not None and rule.tools.match(each)),
+            ]:
+                if name in schemas:
+                    self._rule(number, name)
+            if rule.tools is None:
+                self._ready[number, ""] = rule_for(rule, "", None)
+        self._splits = any(rule.reads_caller for rule in self._ready.values() if rule is not None)
+
+    def forget(self) -> None:
+        """Decide again about everything: the tools have changed."""
+        self._decisions = {}
+        self._ready = {place: rule for place, rule in self._ready.items() if not place[1]}
+
+    def unknown_tools(self) -> list[str]:
+        """Return the exact names of tools in lists and rules that no tool has."""
+        grants = [self.config.expose, *self.config.classes.values(), *self.config.callers.values()]
+        lists = [grant.tools for grant in grants] + [rule.tools for rule in self.config.rules]
+        named = {name for each in lists if each is not None for name in each.names}
+        named |= {name for each, _ in self.config.risks for name in each.names}
+        return sorted(named - set(self._schemas))
+
+    def class_key(self, caller: Caller) -> Hashable:
+        """Return what all callers have in common of whom the policy says the same."""
+        own = self._own_grant(caller) is not None
+        alone = own or self._splits
+        return (caller.caller_class, caller.principal if alone else "", caller.scopes if alone else ())
+
+    def _own_grant(self, caller: Caller) -> Grant | None:
+        callers = self.config.callers
+        return callers.get(caller.token_id) or callers.get(caller.owner) or callers.get(caller.principal)
+
+    def grants(self, caller: Caller) -> list[Grant]:
+        """Return the grants that all have to allow what a caller does: everybody's, the class's, its own."""
+        grants = [self.config.expose]
+        of_class = self.config.classes.get(caller.caller_class)
+        own = self._own_grant(caller)
+        return [*grants, *(each for each in (of_class, own) if each is not None)]
+
+    def decision(self, caller: Caller, key: Hashable, target: Target) -> Decision:
+        """Return the decision about a caller, of the class `key`, and what it calls."""
+        of_class = self._decisions.get(key)
+        if of_class is None:
+            of_class = self._decisions[key] = {}
+        place = (target.kind, target.name)
+        found = of_class.get(place)
+        if found is None:
+            if len(of_class) >= MOST_KEPT:
+                of_class.clear()
+            found = of_class[place] = self._decide(caller, target)
+        return found
+
+    def _decide(self, caller: Caller, target: Target) -> Decision:
+        risk = self._risk(target)
+        if not self._is_exposed(caller, target):
+            return Decision(Verdict(DENY, "", NOT_EXPOSED, risk), is_hidden=True)
+        try:
+            rules = self._rules_about(target)
+        except GuardConfigError as error:
+            return Decision(Verdict(DENY, "", f"a rule cannot be checked: {error}", risk))
+        verdict = judge([rule for rule in rules if not rule.reads_arguments], caller, target, None, risk)
+        if verdict.action == DENY:
+            hides = any(rule.config.id == verdict.rule and rule.config.phase == LIST for rule in rules)
+            return Decision(verdict, is_hidden=hides)
+        later = tuple(rule for rule in rules if rule.reads_arguments)
+        if any(rule.config.risk is not None for rule in later):  # by which the others may say something else
+            later = rules
+        rates = tuple(self._rates(caller, target))
+        return Decision(verdict, asks=self.asks(verdict), rules=later, rates=rates)
+
+    def asks(self, verdict: Verdict) -> bool:
+        """Whether a person has to approve a call: a rule says so, or its risk, unless a rule allows it."""
+        least = self.config.asks_from
+        is_risky = least != "never" and risks.rank(verdict.risk) >= risks.rank(least)
+        return verdict.action == ASK or (is_risky and verdict.action != ALLOW)
+
+    def judge(
+        self, decision: Decision, caller: Caller, target: Target, arguments: Mapping[str, Any]
+    ) -> Verdict:
+        """Return the verdict on one call, whose decision has rules."""
+        verdict, before = (
+            judge(decision.rules, caller, target, arguments, decision.verdict.risk),
+            decision.verdict,
+        )
+        if RANKS[before.action] > RANKS[verdict.action]:
+            return Verdict(before.action, before.rule, before.reason, verdict.risk)
+        return verdict
+
+    def _is_exposed(self, caller: Caller, target: Target) -> bool:
+        if not caller.caller_class:
+            return False
+        lists = [
+            patterns for grant in self.grants(caller) if (patterns := grant.patterns(target.kind)) is not None
+        ]
+        if target.kind in ("resource", "resource_template"):
+            return bool(lists) and all(patterns.match_uri(target.name) for patterns in lists)
+        return bool(lists) and all(patterns.match(target.name) for patterns in lists)
+
+    def _risk(self, target: Target) -> str:
+        if target.kind != "tool":
+            return risks.NONE
+        for patterns, level in self.config.risks:
+            if patterns.match(target.name):
+                return level
+        return risks.of_effect(target.effect, self.config.unknown_risk)
+
+    def _rates(self, caller: Caller, target: Target) -> Iterable[tuple[str, Rate]]:
+        """Yield what counts calls: of a caller, and of a caller and a tool. The nearest grant decides."""
+        grants = list(reversed(self.grants(caller)))
+        rate = next((grant.rate for grant in grants if grant.rate is not None), self.config.every_caller)
+        if rate is not None:
+            yield "", rate
+        if target.kind == "tool":
+            for grant in grants:
+                for patterns, tool_rate in grant.tool_rates:
+                    if patterns.match(target.name):
+                        yield target.name, tool_rate
+                        return
+
+    def _rules_about(self, target: Target) -> tuple[Rule, ...]:
+        found = []
+        for number, config in enumerate(self.config.rules):
+            if config.tools is None:
+                rule = self._ready[number, ""]
+            elif target.kind == "tool" and config.tools.match(target.name):
+                rule = self._rule(number, target.name)
+            else:
+                continue
+            if rule is not None:
+                found.append(rule)
+        return tuple(found)
+
+    def _rule(self, number: int, tool: str) -> Rule:
+        found = self._ready.get((number, tool))
+        if found is None:
+            found = rule_for(self.config.rules[number], tool, self._schemas.get(tool))
+            self._ready[number, tool] = found
+            self._splits = self._splits or found.reads_caller
+        return found
+
+
+def values_of(caller: Caller, target: Target, risk: str) -> dict[str, Any]:
+    """Return the variables of rules but for the arguments."""
+    return {
+        "caller": {
+            "name": caller.principal,
+            "class": caller.caller_class,
+            "owner": caller.owner,
+            "scopes": list(caller.scopes),
+        },
+        "tool": {"name": target.name, "kind": target.kind, "effect": target.effect or "", "risk": risk},
+    }
+
+
+def judge(
+    rules: Iterable[Rule], caller: Caller, target: Target, arguments: Mapping[str, Any] | None, risk: str
+) -> Verdict:
+    """Return what the rules say of a call. A rule that fails denies.
+
+    Rules of the phase list are about lists and calls alike. A risk that a rule sets holds for the rules that
+    ask, deny or allow, in whatever order they stand.
+    """
+    values = values_of(caller, target, risk)
+    if arguments is not None:
+        values["args"] = arguments
+    ready = list(rules)
+    for rule in ready:
+        if rule.config.risk is not None:
+            try:
+                if rule.holds(values):
+                    values["tool"]["risk"] = risk = rule.config.risk
+            except EvaluationError as error:
+                return Verdict(DENY, rule.config.id, f"the rule has failed: {error}", risk)
+    found: dict[str, Rule] = {}
+    for rule in ready:
+        action = rule.config.then
+        if action is None or action in found:
+            continue
+        try:
+            if rule.holds(values):
+                found[action] = rule
+        except EvaluationError as error:
+            return Verdict(DENY, rule.config.id, f"the rule has failed: {error}", risk)
+    for action in (DENY, ASK, ALLOW):
+        if action in found:
+            config = found[action].config
+            return Verdict(action, config.id, config.reason, risk)
+    return Verdict("", "", "", risk)

@@ -1,0 +1,47 @@
+"""Reads the file of a guard's configuration: ``guard.toml``, ``fastrpc.toml`` or ``mcp-server.json``.
+
+A regular file of at most `LONGEST_FILE` bytes; secrets that it names are looked up, nothing else is.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+
+from fastrpc.guard.policy import sophon, toml_file
+from fastrpc.guard.policy.config import GuardConfig
+from fastrpc.guard.policy.references import References
+from fastrpc.guard.policy.sections import GuardConfigError, Section
+from fastrpc.regular_files import open_regular
+
+LONGEST_FILE = 1024 * 1024
+SHARED_FILE, TABLE = "fastrpc.toml", "guard"
+"""A file with other tables, too, and the one that is the guard's."""
+
+
+def read(path: str) -> GuardConfig:
+    """Return the configuration of a file. Raises GuardConfigError."""
+    shown = os.path.basename(path)
+    try:
+        with open(open_regular(path), "rb") as file:
+            data = file.read(LONGEST_FILE + 1)
+    except OSError as error:
+        raise GuardConfigError(f"{path}: {error.strerror}") from None
+    if len(data) > LONGEST_FILE:
+        raise GuardConfigError(f"{path}: longer than {LONGEST_FILE} bytes")
+    try:
+        source = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise GuardConfigError(f"{path}: this is no UTF-8") from None
+    version = sha256(data).hexdigest()[:16]
+    references = References(os.path.dirname(os.path.abspath(path)))
+    if path.endswith(".json"):
+        return sophon.config_of(shown, source, version, references)
+    table, lines = toml_file.parse(shown, source)
+    root = Section(shown, table, lines)
+    if shown == SHARED_FILE:
+        inner = root.section(TABLE)
+        if inner is None:
+            raise GuardConfigError(f"{path}: there is no table [{TABLE}]")
+        root = inner
+    return GuardConfig(root, version, references)

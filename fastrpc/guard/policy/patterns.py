@@ -1,0 +1,48 @@
+"""Names that a list allows: exact ones, and globs (``*``, ``?``, ``[abc]``). Upper and lower case differ.
+
+The globs of a list become one regular expression, in which each ``*`` gives back nothing that it has matched
+further on than needed: a glob cannot make a match slow.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LONGEST = 256
+MOST = 10_000
+
+
+class Patterns:
+    """What a list allows. Raises ValueError for a glob that is too long, and for too many."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = tuple(texts)
+        for text in self.texts:
+            if not text or len(text) > LONGEST:
+                raise ValueError(f"a name or glob has 1 to {LONGEST} characters, this {len(text)}")
+        if len(self.texts) > MOST:
+            raise ValueError(f"a list has at most {MOST} names and globs, this {len(self.texts)}")
+        self._names = frozenset(text for text in self.texts if not _is_glob(text))
+        globs = [translate(text) for text in self.texts if _is_glob(text)]
+        self._globs = re.compile("|".join(globs)) if globs else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The exact names."""
+        return self._names
+
+    def match(self, name: str) -> bool:
+        return name in self._names or (self._globs is not None and self._globs.match(name) is not None)
+
+    def match_uri(self, uri: str) -> bool:
+        """Whether a URI is allowed: itself, or what stands behind its scheme (``documents/*``)."""
+        return self.match(uri) or self.match(uri.partition("://")[2])
+
+
+def _is_glob(text: str) -> bool:
+    return any(character in text for character in "*?[")

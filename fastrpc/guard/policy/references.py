@@ -1,0 +1,83 @@
+"""Secrets that a configuration names instead of containing: ``env:NAME``, ``file:PATH``, ``{{vault:name}}``.
+
+A vault is a file of lines ``name = value``, ``vault``, beside the configuration.
+Files with secrets must be their owner's alone. What is resolved is masked in all output from then on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+from fastrpc.redaction import hide
+from fastrpc.regular_files import open_regular
+
+_taken: dict[str, str] = {}
+"""Secrets of the environment, which no child process inherits; a file that is read again names them again."""
+_VAULT = re.compile(r"\{\{\s*vault:\s*([A-Za-z0-9_.-]+)\s*\}\}\Z")
+LONGEST = 64 * 1024
+
+
+class References:
+    """Resolves references. `folder` is that of the configuration, and of its vault."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._vault = os.path.join(folder, "vault")
+        self._values: dict[str, str] | None = None
+
+    def resolve(self, text: str) -> str:
+        """Return the secret. Raises ValueError, whose message does not contain it."""
+        found = _VAULT.match(text)
+        if found is not None:
+            value = self._in_vault(found[1])
+        elif text.startswith("env:"):
+            value = _in_environment(text[4:])
+        elif text.startswith("file:"):
+            lines = _read_private(os.path.join(self._folder, os.path.expanduser(text[5:]))).splitlines()
+            value = lines[0].strip() if lines else ""
+            if not value:
+                raise ValueError(f"{text[5:]}: the file is empty")
+        else:
+            raise ValueError("expected env:NAME, file:PATH or {{vault:name}}, and no secret itself")
+        hide(value)
+        return value
+
+    def _in_vault(self, name: str) -> str:
+        if self._values is None:
+            self._values = {}
+            for line in _read_private(self._vault).splitlines():
+                key, equals, value = line.partition("=")
+                if equals and not key.strip().startswith("#"):
+                    self._values[key.strip()] = value.strip().strip("\"'")
+        if not self._values.get(name):
+            raise ValueError(f"{self._vault}: there is no {name}")
+        return self._values[name]
+
+
+def _in_environment(name: str) -> str:
+    """Return a variable, which is removed. Raises ValueError."""
+    from fastrpc.transports.http.auth import take
+
+    value = take(name).strip() or _taken.get(name, "")
+    if not value:
+        raise ValueError(f"the environment variable {name} is not set")
+    _taken[name] = value
+    return value
+
+
+def _read_private(path: str) -> str:
+    """Return the text of a file that nobody else can read. Raises ValueError."""
+    try:
+        with open(open_regular(path), "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if mode & 0o077:
+                raise ValueError(
+                    f"{path}: others may use the file (mode {stat.S_IMODE(mode):04o}): chmod 600"
+                )
+            return file.read(LONGEST).decode()
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: this is no UTF-8") from None

@@ -1,0 +1,169 @@
+"""Reads the tables of a configuration strictly: each key known, each value of its kind.
+
+A mistake is a `GuardConfigError` with the file, the line, the path of the key, what was expected and what
+came; an unknown key with the nearest that there is. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fastrpc.errors import UsageError, suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    Lines = dict[tuple[str | int, ...], int]
+
+LONGEST_SHOWN = 60
+
+
+class GuardConfigError(UsageError):
+    """A configuration of the guard that cannot be used."""
+
+
+class Section:
+    """One table. `path` is that of its keys from the root; `lines` says on which line a path stands."""
+
+    def __init__(self, file: str, table: Any, lines: Lines, path: tuple[str | int, ...] = ()) -> None:
+        self._file = file
+        self._lines = lines
+        self.path = path
+        if not isinstance(table, dict):
+            raise self.error((), f"expected a table, got {shown(table)}")
+        self._table = table
+        self._taken: set[str] = set()
+
+    def error(self, keys: Iterable[str | int], message: str) -> GuardConfigError:
+        """Return the error about a key below this table."""
+        path = (*self.path, *keys)
+        line = next(
+            (self._lines[path[:size]] for size in range(len(path), 0, -1) if path[:size] in self._lines), 0
+        )
+        where = f"{self._file}, line {line}" if line else self._file
+        name = path_text(path)
+        return GuardConfigError(f"{where}: {name}: {message}" if name else f"{where}: {message}")
+
+    def has(self, key: str) -> bool:
+        return key in self._table
+
+    def take(self, key: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
+        """Return the value of a key, as `convert` returns it; it raises ValueError with what is wrong."""
+        self._taken.add(key)
+        if key not in self._table:
+            return default
+        try:
+            return convert(self._table[key])
+        except ValueError as error:
+            raise self.error([key], str(error)) from None
+
+    def needed(self, key: str, convert: Callable[[Any], Any]) -> Any:
+        """Do so for a key that must be there."""
+        if key not in self._table:
+            raise self.error([], f"{key} is missing")
+        return self.take(key, convert)
+
+    def section(self, key: str) -> Section | None:
+        """Return the table of a key, None if it is not there."""
+        self._taken.add(key)
+        if key not in self._table:
+            return None
+        return Section(self._file, self._table[key], self._lines, (*self.path, key))
+
+    def named_sections(self, key: str) -> Iterator[tuple[str, Section]]:
+        """Return the tables in the table of a key, by name."""
+        outer = self.section(key)
+        if outer is not None:
+            for name in outer._table:
+                inner = outer.section(name)
+                assert inner is not None
+                yield name, inner
+
+    def list_of_sections(self, key: str) -> list[Section]:
+        """Return the tables in the array of a key."""
+        self._taken.add(key)
+        found = self._table.get(key, [])
+        if not isinstance(found, list):
+            raise self.error([key], f"expected an array of tables, got {shown(found)}")
+        return [
+            Section(self._file, each, self._lines, (*self.path, key, number))
+            for number, each in enumerate(found)
+        ]
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Return all keys and values: of a table whose keys are names of something."""
+        self._taken.update(self._table)
+        return iter(self._table.items())
+
+    def end(self) -> None:
+        """Raise GuardConfigError for a key that nothing has asked for."""
+        for key in self._table:
+            if key not in self._taken:
+                hint = suggestion(key, self._taken) or f"; there are {', '.join(sorted(self._taken))}"
+                raise self.error([key], f"no such key{hint}")
+
+
+def path_text(path: tuple[str | int, ...]) -> str:
+    """Return a path as people write it: ``rules[2].when``."""
+    text = ""
+    for each in path:
+        text += f"[{each}]" if isinstance(each, int) else f".{each}" if text else each
+    return text
+
+
+def shown(value: Any) -> str:
+    """Return a value as an error shows it, its secrets masked by whoever writes the error."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+# --- kinds of values --------------------------------------------------------------------------------------
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected a text, got {shown(value)}")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    if (
+        isinstance(value, str)
+        or not isinstance(value, list)
+        or not all(isinstance(each, str) for each in value)
+    ):
+        raise ValueError(f"expected an array of texts, got {shown(value)}")
+    return tuple(value)
+
+
+def flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, got {shown(value)}")
+    return value
+
+
+def seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 366 * 86400:
+        raise ValueError(f"expected a number of seconds above 0, got {shown(value)}")
+    return float(value)
+
+
+def one_of(*choices: str) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        if value not in choices:
+            hint = suggestion(value, choices) if isinstance(value, str) else ""
+            raise ValueError(f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {shown(value)}{hint}")
+        return str(value)
+
+    return convert
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}\Z")
+
+
+def name(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.match(value):
+        raise ValueError(f"expected a name of letters, digits, '_', '.', '@' and '-', got {shown(value)}")
+    return value

@@ -1,0 +1,55 @@
+"""Reads ``mcp-server.json`` as Sophon has it: ``enabled``, ``transports``, ``auth.tokens``, ``expose``.
+
+Its lists of tools and resources are those of everybody here; its tokens are callers of the class
+``default``, by their ids. What it does not say is as in a ``guard.toml`` that is empty.
+"""
+
+from __future__ import annotations
+
+import json
+
+from fastrpc.guard.policy import sections
+from fastrpc.guard.policy.config import GuardConfig
+from fastrpc.guard.policy.references import References
+from fastrpc.guard.policy.sections import GuardConfigError, Section
+
+OVER_HTTP = ("sse", "streamableHttp")
+
+
+def config_of(file: str, source: str, version: str, references: References) -> GuardConfig:
+    """Return the configuration of a file. Raises GuardConfigError."""
+    try:
+        value = json.loads(source)
+    except ValueError as error:
+        raise GuardConfigError(f"{file}: this is no JSON: {error}") from None
+    root = Section(file, value, {})
+    enabled = root.take("enabled", sections.flag, True)
+    expose, auth = root.section("expose"), root.section("auth")
+    table: dict[str, object] = {"expose": {}}
+    if expose is not None:
+        names = {key: expose.take(key, sections.texts) for key in ("tools", "resources", "prompts")}
+        expose.end()
+        table["expose"] = {key: list(found) for key, found in names.items() if found is not None}
+    if auth is not None:
+        table["tokens"] = auth.take("tokens", list, [])
+        auth.end()
+    transports = {"stdio": enabled, "http": enabled}
+    given = root.section("transports")
+    if given is not None:
+        states = {name: _is_enabled(given.section(name)) for name in ("stdio", *OVER_HTTP)}
+        given.end()
+        transports = {"stdio": states["stdio"], "http": any(states[name] for name in OVER_HTTP)}
+        transports = {name: enabled and state for name, state in transports.items()}
+    root.end()
+    config = GuardConfig(Section(file, table, {}), version, references)
+    config.transports = transports
+    return config
+
+
+def _is_enabled(section: Section | None) -> bool:
+    if section is None:
+        return False
+    found = bool(section.take("enabled", sections.flag, False))
+    section.take("path", sections.text)
+    section.end()
+    return found

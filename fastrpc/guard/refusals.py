@@ -1,0 +1,55 @@
+"""What a caller is told when the guard refuses a call: one error class for each reason.
+
+On the four older wires the codes are -32000 to -32004, which JSON-RPC 2.0 (5.1) leaves to servers. MCP
+2026-07-28 reserves that range, so there they are those of HTTP: 403, 408, 402, 429, with the same
+``data``.
+"""
+
+from __future__ import annotations
+
+from fastrpc.errors import ProtocolError
+from fastrpc.protocol.versions import MODERN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class GuardRefusal(ProtocolError):
+    """The guard has refused a call. `reason` is a word for programs, in the error's ``data``."""
+
+    outcome = "refused"
+    legacy_code = -32000
+    modern_code = 403
+    reason = "not_allowed"
+
+    def __init__(self, message: str, version: str, **data: Any) -> None:
+        super().__init__(message, {"reason": self.reason, **data})
+        self.code = self.modern_code if version == MODERN else self.legacy_code
+
+
+class NotAllowed(GuardRefusal):
+    """The policy does not allow the call."""
+
+
+class ApprovalRejected(GuardRefusal):
+    """A person has said no, or nobody could be asked."""
+
+    legacy_code = -32001
+    reason = "approval_rejected"
+
+
+class ApprovalTimedOut(GuardRefusal):
+    """Nobody has answered in time."""
+
+    legacy_code = -32002
+    modern_code = 408
+    reason = "approval_timed_out"
+
+
+class RateExceeded(GuardRefusal):
+    """The caller calls too often. `retry_after_seconds` is in the error's ``data``."""
+
+    legacy_code = -32004
+    modern_code = 429
+    reason = "rate_limit"

@@ -1,0 +1,282 @@
+"""`fastrpc serve --guard FILE`: a guarded server, whose guard follows its file.
+
+`GuardedServing` reads the file in the process that starts, before any worker is forked, and refuses one
+that is wrong; `attach` puts the guard in front of the server of a process. The file is looked at each
+`CHECK_SECONDS`: a change holds at once, a broken one is logged and the policy stays as it was. The
+database of tokens is opened only where there is one. Imported by a guarded server alone.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+
+from fastrpc import diagnostics
+from fastrpc._core.rate_limiter import RateTable
+from fastrpc.errors import UsageError, suggestion
+from fastrpc.guard.callers.caller import Caller
+from fastrpc.guard.guard import Guard, Schemas
+from fastrpc.guard.policy import file as policy_file
+from fastrpc.guard.policy.decisions import Policy
+from fastrpc.guard.policy.sections import GuardConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc._core.call_info import CallInfo
+    from fastrpc._core.recorder import CallRecord
+    from fastrpc.guard.audit import AuditLog
+    from fastrpc.guard.callers.directory import TokenDirectory
+    from fastrpc.guard.policy.config import GuardConfig
+    from fastrpc.guard.policy.decisions import Verdict
+    from fastrpc.server import Server
+    from fastrpc.transports.http.guard import Admission
+    from fastrpc.transports.http.token_source import TokenSource
+
+    Stamp = tuple[int, int, int] | None
+
+CHECK_SECONDS = 0.5
+NOBODY = Caller("", "")
+"""Whose token is not valid any more: nothing is allowed."""
+CATEGORY = "mcp_server"
+METHODS = {"tool": "tools/call", "resource": "resources/read", "prompt": "prompts/get"}
+
+
+class GuardedServing:
+    """What the guard of a server needs, for each of its processes. `transport` is stdio or http;
+    `needs_tokens`: clients have none but the guard's. Raises UsageError for a file that cannot be used."""
+
+    def __init__(self, path: str, transport: str, *, needs_tokens: bool = False) -> None:
+        self.path = os.path.abspath(path)
+        self.transport = transport
+        self.config = policy_file.read(self.path)
+        if not self.config.allows(transport):
+            raise GuardConfigError(f"{path}: transports: {transport} is not enabled")
+        self.rates = RateTable()
+        self.tokens = ProcessTokens()
+        self._has_database = has_database(self.config) or (needs_tokens and not self.config.tokens)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether clients may have tokens of the guard's: of its file or its database."""
+        return self._has_database or bool(self.config.tokens)
+
+    def guarded(self, server: Server) -> Server:
+        """Put the guard in front of a server, in this process, and return it. Raises UsageError."""
+        schemas = Schemas(server)
+        policy = Policy(self.config, schemas)
+        if not server.runtime.has_upstreams:
+            check_names(policy, schemas)
+        callers = Callers(self.config, self.transport, opened(self.config) if self._has_database else None)
+        audit = Audit(self.config) if self.config.audit_mode is not None else None
+        guard = Guard(
+            policy, callers.of, rates=self.rates, on_refusal=None if audit is None else audit.refused
+        )
+        guard.install(server)
+        if audit is not None:
+            audit.guard = guard
+            server.observe(audit)
+        callers.follow(guard)
+        server.watch(PolicyFile(self.path, guard, schemas).look, CHECK_SECONDS)
+        self.tokens.sources = callers.sources()
+        return server
+
+
+class ProcessTokens:
+    """A `TokenSource` that the process which starts has, and each worker has its own sources of."""
+
+    def __init__(self) -> None:
+        self.sources: list[TokenSource] = []
+
+    def known(self, token: bytes) -> Admission | None:
+        for source in self.sources:
+            admission = source.known(token)
+            if admission is not None:
+                return admission
+        return None
+
+    async def find(self, token: bytes) -> Admission | None:
+        for source in self.sources:
+            admission = await source.find(token)
+            if admission is not None:
+                return admission
+        return None
+
+
+def check_names(policy: Policy, schemas: Schemas) -> None:
+    """Raise GuardConfigError for a rule about a tool that there is not, which would never hold; warn of such
+    a name in a list."""
+    known = list(schemas)
+    for rule in policy.config.rules:
+        for name in sorted(rule.tools.names) if rule.tools is not None else ():
+            if name not in schemas:
+                raise rule.where(["tools"], f"there is no tool {name}{suggestion(name, known)}")
+    for name in policy.unknown_tools():
+        diagnostics.write("warning", f"guard: there is no tool {name}{suggestion(name, known)}")
+
+
+class PolicyFile:
+    """The file of a policy, in a process that serves."""
+
+    def __init__(self, path: str, guard: Guard, schemas: Schemas) -> None:
+        self._path = path
+        self._guard = guard
+        self._schemas = schemas
+        self._stamp = stamp_of(path)
+
+    def look(self) -> None:
+        """Use the policy that the file has now, if it has changed."""
+        stamp = stamp_of(self._path)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            policy = Policy(policy_file.read(self._path), self._schemas)
+            check_names(policy, self._schemas)
+        except UsageError as error:
+            diagnostics.write("error", f"{error}; the policy stays as it was")
+            return
+        self._guard.use(policy)
+        diagnostics.write("info", f"{self._path}: the policy {policy.version} holds now")
+
+
+def stamp_of(path: str) -> Stamp:
+    """Return what changes when a file is written or replaced; None if there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+
+def has_database(config: GuardConfig) -> bool:
+    """Whether a database of tokens is named, or there is one."""
+    from fastrpc.storage.settings import GUARD_DATABASE, default_path
+
+    return bool(config.database or GUARD_DATABASE.read()) or os.path.exists(default_path())
+
+
+def opened(config: GuardConfig) -> TokenDirectory:
+    """Return the tokens of the database. Raises UsageError."""
+    from fastrpc.guard.callers.directory import TokenDirectory
+    from fastrpc.storage import StorageError, open_database
+
+    try:
+        return TokenDirectory(open_database(config.database))
+    except StorageError as error:
+        raise UsageError(str(error)) from None
+
+
+class Callers:
+    """Who calls: by a token of the database or of the file, by another token, or over stdio."""
+
+    def __init__(self, config: GuardConfig, transport: str, directory: TokenDirectory | None) -> None:
+        self._config = config
+        self._tokens = {
+            sha256(token.encode()).hexdigest(): Caller(name, config.default_class)
+            for name, token in config.tokens
+        }
+        self._directory = directory
+        self._user: Caller | None = None
+        if transport == "stdio":
+            from fastrpc.guard.callers.stdio import stdio_caller
+
+            self._user = stdio_caller(directory=directory, user_class=config.user_class)
+
+    def of(self, principal: str) -> Caller:
+        """Return the caller of a principal."""
+        if self._user is not None:
+            token = self._user.token_id
+            if not token or self._directory is None:
+                return self._user
+            return self._directory.caller_with(token) or NOBODY
+        found = None if self._directory is None else self._directory.caller_of(principal)
+        return found or self._tokens.get(principal) or Caller(principal, self._config.default_class)
+
+    def follow(self, guard: Guard) -> None:
+        """Have the guard look callers up again whose tokens have changed."""
+        if self._directory is not None:
+            user = frozenset([""]) if self._user is not None else frozenset()
+            self._directory.on_change(lambda principals: guard.forget(principals | user))
+            self._directory.start()
+
+    def sources(self) -> list[TokenSource]:
+        """Return what checks tokens over HTTP: those of the file, and behind them the database's."""
+        from fastrpc.transports.http.auth import Tokens
+
+        found: list[TokenSource] = []
+        if self._config.tokens:
+            found.append(Tokens(token for _, token in self._config.tokens))
+        if self._directory is not None:
+            from fastrpc.guard.callers.http_source import DirectorySource
+
+            found.append(DirectorySource(self._directory))
+        return found
+
+
+class Audit:
+    """Records each call in the audit log: what was allowed when its answer has left, what was refused at
+    once."""
+
+    def __init__(self, config: GuardConfig) -> None:
+        from fastrpc.guard.audit import AuditLog
+        from fastrpc.settings import STATE_DIR
+
+        folder = os.path.expanduser(config.audit_folder) or os.path.join(STATE_DIR.read(), "audit")
+        self._log: AuditLog = AuditLog(folder, mode=config.audit_mode or "group")
+        self.guard: Guard | None = None
+
+    def at_end(self) -> None:
+        """Sign what has been recorded: serving has ended."""
+        self._log.close()
+
+    def __call__(self, records: list[CallRecord]) -> None:
+        """Record calls that were not refused by the guard, which has recorded those itself."""
+        assert self.guard is not None
+        for each in records:
+            if each.outcome == "refused":
+                continue
+            entry = self.guard.entry(each.principal)
+            self._log.append(
+                {
+                    "category": CATEGORY,
+                    "actor": entry.caller.principal,
+                    "class": entry.caller.caller_class,
+                    "action": METHODS[each.kind],
+                    "tool": each.name,
+                    "outcome": each.outcome,
+                    "decision": "allow" if each.outcome != "unknown" else "deny",
+                    "policy": self.guard.policy.version,
+                    "bind_us": round(each.bind_us, 1),
+                    "guard_us": round(each.guard_us, 1),
+                    "run_us": round(each.run_us, 1),
+                    "encode_us": round(each.encode_us, 1),
+                    "total_us": round(each.total_us, 1),
+                    "bytes": each.size,
+                }
+            )
+
+    def refused(self, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException) -> None:
+        """Record a call that the guard has refused."""
+        import json
+
+        from fastrpc.guard.audit import salted_hash
+
+        assert self.guard is not None
+        text = json.dumps(call.arguments, sort_keys=True, default=repr, skipkeys=True)
+        self._log.append(
+            {
+                "category": CATEGORY,
+                "actor": caller.principal,
+                "class": caller.caller_class,
+                "action": METHODS[call.kind],
+                "tool": call.name,
+                "outcome": "refused",
+                "decision": "deny",
+                "why": getattr(error, "reason", type(error).__name__),
+                "rule": verdict.rule,
+                "reason": verdict.reason,
+                "risk": verdict.risk,
+                "policy": self.guard.policy.version,
+                "arguments": salted_hash(text.encode("utf-8", "surrogatepass")),
+            }
+        )

@@ -1,0 +1,205 @@
+"""`Database`: opens the guard's database, checks and migrates it, and hands out transactions.
+
+        with database.reading() as connection: …
+        with database.changing() as connection: …
+
+A transaction is committed at the end of the block, or rolled back as a whole. `changing` takes SQLite's
+write lock at once, so that two writers wait for each other instead of failing. Each takes a connection of a
+pool, from any thread; a forked child opens its own. A SQLite file that another one has replaced is not used
+any more: this process would go on with the old one, and with a log (WAL) that belongs to neither. Errors are
+`StorageError`, but for IntegrityError; none holds a password or the values of a statement.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from threading import Lock
+
+from sqlalchemy import create_engine, event, inspect, text
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from fastrpc import forks
+from fastrpc.storage import sqlite
+from fastrpc.storage.errors import (
+    DatabaseDamaged,
+    DatabaseTooNew,
+    DatabaseUnavailable,
+    LibraryMissing,
+    StorageError,
+)
+from fastrpc.storage.schema import REVISIONS, VERSION_TABLE
+from fastrpc.storage.urls import place_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy.engine import Connection, Engine
+
+IMMEDIATE = "fastrpc_immediate"
+MIGRATION_LOCK = 0x66727063_67756172
+"""The key of PostgreSQL's advisory lock under which one process at a time migrates."""
+POOL_SIZE = 4
+WAIT_SECONDS = 10.0
+
+_opening = Lock()
+
+
+class Database:
+    """The guard's database at a URL, "" for the default file (`fastrpc.storage.settings`).
+
+    Raises StorageError if it cannot be opened, and then has changed nothing of what was there.
+    """
+
+    def __init__(self, url: str = "") -> None:
+        self._place = place_of(url)
+        self._file: tuple[int, int] | None = None
+        self._engine = self._make_engine()
+        try:
+            with _opening:
+                self._open()
+        except BaseException:
+            self._engine.dispose()
+            raise
+        forks.in_child(self._forget_connections)
+
+    def __repr__(self) -> str:
+        return f"Database({self.shown})"
+
+    @property
+    def shown(self) -> str:
+        """The URL without its secrets."""
+        return self._place.shown
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that reads. Raises StorageError."""
+        with self._transaction(False) as connection:
+            yield connection
+
+    @contextmanager
+    def changing(self) -> Iterator[Connection]:
+        """A transaction that writes. Raises StorageError, and IntegrityError for a broken constraint."""
+        with self._transaction(True) as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections that are not in use."""
+        forks.forget(self._forget_connections)
+        self._engine.dispose()
+
+    # --- transactions -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self, changes: bool) -> Iterator[Connection]:
+        if self._place.path and self._file != self._file_there():
+            raise DatabaseUnavailable(
+                f"the guard's database: {self._place.path} was replaced while it was in use. End all that "
+                f"use it, remove the files with -wal and -shm behind its name, and start again"
+            )
+        try:
+            with self._engine.connect() as connection:
+                connection = connection.execution_options(**{IMMEDIATE: changes})
+                with connection.begin():
+                    yield connection
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as error:
+            raise self._unavailable(error) from None
+
+    def _unavailable(self, error: SQLAlchemyError) -> StorageError:
+        original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+        where = self._place.path or self.shown
+        return DatabaseUnavailable(f"the guard's database: {where}: {self._place.cause(original)}")
+
+    def _file_there(self) -> tuple[int, int] | None:
+        try:
+            facts = os.stat(self._place.path)
+        except OSError as error:
+            raise DatabaseUnavailable(f"the guard's database: {self._place.path}: {error.strerror}") from None
+        return facts.st_dev, facts.st_ino
+
+    def _forget_connections(self) -> None:
+        """In a forked child: its parent's connections are not its own, and a lock may be held by nobody."""
+        global _opening
+        _opening = Lock()
+        self._engine.dispose(close=False)
+
+    # --- opening ------------------------------------------------------------------------------------------
+
+    def _make_engine(self) -> Engine:
+        path = self._place.path
+        if path:
+            engine = create_engine(
+                self._place.url,
+                creator=lambda: sqlite.connect(path),
+                poolclass=QueuePool,
+                pool_size=POOL_SIZE,
+                pool_timeout=WAIT_SECONDS,
+                hide_parameters=True,
+            )
+            event.listen(engine, "begin", _begin_sqlite)
+            return engine
+        try:
+            return create_engine(
+                self._place.url, pool_size=POOL_SIZE, pool_timeout=WAIT_SECONDS, hide_parameters=True
+            )
+        except ImportError as error:  # without psycopg, or psycopg without libpq
+            reason = "" if isinstance(error, ModuleNotFoundError) else "it finds no libpq"
+            raise LibraryMissing("psycopg", "postgresql", reason) from None
+
+    def _open(self) -> None:
+        """Check the database, and bring its schema up to date. Raises StorageError."""
+        path = self._place.path
+        if path:
+            sqlite.prepare(path)
+            identity = self._file_there()
+            revision = sqlite.revision_of(path)
+            self._check_revision(revision)
+            sqlite.use_write_ahead_log(path)
+        try:
+            with self._engine.connect() as connection:
+                self._migrate(connection.execution_options(**{IMMEDIATE: True}))
+        except SQLAlchemyError as error:
+            raise self._unavailable(error) from None
+        if path:
+            self._file = identity
+
+    def _migrate(self, connection: Connection) -> None:
+        """Migrate under a lock, unless the schema is the newest one."""
+        with connection.begin():
+            revision = revision_in(connection)
+        self._check_revision(revision)
+        if revision == REVISIONS[-1]:
+            return
+        from fastrpc.storage.migrations import migrate
+
+        with connection.begin():
+            if not self._place.path:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+            self._check_revision(revision_in(connection))
+            migrate(connection)
+
+    def _check_revision(self, revision: str | None) -> None:
+        if revision is not None and revision not in REVISIONS:
+            raise DatabaseTooNew(
+                f"the guard's database: {self.shown} was made by a newer fastrpc (schema {revision:.32}, "
+                f"known up to {REVISIONS[-1]}). It was not changed: update fastrpc, or name another database"
+            )
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    is_immediate = connection.get_execution_options().get(IMMEDIATE)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_immediate else "BEGIN")
+
+
+def revision_in(connection: Connection) -> str | None:
+    """Return the revision of the schema, None where there is none yet. Raises DatabaseDamaged for several."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    found = [str(row[0]) for row in connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}"))]
+    if len(found) > 1:
+        raise DatabaseDamaged("the guard's database: its schema has several versions at once")
+    return found[0] if found else None

@@ -1,0 +1,72 @@
+"""The tables of the guard's database, as the newest revision has them. `migrations` makes them.
+
+Times are seconds since 1970. `fastrpc_changes` has a number for each topic, which every change of that topic
+raises in its own transaction (`note_change`): whoever keeps rows in memory compares one number.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    bindparam,
+    select,
+    update,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+REVISIONS = ("0001",)
+"""Every revision of the schema, the oldest first."""
+VERSION_TABLE = "fastrpc_schema_version"
+ID_LENGTH = 12
+
+metadata = MetaData()
+
+tokens = Table(
+    "fastrpc_tokens",
+    metadata,
+    Column("id", String(ID_LENGTH), primary_key=True),
+    Column("digest", LargeBinary(32), nullable=False),
+    Column("family", String(ID_LENGTH), nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("caller_class", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+    Column("last_used_at", Double),
+    Column("rotated_from", String(ID_LENGTH), ForeignKey("fastrpc_tokens.id")),
+)
+"""`digest` is the SHA-256 of the whole token; `family` the id of the first of the tokens that were made of
+each other by rotation; `scopes` are separated by spaces (RFC 6749, 3.3)."""
+
+changes = Table(
+    "fastrpc_changes",
+    metadata,
+    Column("topic", String(40), primary_key=True),
+    Column("number", BigInteger, nullable=False),
+)
+
+_NUMBER_OF = select(changes.c.number).where(changes.c.topic == bindparam("topic"))
+
+
+def note_change(connection: Connection, topic: str) -> None:
+    """Raise the number of a topic, in the transaction of the change."""
+    statement = update(changes).where(changes.c.topic == topic).values(number=changes.c.number + 1)
+    if connection.execute(statement).rowcount != 1:
+        raise LookupError(f"there is no topic {topic}")
+
+
+def change_number(connection: Connection, topic: str) -> int:
+    """Return the number of a topic. Read before what it is about, so that a later change is not missed."""
+    return int(connection.execute(_NUMBER_OF, {"topic": topic}).scalar_one())

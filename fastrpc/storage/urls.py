@@ -1,0 +1,96 @@
+"""Reads the URL of a database: which kind it is, how it may be shown, and what must not be.
+
+Of a URL with a password no error, log or repr holds more than the kind, the user, the host and the name of
+the database: a query may hold secrets too (``?password=…``).
+"""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import quote
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from fastrpc.redaction import MASK, hide
+from fastrpc.storage.errors import InvalidUrl
+from fastrpc.storage.settings import default_path
+
+KINDS = "expected sqlite:///PATH or postgresql://USER@HOST/NAME"
+POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
+SECRET_PARAMETERS = ("password", "sslpassword")
+WAITING = {
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "2",
+    "tcp_user_timeout": "10000",
+    "application_name": "fastrpc",
+}
+"""Parameters of libpq, unless the URL says otherwise: a server that is gone is noticed within seconds."""
+
+
+class Place:
+    """Where a database is: `path` of SQLite, else "", and `url` for SQLAlchemy. `shown` holds no secret."""
+
+    __slots__ = ("_secrets", "path", "shown", "url")
+
+    def __init__(self, url: URL, path: str, shown: str, secrets: tuple[str, ...] = ()) -> None:
+        self.url = url
+        self.path = path
+        self.shown = shown
+        self._secrets = secrets
+
+    def __repr__(self) -> str:
+        return f"Place({self.shown})"
+
+    def cause(self, error: BaseException) -> str:
+        """Return the first line of a driver's message, without the secrets of the URL."""
+        text = (str(error).strip() or type(error).__name__).splitlines()[0]
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return text.rstrip(".")
+
+
+def place_of(url: str) -> Place:
+    """Return the place of a URL, the default database for "". Raises InvalidUrl."""
+    if not url:
+        return _sqlite(default_path())
+    try:
+        parsed = make_url(url)
+        port = parsed.port
+    except (ArgumentError, ValueError):  # the message might quote the URL
+        raise InvalidUrl(f"the guard's database: this is no URL; {KINDS}") from None
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        if parsed.query or parsed.host or parsed.username or not parsed.database:
+            raise InvalidUrl("the guard's database: expected sqlite:///PATH, with nothing else")
+        if parsed.database == ":memory:" or parsed.database.startswith("file:"):
+            raise InvalidUrl("the guard's database: expected a file, which other processes can open too")
+        return _sqlite(os.path.abspath(os.path.expanduser(parsed.database)))
+    if parsed.drivername not in POSTGRESQL:
+        raise InvalidUrl(f"the guard's database: {parsed.drivername.partition('+')[0]:.40}: {KINDS}")
+    return _postgresql(parsed, port)
+
+
+def _sqlite(path: str) -> Place:
+    return Place(URL.create("sqlite+pysqlite", database=path), path, f"sqlite:///{path}")
+
+
+def _postgresql(url: URL, port: int | None) -> Place:
+    secrets = [value for name in SECRET_PARAMETERS for value in _values(url.query.get(name))]
+    if url.password:
+        secrets.append(str(url.password))
+    secrets = [form for secret in secrets for form in {secret, quote(secret, safe="")} if form]
+    for secret in secrets:
+        hide(secret)
+    where = url.host or next(iter(_values(url.query.get("host"))), "")
+    shown = f"postgresql://{f'{url.username}@' if url.username else ''}{where}"
+    shown += f"{f':{port}' if port else ''}/{url.database or ''}"
+    url = url.set(drivername="postgresql+psycopg")
+    added = {name: value for name, value in WAITING.items() if name not in url.query}
+    longest_first = tuple(sorted(set(secrets), key=len, reverse=True))
+    return Place(url.update_query_dict(added), "", shown, longest_first)
+
+
+def _values(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return () if value is None else (value,) if isinstance(value, str) else tuple(value)

@@ -1,0 +1,288 @@
+"""`fastrpc serve --guard`: real processes over stdio and HTTP, tokens, changes of the file, the audit log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.http_server import FASTRPC, HttpProcess
+from support.waiting import eventually
+
+from fastrpc import Client
+from fastrpc.client.sync import SyncClient
+from fastrpc.errors import HttpStatusError, RemoteError
+
+TOOLS = """
+import os
+from fastrpc import Server
+
+app = Server("shop")
+
+@app.tool(effect="read")
+def search(text: str) -> str:
+    return f"found {text} by {os.getpid()}"
+
+@app.tool(effect="write")
+def order(item: str, count: int = 1) -> str:
+    return f"ordered {count} {item}"
+
+@app.tool(effect="exec")
+def wipe(place: str) -> str:
+    return f"wiped {place}"
+
+@app.tool(effect="read")
+def environment() -> str:
+    return "\\n".join(f"{name}={value}" for name, value in os.environ.items())
+"""
+GUARD = """
+[expose]
+tools = ["*"]
+
+[classes.agent]
+tools = ["search", "order"]
+rate = "60/hour"
+
+[[rules]]
+id = "small-orders"
+tools = ["order"]
+when = "args.count > 10"
+then = "deny"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(TOOLS)
+    (tmp_path / "guard.toml").write_text(GUARD)
+    return tmp_path
+
+
+def variables(folder: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FASTRPC_")}
+    return {**kept, "FASTRPC_STATE_DIR": str(folder / "state"), **more}
+
+
+def fastrpc(folder: Path, *arguments: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [*FASTRPC, *arguments], cwd=folder, env=variables(folder), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stdout + done.stderr
+
+
+def over_stdio(folder: Path, **more: str) -> SyncClient:
+    command = [*FASTRPC, "serve", "shop.py:app", "--guard", "guard.toml"]
+    return Client.sync(command, cwd=str(folder), env=variables(folder, **more))
+
+
+def over_http(folder: Path, *options: str, **more: str) -> HttpProcess:
+    command = ("serve", "shop.py:app", "--guard", "guard.toml", "--http", "127.0.0.1:0", *options)
+    return HttpProcess(*command, folder=folder, environment=variables(folder, **more))
+
+
+def outcome(client: SyncClient, tool: str, **arguments: Any) -> Any:
+    try:
+        return client.call_tool(tool, arguments).text
+    except RemoteError as error:
+        return error.code
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in fastrpc(folder, "audit", "tail", "--json").splitlines()]
+
+
+def test_over_stdio_the_user_is_the_caller_and_every_call_is_in_an_audit_that_verifies(folder: Path) -> None:
+    with over_stdio(folder) as client:
+        assert outcome(client, "search", text="x").startswith("found x")
+        assert outcome(client, "order", item="x", count=11) == 403
+        assert outcome(client, "wipe", place="x") == 403
+        assert outcome(client, "nothing") == -32602
+    found = records(folder)
+    assert {each["actor"] for each in found} == {f"os:{_user()}"}
+    assert sorted((each["tool"], each["outcome"], each["decision"]) for each in found) == [
+        ("nothing", "unknown", "deny"),
+        ("order", "refused", "deny"),
+        ("search", "ok", "allow"),
+        ("wipe", "refused", "deny"),
+    ]
+    (denied,) = [each for each in found if each["tool"] == "order"]
+    assert (denied["rule"], denied["why"], denied["risk"]) == ("small-orders", "not_allowed", "medium")
+    assert denied["policy"] == next(each["policy"] for each in found if each["tool"] == "search")
+    assert len(denied["arguments"]["sha256"]) == 64
+    assert "verified: 1 chains" in fastrpc(folder, "audit", "verify")
+
+
+def _user() -> str:
+    import pwd
+
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def test_over_stdio_a_token_in_the_environment_is_the_caller_and_no_tool_sees_it(folder: Path) -> None:
+    token = fastrpc(folder, "token", "create", "--owner", "ada", "--class", "agent").strip()
+    with over_stdio(folder, FASTRPC_TOKEN=token) as client:
+        assert [tool["name"] for tool in client.list_tools()] == ["search", "order"]
+        assert outcome(client, "wipe", place="x") == -32602
+        fastrpc(folder, "token", "revoke", token.split("_")[1])
+        eventually(lambda: outcome(client, "search", text="x") == -32602)
+        assert client.list_tools() == []
+    other = fastrpc(folder, "token", "create", "--owner", "eve", "--class", "operator").strip()
+    with over_stdio(folder, FASTRPC_TOKEN=other) as client:
+        assert "frpc_" not in outcome(client, "environment")
+    assert "eve" in {each["actor"].partition("#")[0] for each in records(folder)}
+
+
+def test_over_http_tokens_have_the_lists_of_their_class_and_a_revoked_one_is_refused_by_every_worker(
+    folder: Path,
+) -> None:
+    agent = fastrpc(folder, "token", "create", "--owner", "ada", "--class", "agent").strip()
+    operator = fastrpc(folder, "token", "create", "--owner", "grace", "--class", "operator").strip()
+    with over_http(folder, "--workers", "2") as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        with Client.sync(url, token=agent) as ada, Client.sync(url, token=operator) as grace:
+            assert [tool["name"] for tool in ada.list_tools()] == ["search", "order"]
+            assert {tool["name"] for tool in grace.list_tools()} == {"search", "order", "wipe", "environment"}
+            assert outcome(ada, "order", item="x", count=11) == 403
+            assert outcome(ada, "wipe", place="x") == -32602
+            assert "frpc_" not in outcome(grace, "environment")
+            fastrpc(folder, "token", "revoke", agent.split("_")[1])
+
+            def is_refused() -> bool:
+                try:
+                    outcome(ada, "search", text="x")
+                except HttpStatusError as error:
+                    return error.status == 401
+                return False
+
+            eventually(is_refused)
+            for _ in range(8):  # by whichever worker
+                assert is_refused()
+            assert outcome(grace, "search", text="x").startswith("found x")
+        assert server.stop() == 0
+    assert agent not in server.stderr
+    assert "verified" in fastrpc(folder, "audit", "verify")
+
+
+def test_the_workers_of_a_server_count_the_calls_of_a_caller_together(folder: Path) -> None:
+    (folder / "guard.toml").write_text(GUARD.replace("60/hour", "30/hour"))
+    token = fastrpc(folder, "token", "create", "--owner", "ada", "--class", "agent").strip()
+
+    async def calls(url: str) -> list[tuple[str, Any]]:
+        async def one(number: int) -> tuple[str, Any]:
+            async with Client(url, token=token) as client:
+                try:
+                    return "found", (await client.call_tool("search", {"text": "x"})).text.split()[-1]
+                except RemoteError as error:
+                    return "refused", (error.code, error.data["reason"])
+
+        return [await one(number) for number in range(60)]
+
+    with over_http(folder, "--workers", "4") as server:
+        found = asyncio.run(calls(f"http://127.0.0.1:{server.port}/mcp"))
+        assert server.stop() == 0
+    assert 30 <= sum(kind == "found" for kind, _ in found) <= 33
+    assert len({process for kind, process in found if kind == "found"}) > 1, "several workers have answered"
+    assert {facts for kind, facts in found if kind == "refused"} == {(429, "rate_limit")}
+
+
+def test_a_change_of_the_file_holds_while_it_serves_and_a_broken_one_changes_nothing(folder: Path) -> None:
+    with over_http(folder, "--no-auth") as server:
+        with Client.sync(f"http://127.0.0.1:{server.port}/mcp") as client:
+            assert outcome(client, "search", text="x").startswith("found x")
+            (folder / "guard.toml").write_text(GUARD.replace('tools = ["*"]', 'tools = ["order"]'))
+            eventually(lambda: outcome(client, "search", text="x") == -32602)
+            (folder / "guard.toml").write_text("[expose]\ntols = []\n")
+            eventually(lambda: "the policy stays as it was" in server.stderr)
+            assert "line 2: expose.tols: no such key (did you mean tools?)" in server.stderr
+            assert outcome(client, "order", item="x") == "ordered 1 x"
+            (folder / "guard.toml").write_text(GUARD)
+            eventually(lambda: outcome(client, "search", text="x") != -32602)
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[clases.agent]\n", "guard.toml, line 1: clases: no such key (did you mean classes, callers?)"),
+        (
+            GUARD.replace("args.count", "args.cuont"),
+            "the tool order has no such argument (did you mean count?)",
+        ),
+        (
+            GUARD.replace('["order"]\nwhen', '["ordr"]\nwhen'),
+            "rules[0].tools: there is no tool ordr (did you mean order?)",
+        ),
+        ("nonsense", "this is no TOML"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--http", "127.0.0.1:0", "--no-auth")])
+def test_a_mistake_is_refused_at_the_start(
+    folder: Path, text: str, said: str, options: tuple[str, ...]
+) -> None:
+    (folder / "guard.toml").write_text(text)
+    assert said in fastrpc(folder, "serve", "shop.py:app", "--guard", "guard.toml", *options, code=2)
+
+
+def test_a_transport_that_the_file_does_not_enable_is_refused(folder: Path) -> None:
+    (folder / "mcp-server.json").write_text('{"transports": {"streamableHttp": {"enabled": true}}}')
+    said = fastrpc(folder, "serve", "shop.py:app", "--guard", "mcp-server.json", code=2)
+    assert "transports: stdio is not enabled" in said
+
+
+def test_the_official_client_is_asked_for_an_approval_by_its_own_form(folder: Path) -> None:
+    mcp = pytest.importorskip("mcp", reason="the official SDK is not installed: pip install mcp")
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    asked: list[str] = []
+
+    async def answer(context: Any, params: Any) -> Any:
+        asked.append(params.message)
+        accepts = "the attic" in params.message
+        return mcp.types.ElicitResult(
+            action="accept" if accepts else "decline", content={} if accepts else None
+        )
+
+    async def converse() -> tuple[str, Any]:
+        command = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "fastrpc", "serve", "shop.py:app", "--guard", "guard.toml"],
+            cwd=str(folder),
+            env=variables(folder),
+        )
+        async with (
+            stdio_client(command) as (reading, writing),
+            mcp.ClientSession(reading, writing, elicitation_callback=answer) as session,
+        ):
+            await session.initialize()
+            allowed = await session.call_tool("wipe", {"place": "the attic"})
+            with pytest.raises(Exception) as refused:  # noqa: PT011 the SDK's own class differs by version
+                await session.call_tool("wipe", {"place": "the cellar"})
+            return allowed.content[0].text, refused.value
+
+    text, refused = asyncio.run(asyncio.wait_for(converse(), 60))
+    assert text == "wiped the attic"
+    assert "was not approved" in str(refused)
+    assert len(asked) == 2
+    assert "Risk: high" in asked[0]
+    kinds = {(each["tool"], each["outcome"]) for each in records(folder)}
+    assert kinds == {("wipe", "ok"), ("wipe", "refused")}
+
+
+def test_check_shows_what_each_class_may_call_and_try_judges_a_call(folder: Path) -> None:
+    table = fastrpc(folder, "guard", "check", "guard.toml", "shop.py:app")
+    rows = {line.split()[0]: line.split() for line in table.splitlines() if line}
+    assert rows["wipe"] == ["wipe", "high", "asks", "asks", "hidden"]
+    assert "guard.toml is right" in table
+    arguments = ("guard", "try", "guard.toml", "order", "item=x", "--target", "shop.py:app")
+    said = fastrpc(folder, *arguments, "count=11", code=1)
+    assert "would be refused" in said
+    assert "args.count = 11" in said
+    judged = json.loads(fastrpc(folder, *arguments, "count=10", "--as", "agent", "--json"))
+    assert (judged["decision"], judged["risk"], judged["class"]) == ("allow", "medium", "agent")
+    assert "did you mean 'agent'" in fastrpc(folder, *arguments, "--as", "agnt", code=2)

@@ -1,0 +1,172 @@
+"""A PostgreSQL server for tests: a cluster in a temporary folder, on a Unix socket only, gone with the run.
+
+A plugin (``pytest_plugins = ["support.postgres"]``): `postgres` is the cluster, one for each process of
+pytest; `database_url` is a new database of each kind, for tests that must hold on both. The server runs as
+an unprivileged user where the tests run as root, which PostgreSQL refuses, and without fsync. Should pytest
+be killed, the server ends too (Linux).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SECONDS = 60.0
+USER = "fastrpc"
+PLACES = "/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/pgsql-*/bin"
+UNPRIVILEGED = ("postgres", "nobody")
+PASSWORD_USER = "by_password"  # who must give a password
+
+
+def program(name: str) -> str | None:
+    """Where a program of PostgreSQL is: Debian does not put it on the path."""
+    found = shutil.which(name)
+    if found is not None:
+        return os.path.realpath(found)
+    return next(
+        (path for place in PLACES for path in sorted(glob.glob(f"{place}/{name}"), reverse=True)), None
+    )
+
+
+class Cluster:
+    """A running server. `url(name)` is that of a database."""
+
+    password_user, password = PASSWORD_USER, "geheim-and-long:/@%"
+
+    def __init__(self, initdb: str, postgres: str, folder: str) -> None:
+        self.folder = folder
+        self.count = 0
+        self._as: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            user = next(found for found in map(_user, UNPRIVILEGED) if found is not None)
+            os.chown(folder, user.pw_uid, user.pw_gid)
+            self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        data = os.path.join(folder, "data")
+        self._run(initdb, "--pgdata", data, "--username", USER, "--auth", "trust", "--encoding", "UTF8", "-N")
+        with open(os.path.join(data, "pg_hba.conf"), "w", encoding="ascii") as file:
+            file.write(f"local all {PASSWORD_USER} scram-sha-256\nlocal all all trust\n")
+        options = {
+            "fsync": "off",
+            "listen_addresses": "",
+            "shared_buffers": "16MB",
+            "unix_socket_directories": folder,
+        }
+        self.process = subprocess.Popen(
+            [postgres, "-D", data, *(f"--{name}={value}" for name, value in options.items())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            **self._as,
+        )
+        deadline = time.monotonic() + SECONDS
+        while not self._is_ready():
+            assert self.process.poll() is None, "PostgreSQL has ended at once"
+            assert time.monotonic() < deadline, "PostgreSQL does not start"
+            time.sleep(0.05)
+        self.execute(f"CREATE ROLE {PASSWORD_USER} LOGIN SUPERUSER PASSWORD '{self.password}'")
+
+    def _run(self, *command: str) -> None:
+        environment = {**os.environ, "LC_ALL": "C"}
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=environment,
+            timeout=SECONDS,
+            **self._as,
+        )
+        assert done.returncode == 0, done.stderr
+
+    def _is_ready(self) -> bool:
+        import psycopg
+
+        try:
+            self.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def execute(self, statement: str, database: str = "postgres") -> list[Any]:
+        """Run a statement by a connection of its own, and return its rows."""
+        import psycopg
+
+        with psycopg.connect(host=self.folder, user=USER, dbname=database, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def url(self, database: str) -> str:
+        return f"postgresql://{USER}@/{database}?host={self.folder}"
+
+    def new_database(self) -> str:
+        """Return the name of a new database."""
+        self.count += 1
+        name = f"test_{self.count}"
+        self.execute(f"CREATE DATABASE {name}")
+        return name
+
+    def disconnect(self, database: str) -> None:
+        """End every connection to a database, as a restart of the server does."""
+        self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'")
+
+    def close(self) -> None:
+        self.process.send_signal(signal.SIGQUIT)
+        try:
+            self.process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _user(name: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
+
+
+def _end_with_parent() -> None:
+    """Have the kernel stop this process when its parent dies (prctl, PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """A PostgreSQL server."""
+    initdb, server = program("initdb"), program("postgres")
+    if initdb is None or server is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    pytest.importorskip("psycopg", reason='pip install "psycopg[binary]"')
+    folder = tempfile.mkdtemp(prefix="fastrpc-pg-")
+    cluster = None
+    try:
+        cluster = Cluster(initdb, server, folder)
+        yield cluster
+    finally:
+        if cluster is not None:
+            cluster.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a new database, empty."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/guard/guard.sqlite3"
+    cluster: Cluster = request.getfixturevalue("postgres")
+    return cluster.url(cluster.new_database())
