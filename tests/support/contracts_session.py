@@ -5,6 +5,10 @@
         async with Session(tmp_path) as session:
             await session.data("compile", sources={"src/Counter.sol": COUNTER})
 
+    @on_stage                       # the fixture `stage` of the file: a server and its chain, for all tests
+    async def test(stage):
+        await stage.deploy()
+
 Linux only where it looks for programs: it reads /proc.
 """
 
@@ -73,6 +77,49 @@ class Session:
         """Deploy Counter, whose constructor takes one value, or another contract to the local chain."""
         given = {"contract": "Counter", "constructor_args": [value], **more}
         return await self.data("deploy", idempotency_key=key, chain_id="local", **given)
+
+
+class Stage:
+    """A server with contracts that were compiled, for tests which leave no state behind that others see.
+
+    `key` is an idempotency key that no test has used yet.
+    """
+
+    def __init__(self, folder: Path, sources: dict[str, str]) -> None:
+        self.folder = folder
+        self.key = ""
+        self._sources = sources
+        self._keys = 0
+        self._loop = asyncio.new_event_loop()
+
+    def __enter__(self) -> Stage:
+        self.session = Session(self.folder)
+        self.run(self.session.__aenter__())
+        self.run(self.session.data("compile", sources=self._sources))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.run(self.session.__aexit__(*error))
+        self._loop.close()
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._keys += 1
+        self.key = f"key-{self._keys}"
+        self._loop.run_until_complete(asyncio.wait_for(coroutine, SECONDS))
+
+    async def deploy(self, suffix: str = "", value: Any = 7, **more: Any) -> dict[str, Any]:
+        """Deploy Counter, or another contract, with the test's key, or one of its own that ends so."""
+        return await self.session.deploy(self.key + suffix, value, **more)
+
+
+def on_stage(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test's coroutine on the stage of its file."""
+
+    @wraps(test)
+    def run(stage: Stage, **given: Any) -> None:
+        stage.run(test(stage=stage, **given))
+
+    return run
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

@@ -404,6 +404,12 @@ class StdioEngine:
         """Have those that wait go on, and all that will until the next `on`."""
         _write(self.folder, "released", True)
 
+    def forget(self) -> None:
+        """Forget what they were asked, and what they have yet to play."""
+        _write(self.folder, "script.json", {})
+        with open(os.path.join(self.folder, "asked"), "w"):
+            pass
+
     @property
     def asked(self) -> list[dict[str, Any]]:
         """What all of them were asked so far: pid, method, params, length of the line."""

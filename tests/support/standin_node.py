@@ -3,8 +3,9 @@
     async with Node() as node:              # node.url
         node.results["eth_getTransactionReceipt"] = receipt(status="0x0")
 
-What a method is not scripted for is answered as a quiet chain with one contract would. `node.asked` are the
-methods that were asked for.
+What a method is not scripted for is answered as a quiet chain with one contract would; a result that is a
+`Failure` is answered by an error, and NONSENSE by what is no JSON-RPC. `node.asked` are the methods that were
+asked for.
 """
 
 from __future__ import annotations
@@ -12,13 +13,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from support.standin_engine import COUNTER_RUNTIME, NUMBER, hash_of
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 SENDER = "0x" + "7" * 40
 BLOCK = {"number": "0x10", "baseFeePerGas": "0x7", "timestamp": "0x0", "gasLimit": "0x1c9c380"}
+
+
+NONSENSE = "what is no answer"
+
+
+class Failure(NamedTuple):
+    """An error of the node. `data`: the bytes of a revert."""
+
+    code: int
+    message: str
+    data: bytes | None = None
+
+    def shown(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"code": self.code, "message": self.message}
+        return found if self.data is None else {**found, "data": f"0x{self.data.hex()}"}
 
 
 def receipt(tx_hash: str = hash_of(1), **other: Any) -> dict[str, Any]:
@@ -85,4 +101,8 @@ class Node:
         found = self.results[method]
         if callable(found):
             found = found(*message.get("params", ()))
+        if found == NONSENSE:
+            return {}
+        if isinstance(found, Failure):
+            return {**answer, "error": found.shown()}
         return {**answer, "result": found}

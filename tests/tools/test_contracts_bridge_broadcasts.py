@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bridged import ADDRESS, Bridged, Stage, deployment, in_loop, on_stage
+from fastrpc.tools.contracts._chain.abi import selector_of
+from support.bridged import ADDRESS, SOURCES, Bridged, Stage, deployment, in_loop, on_stage
 from support.standin_engine import (
     CHAIN,
     COUNTER_ABI,
@@ -33,7 +34,7 @@ from support.standin_engine import (
     waits,
 )
 from support.standin_http import ANY, Asked, HttpEngine, overlap, status
-from support.standin_node import Node, receipt
+from support.standin_node import Failure, Node, receipt
 from support.waiting import until
 
 DEPLOY, CALL, LOOKUP, SIMULATE = (
@@ -565,3 +566,33 @@ async def test_an_engine_that_is_gone_is_not_broadcast_to_behind_the_breaker(tmp
         error = (await session.deploy())["error"]
         assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)
         assert not broadcasts(engine)
+
+
+@in_loop
+async def test_a_deployment_that_the_node_cannot_even_try_has_failed_and_is_not_sent(tmp_path: Path) -> None:
+    async with with_node(tmp_path) as (node, session):
+        await session.data("compile", sources=SOURCES)
+        node.results["eth_call"] = Failure(-32000, "gas required exceeds allowance (0)")
+        error = (await session.deploy())["error"]
+        assert (error["code"], error["retry"]) == ("DEPLOY_FAILED", False)
+        assert "exceeds allowance" in error["message"]
+
+
+@in_loop
+async def test_an_error_of_a_contract_that_is_called_is_decoded_by_what_was_compiled(tmp_path: Path) -> None:
+    error = {"type": "error", "name": "TooMuch", "inputs": [{"name": "most", "type": "uint256"}]}
+    other = artifact("Other", abi=[error])
+    async with (
+        Node() as node,
+        HttpEngine(rpc_url=node.url) as engine,
+        Bridged(tmp_path, engine.url) as session,
+    ):
+        await session.data("compile", sources=SOURCES)
+        engine.on("tachyon_compile", answers({"artifacts": [other], "project_id": "others"}))
+        await session.data("compile", sources=SOURCES, project_id="others")
+        revert = selector_of(error) + (12).to_bytes(32, "big")
+        node.results["eth_call"] = Failure(3, "execution reverted", revert)
+        found = (await session.deploy(project_id=PROJECT))["error"]
+        assert (found["code"], found["details"]["revert"]["args"]) == ("DEPLOY_FAILED", {"most": "12"})
+        assert "TooMuch(most=12)" in found["message"]
+        assert not engine.asked(DEPLOY)

@@ -8,12 +8,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastrpc.tools.contracts._bridge import connection
+from support import bridged
 from support.bridged import (
     ADDRESS,
     READS,
@@ -113,6 +116,15 @@ async def test_a_failure_of_the_engine_is_passed_on_as_it_is(
     stage.engine.on("tachyon_compile", fails(code, "what it says", **more))
     error = await stage.session.error("compile", sources=SOURCES)
     assert error == {"code": code, "message": "what it says", "retry": False, **more}
+
+
+@on_stage
+async def test_what_does_not_compile_is_not_to_be_repeated_whatever_the_engine_says(stage: Stage) -> None:
+    message = "see https://manual.example/of-this-compiler"
+    for name in ("SOLC", "VYPER", "FORGE"):
+        stage.engine.on("tachyon_compile", fails(f"COMPILER_{name}_FAILED", message, retry=True))
+        error = await stage.session.error("compile", sources=SOURCES)
+        assert (error["message"], error["retry"]) == (message, False), name
 
 
 @on_stage
@@ -465,8 +477,22 @@ async def test_an_engine_that_starts_later_is_found(tmp_path: Path) -> None:
             await session.data("chain_list")
 
 
+SOON = """
+import sys
+from fastrpc.tools.contracts._bridge import connection
+from fastrpc.__main__ import main
+connection.OPEN_SECONDS = 2.0
+sys.exit(main(["serve", "fastrpc.tools.contracts"]))
+"""
+"""A server that asks an engine again after two seconds."""
+
+
 @in_loop
-async def test_after_five_failures_in_a_row_it_is_not_asked_for_five_seconds(tmp_path: Path) -> None:
+async def test_after_five_failures_in_a_row_it_is_not_asked_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert connection.OPEN_SECONDS == 5
+    monkeypatch.setattr(bridged, "SERVER", [sys.executable, "-c", SOON])
     async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
         engine.always(ANY, drops())
         for _ in range(5):
@@ -479,8 +505,8 @@ async def test_after_five_failures_in_a_row_it_is_not_asked_for_five_seconds(tmp
         assert len(engine.requests) == 5
         engine.always(ANY, None)
         while not (await session.envelope("chain_list"))["ok"]:
-            await asyncio.sleep(0.2)
-        assert time.monotonic() - opened > 4
+            await asyncio.sleep(0.05)
+        assert time.monotonic() - opened > 1.8
         assert len(engine.requests) == 6
         engine.on(ANY, drops())  # one success has closed it: one failure is but the first
         await session.error("compile", sources=SOURCES)

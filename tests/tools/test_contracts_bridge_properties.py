@@ -206,7 +206,7 @@ def check_broadcast(asked: Asked, arguments: dict[str, Any]) -> None:
         assert len(sent.get("args", [])) in [len(each.get("inputs", [])) for each in named]
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(call=calls())
 @example(call=("deploy", VALID["deploy"][0]))
 @example(call=("call", SET))
@@ -233,7 +233,7 @@ def test_any_json_ends_in_an_answer_and_in_no_broadcast_but_a_valid_one(
             check_broadcast(asked, arguments)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @example(verb="deploy", answer=("tachyon_chain_list", {"chains": [{"id": CHAIN, "chain_id": {"/": None}}]}))
 @given(verb=st.sampled_from(list(VALID)), answer=changed_answers())
 def test_any_json_in_an_answer_ends_in_an_answer(

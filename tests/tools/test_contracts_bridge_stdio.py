@@ -10,13 +10,13 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bridged import ADDRESS, READS, SOURCES, TOKEN, Bridged, deployment, in_loop
+from support.bridged import ADDRESS, READS, SECONDS, SOURCES, TOKEN, Bridged, deployment, in_loop, on_stage
 from support.child_processes import gone, is_alive
 from support.standin_engine import (
     CHAIN,
@@ -54,6 +54,37 @@ def engine(tmp_path: Path) -> Iterator[StdioEngine]:
         gone(pid)  # none outlives its server
 
 
+class Shared:
+    """A stand-in and a server that is bridged to it, for tests whose state others do not see."""
+
+    def __init__(self, folder: Path) -> None:
+        self.engine = StdioEngine(folder / "engine")
+        self.session = Bridged(folder, self.engine.setting)
+        self._loop = asyncio.new_event_loop()
+
+    def __enter__(self) -> Shared:
+        self._loop.run_until_complete(self.session.client.connect())
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._loop.run_until_complete(self.session.client.close())
+        self._loop.close()
+
+    def run(self, test: Coroutine[Any, Any, None]) -> None:
+        """Run a test, with an engine that nothing has been asked of."""
+        self.engine.forget()
+        self._loop.run_until_complete(asyncio.wait_for(test, SECONDS))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    with Shared(tmp_path_factory.mktemp("stage")) as stage:
+        yield stage
+        pids = stage.engine.pids()
+    for pid in pids:
+        gone(pid)
+
+
 # --- a session --------------------------------------------------------------------------------------------
 
 
@@ -74,35 +105,33 @@ async def test_every_verb_is_done_by_one_child(tmp_path: Path, engine: StdioEngi
         assert len(engine.pids()) == 1
 
 
-@in_loop
-async def test_integers_in_arguments_keep_every_digit(tmp_path: Path, engine: StdioEngine) -> None:
+@on_stage
+async def test_integers_in_arguments_keep_every_digit(stage: Shared) -> None:
+    engine, session = stage.engine, stage.session
     most = 2**256 - 1
-    async with Bridged(tmp_path, engine.setting) as session:
-        await session.data("deploy", **{**deployment(), "constructor_args": [most]})
-        (sent,) = [each for each in engine.asked if each["method"] == "tachyon_deploy"]
-        assert sent["params"]["constructor_args"] == [str(most)]
+    await session.data("deploy", **{**deployment("most"), "constructor_args": [most]})
+    (sent,) = [each for each in engine.asked if each["method"] == "tachyon_deploy"]
+    assert sent["params"]["constructor_args"] == [str(most)]
 
 
-@in_loop
-async def test_a_failure_of_the_engine_is_one_though_it_does_not_say_so(
-    tmp_path: Path, engine: StdioEngine
-) -> None:
+@on_stage
+async def test_a_failure_of_the_engine_is_one_though_it_does_not_say_so(stage: Shared) -> None:
     """It never sets isError for an envelope that is not ok."""
+    engine, session = stage.engine, stage.session
     engine.on("tachyon_compile", fails("COMPILER_FORGE_FAILED", "no", details={"line": 3}))
-    async with Bridged(tmp_path, engine.setting) as session:
-        error = await session.error("compile", sources=SOURCES)
-        expected = {"code": "COMPILER_FORGE_FAILED", "message": "no", "retry": False, "details": {"line": 3}}
-        assert error == expected
+    error = await session.error("compile", sources=SOURCES)
+    expected = {"code": "COMPILER_FORGE_FAILED", "message": "no", "retry": False, "details": {"line": 3}}
+    assert error == expected
 
 
-@in_loop
-async def test_parameters_that_the_engine_cannot_read_are_told(tmp_path: Path, engine: StdioEngine) -> None:
+@on_stage
+async def test_parameters_that_the_engine_cannot_read_are_told(stage: Shared) -> None:
+    engine, session = stage.engine, stage.session
     engine.on("tachyon_compile", refuses(-32602, "sources: what is this"))
-    async with Bridged(tmp_path, engine.setting) as session:
-        error = await session.error("compile", sources=SOURCES)
-        assert error["code"] in ("INVALID_REQUEST", "ENGINE_PROTOCOL")
-        assert "sources: what is this" in error["message"]
-        await session.data("compile", sources=SOURCES)
+    error = await session.error("compile", sources=SOURCES)
+    assert error["code"] in ("INVALID_REQUEST", "ENGINE_PROTOCOL")
+    assert "sources: what is this" in error["message"]
+    await session.data("compile", sources=SOURCES)
 
 
 # --- the child --------------------------------------------------------------------------------------------
@@ -241,20 +270,20 @@ async def test_registered_chains_are_registered_with_a_new_child(tmp_path: Path,
 # --- one thing at a time ----------------------------------------------------------------------------------
 
 
-@in_loop
-async def test_lists_and_lookups_do_not_wait_for_a_compile(tmp_path: Path, engine: StdioEngine) -> None:
-    async with Bridged(tmp_path, engine.setting) as session:
-        await session.data("chain_register", **MINE)
-        engine.on("tachyon_compile", waits())
-        compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))
-        await until(lambda: "tachyon_compile" in engine.methods())
-        listed = await session.data("chain_list")
-        assert "mine" in [each["id"] for each in listed["chains"]]
-        for verb in ("artifact_get", "registry_lookup"):
-            await session.data(verb, **READS[verb])
-        assert not compiling.done()
-        engine.release()
-        await compiling
+@on_stage
+async def test_lists_and_lookups_do_not_wait_for_a_compile(stage: Shared) -> None:
+    engine, session = stage.engine, stage.session
+    await session.data("chain_register", **MINE)
+    engine.on("tachyon_compile", waits())
+    compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))
+    await until(lambda: "tachyon_compile" in engine.methods())
+    listed = await session.data("chain_list")
+    assert "mine" in [each["id"] for each in listed["chains"]]
+    for verb in ("artifact_get", "registry_lookup"):
+        await session.data(verb, **READS[verb])
+    assert not compiling.done()
+    engine.release()
+    await compiling
 
 
 @in_loop
@@ -279,32 +308,28 @@ async def test_what_was_made_meanwhile_is_found_behind_it(tmp_path: Path, engine
         assert (await session.data("registry_lookup", idempotency_key="k", chain_id=CHAIN))["found"]
 
 
-@in_loop
-async def test_a_chain_that_is_registered_during_a_compile_is_known_behind_it(
-    tmp_path: Path, engine: StdioEngine
-) -> None:
-    async with Bridged(tmp_path, engine.setting) as session:
-        engine.on("tachyon_compile", waits())
-        compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))
-        await until(lambda: "tachyon_compile" in engine.methods())
-        await session.data("chain_register", **MINE)
-        engine.release()
-        await compiling
-        assert "mine" in [each["id"] for each in (await session.data("chain_list"))["chains"]]
-        await session.data("simulate", to=ADDRESS, chain_id="mine")
+@on_stage
+async def test_a_chain_that_is_registered_during_a_compile_is_known_behind_it(stage: Shared) -> None:
+    engine, session = stage.engine, stage.session
+    engine.on("tachyon_compile", waits())
+    compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))
+    await until(lambda: "tachyon_compile" in engine.methods())
+    await session.data("chain_register", **{**MINE, "id": "later", "chain_id": 98})
+    engine.release()
+    await compiling
+    assert "later" in [each["id"] for each in (await session.data("chain_list"))["chains"]]
+    await session.data("simulate", to=ADDRESS, chain_id="later")
 
 
-@in_loop
-async def test_a_cancelled_compile_does_not_hold_up_the_next_call(
-    tmp_path: Path, engine: StdioEngine
-) -> None:
-    async with Bridged(tmp_path, engine.setting) as session:
-        engine.on("tachyon_compile", waits())
-        compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))
-        await until(engine.methods)
-        compiling.cancel()
-        await session.data("chain_list")
-        await session.data("compile", sources=SOURCES)
+@on_stage
+async def test_a_cancelled_compile_does_not_hold_up_the_next_call(stage: Shared) -> None:
+    engine, session = stage.engine, stage.session
+    engine.on("tachyon_compile", waits())
+    compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))
+    await until(engine.methods)
+    compiling.cancel()
+    await session.data("chain_list")
+    await session.data("compile", sources=SOURCES)
 
 
 # --- lines ------------------------------------------------------------------------------------------------
@@ -317,13 +342,13 @@ NO_ENVELOPES = {
 }
 
 
-@in_loop
-async def test_what_is_no_envelope_is_an_error(tmp_path: Path, engine: StdioEngine) -> None:
-    async with Bridged(tmp_path, engine.setting) as session:
-        for name, play in NO_ENVELOPES.items():
-            engine.on("tachyon_compile", play)
-            assert (await session.error("compile", sources=SOURCES))["code"] == "ENGINE_PROTOCOL", name
-            await session.data("compile", sources=SOURCES)
+@on_stage
+async def test_what_is_no_envelope_is_an_error(stage: Shared) -> None:
+    engine, session = stage.engine, stage.session
+    for name, play in NO_ENVELOPES.items():
+        engine.on("tachyon_compile", play)
+        assert (await session.error("compile", sources=SOURCES))["code"] == "ENGINE_PROTOCOL", name
+        await session.data("compile", sources=SOURCES)
 
 
 @in_loop
@@ -344,59 +369,55 @@ async def test_a_line_in_the_place_of_an_answer_is_no_hang(tmp_path: Path, engin
         await asyncio.gather(*map(works_again, sessions))
 
 
-@in_loop
-async def test_lines_that_are_no_messages_are_passed_over_or_an_error(
-    tmp_path: Path, engine: StdioEngine
-) -> None:
-    async with Bridged(tmp_path, engine.setting) as session:
-        for before in ("starting up\n", "\n", "{}\n", "[1, 2\n"):
-            engine.on("tachyon_compile", writes(before=before))
-            found = await session.envelope("compile", sources=SOURCES)
-            assert found["ok"] or found["error"]["code"] in ("ENGINE_PROTOCOL", "ENGINE_UNAVAILABLE")
-            await session.data("compile", sources=SOURCES)
-
-
-@in_loop
-async def test_what_it_writes_to_its_errors_stops_nothing(tmp_path: Path, engine: StdioEngine) -> None:
-    engine.on("tachyon_compile", writes(errors=1_000_000))
-    async with Bridged(tmp_path, engine.setting) as session:
+@on_stage
+async def test_lines_that_are_no_messages_are_passed_over_or_an_error(stage: Shared) -> None:
+    engine, session = stage.engine, stage.session
+    for before in ("starting up\n", "\n", "{}\n", "[1, 2\n"):
+        engine.on("tachyon_compile", writes(before=before))
+        found = await session.envelope("compile", sources=SOURCES)
+        assert found["ok"] or found["error"]["code"] in ("ENGINE_PROTOCOL", "ENGINE_UNAVAILABLE")
         await session.data("compile", sources=SOURCES)
 
 
-@in_loop
-async def test_a_request_that_is_too_long_for_the_engine_is_refused_here(
-    tmp_path: Path, engine: StdioEngine
-) -> None:
-    async with Bridged(tmp_path, engine.setting) as session:
-        for size in (2**20, 2**20 - 300, 3 * 2**20):
-            long = {"src/Long.sol": COUNTER_SOURCE.ljust(size, "/")}
-            error = await session.error("compile", sources=long)
-            assert (error["code"], error["retry"]) == ("INVALID_REQUEST", False)
-            assert "sources" in error["message"]
-            assert "1 MiB" in error["message"]
-        assert "tachyon_compile" not in engine.methods()
-        await session.data("compile", sources={"src/Long.sol": COUNTER_SOURCE.ljust(2**20 - 5_000, "/")})
+@on_stage
+async def test_what_it_writes_to_its_errors_stops_nothing(stage: Shared) -> None:
+    engine, session = stage.engine, stage.session
+    engine.on("tachyon_compile", writes(errors=1_000_000))
+    await session.data("compile", sources=SOURCES)
 
 
-@in_loop
-async def test_what_a_text_becomes_in_a_line_is_what_counts(tmp_path: Path, engine: StdioEngine) -> None:
+@on_stage
+async def test_a_request_that_is_too_long_for_the_engine_is_refused_here(stage: Shared) -> None:
+    engine, session = stage.engine, stage.session
+    for size in (2**20, 2**20 - 300, 3 * 2**20):
+        long = {"src/Long.sol": COUNTER_SOURCE.ljust(size, "/")}
+        error = await session.error("compile", sources=long)
+        assert (error["code"], error["retry"]) == ("INVALID_REQUEST", False)
+        assert "sources" in error["message"]
+        assert "1 MiB" in error["message"]
+    assert "tachyon_compile" not in engine.methods()
+    await session.data("compile", sources={"src/Long.sol": COUNTER_SOURCE.ljust(2**20 - 5_000, "/")})
+
+
+@on_stage
+async def test_what_a_text_becomes_in_a_line_is_what_counts(stage: Shared) -> None:
     """Escaped, it may be longer than it was: the engine would end at the line."""
-    async with Bridged(tmp_path, engine.setting) as session:
-        for letter in ("é", '"', "\x01", "😀"):
-            for size in (170_000, 340_000, 520_000):
-                text = COUNTER_SOURCE + letter * size
-                found = await session.envelope("compile", sources={"src/Counter.sol": text})
-                assert found["ok"] or found["error"]["code"] == "INVALID_REQUEST", (letter, size)
-        assert len(engine.pids()) == 1
+    engine, session = stage.engine, stage.session
+    for letter in ("é", '"', "\x01", "😀"):
+        for size in (170_000, 340_000, 520_000):
+            text = COUNTER_SOURCE + letter * size
+            found = await session.envelope("compile", sources={"src/Counter.sol": text})
+            assert found["ok"] or found["error"]["code"] == "INVALID_REQUEST", (letter, size)
+    assert len(engine.pids()) == 1
 
 
-@in_loop
-async def test_an_answer_of_several_mib_is_read(tmp_path: Path, engine: StdioEngine) -> None:
+@on_stage
+async def test_an_answer_of_several_mib_is_read(stage: Shared) -> None:
+    engine, session = stage.engine, stage.session
     code = "0x" + "60" * 3_000_000
     engine.on("tachyon_artifact_get", answers({"artifact": artifact(bytecode=code)}))
-    async with Bridged(tmp_path, engine.setting) as session:
-        found = await session.data("artifact_get", name="Counter")
-        assert found["artifact"]["bytecode"] == code
+    found = await session.data("artifact_get", name="Counter")
+    assert found["artifact"]["bytecode"] == code
 
 
 @in_loop

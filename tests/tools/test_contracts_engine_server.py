@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastrpc.tools.contracts import _engine_command, _settings
 from support.child_processes import is_alive
 from support.contracts import needs
 from support.contracts_engine import (
@@ -35,7 +36,7 @@ from support.http_server import FASTRPC
 from support.ports import is_open
 from support.waiting import SECONDS, eventually
 
-from fastrpc import Client
+from fastrpc import Client, Server
 
 COUNTER = """
 // SPDX-License-Identifier: MIT
@@ -83,7 +84,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     folder = tmp_path_factory.mktemp("project")
     with Engine(folder, "--token-file", token_file(folder)) as engine:
         yield engine
+        programs = below(engine.pid)
         assert engine.stop() == 0
+        eventually(lambda: not [pid for pid in programs if is_alive(pid)])
         assert engine.stdout == ""
         assert engine.stderr.count("\n") == 1, engine.stderr  # where it is
 
@@ -297,6 +300,8 @@ def test_what_is_refused_is_told_in_an_envelope(
         (["--no-auth", "--http", "0.0.0.0:0"], {}, "loopback addresses only"),
         (["--token-file", "missing"], {}, "missing"),
         (["--no-auth", "--http", "8645"], {}, "8645"),
+        (["--no-auth", "--cwd", "nowhere"], {}, "--cwd nowhere: No such file or directory"),
+        (["--no-auth", "--drain-seconds", "-1"], {}, "--drain-seconds: expected a number of seconds"),
     ],
 )
 def test_it_does_not_start_without_knowing_who_may_use_it(
@@ -314,6 +319,29 @@ def test_it_does_not_start_without_knowing_who_may_use_it(
     (line,) = done.stderr.splitlines()
     assert said in line
     assert TOKEN not in line
+
+
+def test_options_are_those_of_every_server_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FASTRPC_TOKEN", "")
+    monkeypatch.setenv("FASTRPC_CONTRACTS_ENGINE", "http://127.0.0.1:8645")
+    monkeypatch.setenv("FASTRPC_CONTRACTS_PROJECT_CONFIG", "")
+    served: dict[str, Any] = {}
+    monkeypatch.setattr(Server, "run", lambda server, **options: served.update(options))
+    options = "--no-auth --cwd project --project-config --drain-seconds 60 --access-log - --allow-host here"
+    assert _engine_command.main([*options.split(), "--access-log-format", "json"]) == 0
+    assert served == {
+        "http": _engine_command.ADDRESS,
+        "auth": None,
+        "max_body": _engine_command.MOST_BODY,
+        "drain_seconds": 60.0,
+        "access_log": "-",
+        "access_log_format": "json",
+        "hosts": ["here"],
+    }
+    assert os.getcwd() == os.path.realpath(tmp_path / "project")
+    assert (_settings.PROJECT_CONFIG.read(), _settings.ENGINE.read()) == (True, "")
 
 
 # --- clients that go, work that goes on -------------------------------------------------------------------
@@ -367,15 +395,14 @@ def opened_by(pid: int) -> list[str]:
 
 @needs("solc")
 @needs("anvil")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_program_outlives_it(tmp_path: Path, number: int) -> None:
+def test_no_program_outlives_it_when_it_is_killed(tmp_path: Path) -> None:
     with Engine(tmp_path, "--no-auth") as engine:
         engine.data("compile", sources=SOURCES)
         engine.data("simulate", to="0x" + "11" * 20)
         programs = below(engine.pid)
         names = " ".join(" ".join(command_line(pid)) for pid in programs)
         assert "anvil" in names
-        assert engine.stop(number) == (0 if number != signal.SIGKILL else -signal.SIGKILL)
+        assert engine.stop(signal.SIGKILL) == -signal.SIGKILL
         eventually(lambda: not [pid for pid in programs if is_alive(pid)])
         assert engine.stdout == ""
 

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fastrpc.tools.contracts._embedded import forge, source_files
+from fastrpc.tools.contracts._embedded import forge
 from fastrpc.tools.contracts._errors import EngineError
+from fastrpc.tools.contracts._project_files import source_files
 from support.contracts import needs
 from support.waiting import eventually, until
 
@@ -49,8 +50,9 @@ FAILING = PASSING.replace("counter.number() == 7", 'counter.number() == 8, "not 
 PROJECT = {"src/Counter.sol": COUNTER, "test/Counter.t.sol": PASSING}
 
 
-def stranger(body: str, comment: str = "") -> dict[str, str]:
-    """A test contract with cheat codes, whose only function does this."""
+def stranger(*bodies: str, comment: str = "") -> dict[str, str]:
+    """A test contract with cheat codes, whose functions do this: test_0, test_1 and so on."""
+    functions = "\n".join(f"function test_{n}() public {{ {body} }}" for n, body in enumerate(bodies))
     return {
         "Stranger.t.sol": f"""
         // SPDX-License-Identifier: MIT
@@ -66,7 +68,7 @@ def stranger(body: str, comment: str = "") -> dict[str, str]:
         contract StrangerTest {{
             Vm constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
             {comment}
-            function test_it() public {{ {body} }}
+            {functions}
         }}
         """
     }
@@ -112,17 +114,29 @@ def living(folder: Any) -> list[int]:
     return found
 
 
+def cases_of(error: EngineError) -> dict[str, dict[str, Any]]:
+    """The outcomes of the tests that ran, by name."""
+    assert error.details is not None
+    return {case["name"]: case for suite in error.details["suites"] for case in suite["cases"]}
+
+
 @pytest.fixture
 def kept(tmp_path: Any) -> str:
     return str(tmp_path / "forge")
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], list[str]]:
+    """A kept folder in which PROJECT was run, what came of that, and its phases."""
+    folder, said = str(tmp_path_factory.mktemp("built") / "forge"), list[str]()
+    return folder, outcome(folder, PROJECT, report=said.append), said
+
+
 # ---------------------------------------------------------------------------------- outcomes
 
 
-def test_passing_tests_come_with_gas_and_duration(kept: str) -> None:
-    said: list[str] = []
-    found = outcome(kept, PROJECT, report=said.append)
+def test_passing_tests_come_with_gas_and_duration(built: tuple[str, dict[str, Any], list[str]]) -> None:
+    _, found, said = built
     assert (found["passed"], found["failed"], found["skipped"]) == (2, 0, 0)
     (suite,) = found["suites"]
     assert (suite["file"], suite["contract"], suite["passed"]) == ("test/Counter.t.sol", "CounterTest", 2)
@@ -135,28 +149,27 @@ def test_passing_tests_come_with_gas_and_duration(kept: str) -> None:
     assert said == ["compiling", "testing"]
 
 
-def test_a_failing_test_is_an_error_with_reason_and_all_outcomes(kept: str) -> None:
-    error = refused(kept, {**PROJECT, "test/Counter.t.sol": FAILING})
-    assert error.code == "TEST_ASSERTION_FAILED"
-    assert error.message == "1 of 2 tests failed: CounterTest.test_set: not eight"
-    assert error.details is not None
-    assert (error.details["passed"], error.details["failed"]) == (1, 1)
+def test_an_unchanged_run_compiles_nothing_and_a_change_does(
+    built: tuple[str, dict[str, Any], list[str]],
+) -> None:
+    kept, _, _ = built
 
-
-def test_an_unchanged_run_compiles_nothing_and_a_change_does(kept: str) -> None:
     def made() -> dict[str, int]:
         places = (os.path.join(place, name) for place, _, names in os.walk(f"{kept}/out") for name in names)
         return {place: os.stat(place).st_mtime_ns for place in places}
 
     said: list[str] = []
-    outcome(kept, PROJECT)
     before = made()
     assert before
     outcome(kept, PROJECT, report=said.append)
     assert said == ["testing"]
     assert made() == before
-    assert refused(kept, {**PROJECT, "test/Counter.t.sol": FAILING}).code == "TEST_ASSERTION_FAILED"
+    error = refused(kept, {**PROJECT, "test/Counter.t.sol": FAILING})
     assert made() != before
+    assert error.code == "TEST_ASSERTION_FAILED"
+    assert error.message == "1 of 2 tests failed: CounterTest.test_set: not eight"
+    assert error.details is not None
+    assert (error.details["passed"], error.details["failed"]) == (1, 1)
 
 
 def test_tests_are_chosen_by_name_contract_and_path(kept: str) -> None:
@@ -265,7 +278,7 @@ def test_our_forge_std_serves_what_tests_import(kept: str) -> None:
     assert cases["testFuzz_bound"]["runs"] > 1
 
 
-def test_broken_properties_come_with_what_broke_them(kept: str) -> None:
+def test_broken_properties_come_with_what_broke_them_and_settings_of_fuzz_tests_are_taken(kept: str) -> None:
     error = refused(
         kept,
         {
@@ -281,6 +294,8 @@ def test_broken_properties_come_with_what_broke_them(kept: str) -> None:
                 /// forge-config: default.invariant.depth = 20
                 function invariant_few() public view { assertLt(steps.taken(), 3); }
                 function testFuzz_small(uint256 x) public pure { assertLt(x, 4); }
+                /// forge-config: default.fuzz.runs = 7
+                function testFuzz_seven(uint256) public {}
             }
             contract BrokenSetUpTest {
                 function setUp() public pure { revert("no start"); }
@@ -290,8 +305,8 @@ def test_broken_properties_come_with_what_broke_them(kept: str) -> None:
         },
     )
     assert error.code == "TEST_ASSERTION_FAILED"
-    assert error.details is not None
-    cases = {case["name"]: case for suite in error.details["suites"] for case in suite["cases"]}
+    cases = cases_of(error)
+    assert cases["testFuzz_seven"]["runs"] == 7
     assert cases["setUp"]["reason"] == "no start"
     assert all(
         call.startswith("Broken.t.sol:Steps.step(") for call in cases["invariant_few"]["counterexample"]
@@ -330,16 +345,20 @@ def test_a_projects_configuration_cannot_allow_programs_or_files(kept: str, tmp_
         fs_permissions = [{ access = "read-write", path = "/" }]
         remappings = ["ours/=lib/ours/"]
     """
-    program = 'string[] memory words = new string[](1); words[0] = "id"; vm.ffi(words);'
-    body = stranger(program)["Stranger.t.sol"]
+    bodies = [
+        'string[] memory words = new string[](1); words[0] = "id"; vm.ffi(words);',
+        'vm.readFile("/etc/passwd");',
+    ]
+    body = stranger(*bodies)["Stranger.t.sol"]
     body = body.replace("contract StrangerTest", 'import {Ours} from "ours/Ours.sol"; contract StrangerTest')
     files = {"foundry.toml": toml, "test/A.t.sol": body, "lib/ours/Ours.sol": "library Ours {}"}
     root = made_project(tmp_path / "project", files)
-    error = refused(kept, None, project_root=root, project_config=True)
-    assert "FFI is disabled" in error.message
-    files["test/A.t.sol"] = body.replace(program, 'vm.readFile("/etc/passwd");')
-    error = refused(kept, files, project_config=True)
-    assert "not allowed to be accessed" in error.message
+    cases = cases_of(refused(kept, None, project_root=root, project_config=True))
+    assert "FFI is disabled" in cases["test_0"]["reason"]
+    assert "not allowed to be accessed" in cases["test_1"]["reason"]
+    said: list[str] = []
+    assert cases_of(refused(kept, files, project_config=True, report=said.append)).keys() == cases.keys()
+    assert said == ["testing"]  # which sources a call brings are the same as those of a folder
 
 
 # ---------------------------------------------------------------------------------- what may not come in
@@ -421,51 +440,43 @@ def test_imports_that_lead_outside_are_refused(kept: str, imported: str) -> None
     ],
 )
 def test_settings_in_comments_are_refused(kept: str, setting: str) -> None:
-    error = refused(kept, stranger("", f"/// forge-config: {setting}\n"))
+    error = refused(kept, stranger("", comment=f"/// forge-config: {setting}\n"))
     assert error.code == "INVALID_REQUEST"
     assert error.message.startswith('sources["Stranger.t.sol"]: expected ')
-
-
-def test_settings_of_fuzz_tests_are_taken(kept: str) -> None:
-    text = """
-    // SPDX-License-Identifier: MIT
-    pragma solidity ^0.8.0;
-    contract FuzzTest {
-        /// forge-config: default.fuzz.runs = 7
-        function test_it(uint256) public {}
-    }
-    """
-    (case,) = outcome(kept, {"Fuzz.t.sol": text})["suites"][0]["cases"]
-    assert case["runs"] == 7
 
 
 # ---------------------------------------------------------------------------------- what cannot be reached
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ('vm.envString("SECRET");', "not found"),
-        ('string[] memory words = new string[](1); words[0] = "id"; vm.ffi(words);', "FFI is disabled"),
-        ('vm.readFile("/etc/passwd");', "not allowed to be accessed"),
-        ('vm.readFile("Stranger.t.sol");', "not allowed to be accessed"),
-        ('vm.writeFile("x.txt", "x");', "not allowed to be accessed"),
-    ],
-)
-def test_a_stranger_reaches_no_secret_program_or_file(
-    kept: str, monkeypatch: pytest.MonkeyPatch, body: str, reason: str
-) -> None:
+def test_a_stranger_reaches_no_secret_program_or_file(kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "hunter2")
-    error = refused(kept, stranger(body))
+    reasons = {
+        'vm.envString("SECRET");': "not found",
+        'string[] memory words = new string[](1); words[0] = "id"; vm.ffi(words);': "FFI is disabled",
+        'vm.readFile("/etc/passwd");': "not allowed to be accessed",
+        'vm.readFile("Stranger.t.sol");': "not allowed to be accessed",
+        'vm.writeFile("x.txt", "x");': "not allowed to be accessed",
+        'require(false, vm.envString("HOME"));': "…/home",
+    }
+    error = refused(kept, stranger(*reasons))
     assert error.code == "TEST_ASSERTION_FAILED"
-    assert reason in error.message
+    cases = cases_of(error)
+    for number, (body, reason) in enumerate(reasons.items()):
+        assert reason in cases[f"test_{number}"]["reason"], body
     assert "hunter2" not in str(error.details)
-
-
-def test_the_place_of_the_folder_is_not_shown(kept: str) -> None:
-    error = refused(kept, stranger('require(false, vm.envString("HOME"));'))
-    assert "…/home" in error.message
     assert kept not in str(error.details)
+
+
+def test_long_texts_of_tests_are_cut(kept: str) -> None:
+    body = """
+        bytes memory long = new bytes(100_000);
+        for (uint256 i = 0; i < long.length; i++) long[i] = "x";
+        emit log_string(string(long));
+        revert(string(long));
+    """
+    (case,) = cases_of(refused(kept, stranger(body, comment="event log_string(string);"))).values()
+    assert case["reason"] == "x" * forge.LONGEST_TEXT
+    assert case["logs"] == ["x" * forge.LONGEST_TEXT]
 
 
 def test_a_stranger_reaches_no_network_where_linux_lets_us(kept: str) -> None:
@@ -494,42 +505,26 @@ def test_a_stranger_reaches_no_network_where_linux_lets_us(kept: str) -> None:
 ENDLESS = stranger("vm.pauseGasMetering(); while (true) {}")
 
 
-def test_an_endless_test_is_ended(kept: str) -> None:
-    error = refused(kept, ENDLESS, timeout_seconds=5)
-    assert error.code == "ENGINE_TIMEOUT"
-    assert living(kept) == []
-    assert outcome(kept, PROJECT)["passed"] == 2
+def test_an_endless_run_has_its_folder_alone_until_it_is_cancelled_or_ended(kept: str) -> None:
+    async def refusal(sources: dict[str, str], seconds: float) -> EngineError:
+        with pytest.raises(EngineError) as caught:
+            await call(kept, sources, timeout_seconds=seconds)
+        return caught.value
 
-
-async def started(kept: str) -> asyncio.Task[Any]:
-    """An endless run whose test has begun."""
-    said: list[str] = []
-    running = asyncio.ensure_future(call(kept, ENDLESS, report=said.append))
-    await until(lambda: "testing" in said and living(kept), seconds=60)
-    return running
-
-
-def test_a_cancelled_run_leaves_no_process(kept: str) -> None:
     async def whole() -> None:
-        running = await started(kept)
+        said: list[str] = []
+        running = asyncio.ensure_future(call(kept, ENDLESS, report=said.append))
+        await until(lambda: "testing" in said and living(kept), seconds=60)
+        late = await refusal(PROJECT, 0.2)
+        assert (late.code, late.retry) == ("ENGINE_TIMEOUT", True)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
         assert living(kept) == []
+        ended = await refusal(ENDLESS, 2)
+        assert (ended.code, ended.retry) == ("ENGINE_TIMEOUT", False)
+        assert living(kept) == []
         assert (await call(kept, PROJECT))["passed"] == 2  # the folder is free again
-
-    run(whole())
-
-
-def test_one_run_at_a_time_uses_the_folder(kept: str) -> None:
-    async def whole() -> None:
-        running = await started(kept)
-        with pytest.raises(EngineError) as caught:
-            await call(kept, PROJECT, timeout_seconds=0.2)
-        assert caught.value.code == "ENGINE_TIMEOUT"
-        assert caught.value.retry
-        running.cancel()
-        await asyncio.wait({running})
 
     run(whole())
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.contracts import _programs
-from fastrpc.tools.contracts._embedded import abi
+from fastrpc.tools.contracts._chain import abi
 from support.contracts import needs
 from support.contracts_session import processes_in
 from support.stdio import Process, serve
@@ -28,10 +28,13 @@ from support.waiting import eventually
 pytestmark = [needs("solc"), needs("forge"), needs("anvil")]
 
 PROGRAM = """
-import runpy, sys
+import runpy, signal, sys
 from fastrpc.tools.contracts._verbs import VERBS
 from fastrpc.tools.contracts._embedded import engine
-VERBS["compile"].seconds, VERBS["test"].seconds = {times}
+def set_times(compiling, testing):
+    VERBS["compile"].seconds, VERBS["test"].seconds = compiling, testing
+set_times(*{times})
+signal.signal(signal.SIGUSR1, lambda *_: set_times({seconds}, {seconds}))
 engine.TRACE_SECONDS = 1
 sys.argv = ["fastrpc", "serve", "fastrpc.tools.contracts"]
 runpy.run_module("fastrpc", run_name="__main__")
@@ -87,17 +90,26 @@ contract Constructor { constructor() { while (true) {} } }
 CALLS = "0xd183ce14" + (40_000).to_bytes(32, "big").hex()
 
 
+@pytest.fixture(scope="module")
+def loops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Process, str]]:
+    """A server with the contract Loops, and where that was deployed to."""
+    with served(tmp_path_factory.mktemp("loops")) as server:
+        data(server, "compile", sources={"Loops.sol": LOOPS})
+        yield server, deployed(server, "Loops")
+
+
 @contextmanager
 def served(
     folder: Path, times: tuple[float, float] = (SECONDS, SECONDS), **variables: str
 ) -> Iterator[Process]:
-    """A server of our program, in a project of its own. `times`: what compiling and testing may take."""
+    """A server of our program, in a project of its own. `times`: what compiling and testing may take, until a
+    SIGUSR1 gives them all the time of a test."""
     environment = {
         "FASTRPC_STATE_DIR": str(folder / "state"),
         "PATH": f"{os.environ['PATH']}:{folder}/mark",  # by which its programs are found
         **variables,
     }
-    command = [sys.executable, "-c", PROGRAM.format(times=times)]
+    command = [sys.executable, "-c", PROGRAM.format(times=times, seconds=SECONDS)]
     with serve(command=command, folder=str(folder), environment=environment) as server:
         server.initialize()
         yield server
@@ -157,7 +169,10 @@ def programs_of(folder: Path, server: Process) -> dict[int, str]:
 # ---------------------------------------------------------------------------------- size
 
 
-def test_sources_larger_than_a_message_may_be_are_refused_without_being_held(tmp_path: Path) -> None:
+def test_sources_that_are_too_large_are_refused_without_being_held(tmp_path: Path) -> None:
+    (tmp_path / "project" / "src").mkdir(parents=True)
+    with open(tmp_path / "project" / "src" / "Huge.sol", "wb") as file:
+        file.truncate(3 * 1024**3)  # it has no bytes on disk
     with served(tmp_path) as server:
         before = most_megabytes(server)
         server.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tachyon_compile",')
@@ -167,14 +182,6 @@ def test_sources_larger_than_a_message_may_be_are_refused_without_being_held(tmp
         server.send(b'"}}}}\n')
         assert server.answer()["error"]["code"] == -32700
         assert most_megabytes(server) < before + 50
-        assert data(server, "compile", sources={"a.sol": SMALL})["artifacts"][0]["name"] == "Small"
-
-
-def test_a_project_with_a_file_of_three_gigabytes_is_refused_without_being_read(tmp_path: Path) -> None:
-    (tmp_path / "project" / "src").mkdir(parents=True)
-    with open(tmp_path / "project" / "src" / "Huge.sol", "wb") as file:
-        file.truncate(3 * 1024**3)  # it has no bytes on disk
-    with served(tmp_path) as server:
         for verb in ("compile", "test"):
             error = failure(server, verb, project_root=str(tmp_path / "project"))
             assert (error["code"], "16777216 bytes" in error["message"]) == ("INVALID_REQUEST", True)
@@ -185,45 +192,40 @@ def test_a_project_with_a_file_of_three_gigabytes_is_refused_without_being_read(
 # ---------------------------------------------------------------------------------- time
 
 
-def test_contracts_that_loop_for_ever_end_with_their_gas(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
-        data(server, "compile", sources={"Loops.sol": LOOPS})
-        to = deployed(server, "Loops")
-        error = failure(server, "call", to=to, method="view_")
-        assert (error["code"], "OutOfGas" in error["message"]) == ("CALL_FAILED", True)
-        error = failure(server, "call", to=to, method="send")
-        assert (error["code"], "nothing was sent" in error["message"]) == ("CALL_FAILED", True)
-        error = failure(server, "deploy", idempotency_key="c", chain_id="local", contract="Constructor")
-        assert (error["code"], "OutOfGas" in error["message"]) == ("DEPLOY_FAILED", True)
-        selector = abi.selector_of({"name": "view_"}).hex()
-        revert = data(server, "simulate", to=to, data=f"0x{selector}")["revert"]
-        assert "OutOfGas" in revert["reason"]
-        assert data(server, "call", to=to, method="value")["decoded"] == "7"
+def test_contracts_that_loop_for_ever_end_with_their_gas(loops: tuple[Process, str]) -> None:
+    server, to = loops
+    error = failure(server, "call", to=to, method="view_")
+    assert (error["code"], "OutOfGas" in error["message"]) == ("CALL_FAILED", True)
+    error = failure(server, "call", to=to, method="send")
+    assert (error["code"], "nothing was sent" in error["message"]) == ("CALL_FAILED", True)
+    error = failure(server, "deploy", idempotency_key="c", chain_id="local", contract="Constructor")
+    assert (error["code"], "OutOfGas" in error["message"]) == ("DEPLOY_FAILED", True)
+    selector = abi.selector_of({"name": "view_"}).hex()
+    revert = data(server, "simulate", to=to, data=f"0x{selector}")["revert"]
+    assert "OutOfGas" in revert["reason"]
+    assert data(server, "call", to=to, method="value")["decoded"] == "7"
 
 
-def test_a_trace_that_takes_too_long_is_left_out_and_the_chain_goes_on(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
-        data(server, "compile", sources={"Loops.sol": LOOPS})
-        to = deployed(server, "Loops")
-        found = data(server, "simulate", to=to, data=CALLS, trace=True)
-        assert (found["revert"], found["decoded"]["method"]) == (None, "calls(uint256)")
-        assert found["trace"].startswith("there is no trace: ")
-        assert data(server, "call", to=to, method="value")["decoded"] == "7"
+def test_as_many_events_as_a_block_takes_are_sent_and_some_are_shown(loops: tuple[Process, str]) -> None:
+    server, to = loops
+    done = data(server, "call", to=to, method="logs", args=[60_000])
+    assert done["receipt"]["status"] == "success"
+    assert (len(done["receipt"]["logs"]), done["receipt"]["logs_left_out"]) == (500, 59_500)
+    assert most_megabytes(server) < 300
 
 
-def test_as_many_events_as_a_block_takes_are_sent_and_some_are_shown(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
-        data(server, "compile", sources={"Loops.sol": LOOPS})
-        done = data(server, "call", to=deployed(server, "Loops"), method="logs", args=[60_000])
-        assert done["receipt"]["status"] == "success"
-        assert (len(done["receipt"]["logs"]), done["receipt"]["logs_left_out"]) == (500, 59_500)
-        assert most_megabytes(server) < 300
+def test_a_trace_that_takes_too_long_is_left_out_and_the_chain_goes_on(loops: tuple[Process, str]) -> None:
+    server, to = loops
+    found = data(server, "simulate", to=to, data=CALLS, trace=True)
+    assert (found["revert"], found["decoded"]["method"]) == (None, "calls(uint256)")
+    assert found["trace"].startswith("there is no trace: ")
+    assert data(server, "call", to=to, method="value")["decoded"] == "7"
 
 
 def test_a_slow_compilation_and_an_endless_test_are_ended_and_the_next_ones_are_served(
     tmp_path: Path,
 ) -> None:
-    with served(tmp_path, (4, 4)) as server:
+    with served(tmp_path, (3, 3)) as server:
         for verb, sources in (
             ("compile", {"a.sol": SLOW}),
             ("test", {"a.t.sol": ENDLESS}),
@@ -232,6 +234,7 @@ def test_a_slow_compilation_and_an_endless_test_are_ended_and_the_next_ones_are_
             error = failure(server, verb, sources=sources)
             assert (error["code"], error["retry"]) == ("ENGINE_TIMEOUT", False)
             eventually(lambda: not programs_of(tmp_path, server))
+        server.signal(signal.SIGUSR1)
         assert data(server, "compile", sources={"a.sol": SMALL})["diagnostics"] == []
         passing = HEAD + "contract QuickTest { function test_it() external {} }"
         assert data(server, "test", sources={"a.t.sol": passing})["passed"] == 1
@@ -294,20 +297,29 @@ def test_a_test_reads_no_secret_from_the_environment_or_a_file(tmp_path: Path) -
 # ---------------------------------------------------------------------------------- kill -9
 
 
-@pytest.mark.parametrize("stage", ["compile", "compile for a test", "test"])
+AT_WORK = {
+    "compile": {"solc_worker.js"},
+    "compile for a test": {"forge"},
+    "test": {"solc_worker.js", "anvil", "forge"},
+}
+"""The programs that are running when a server is killed, by what it is doing."""
+
+
+@pytest.mark.parametrize("stage", AT_WORK)
 def test_a_server_killed_at_work_leaves_no_process_and_no_folder_and_the_next_one_works(
     tmp_path: Path, stage: str
 ) -> None:
+    verb = "compile" if stage == "compile" else "test"
     with served(tmp_path) as server:
-        data(server, "compile", sources={"a.sol": SMALL})
-        to = deployed(server, "Small")  # so that anvil runs, too
-        verb = "compile" if stage == "compile" else "test"
+        if stage == "test":
+            data(server, "compile", sources={"a.sol": SMALL})
+            to = deployed(server, "Small")  # so that anvil runs, too
         sources = {"a.t.sol": ENDLESS} if stage == "test" else {"a.sol": SLOW}
         server.ask("tools/call", {"name": f"tachyon_{verb}", "arguments": {"sources": sources}})
-        expected = {"solc_worker.js", "anvil", *([] if verb == "compile" else ["forge"])}
         if stage == "test":
             built = eventually(lambda: list((tmp_path / "state").glob("contracts/*/forge/built")))
             assert built
+        expected = AT_WORK[stage]
         eventually(lambda: expected <= set(programs_of(tmp_path, server).values()))
         server.signal(signal.SIGKILL)
         server.wait()
@@ -315,7 +327,10 @@ def test_a_server_killed_at_work_leaves_no_process_and_no_folder_and_the_next_on
     assert os.listdir(tmp_path) == ["state"]
     assert os.listdir(os.path.join(_programs.install_folder(), "empty")) == []
     with served(tmp_path) as server:
-        assert data(server, "call", to=to, method="value")["decoded"] == "7"
-        assert data(server, "compile", sources={"a.sol": SMALL})["diagnostics"] == []
-        passing = HEAD + "contract QuickTest { function test_it() external {} }"
-        assert data(server, "test", sources={"a.t.sol": passing})["passed"] == 1
+        if stage == "test":
+            assert data(server, "call", to=to, method="value")["decoded"] == "7"
+        if verb == "compile":
+            assert data(server, "compile", sources={"a.sol": SMALL})["diagnostics"] == []
+        else:
+            passing = HEAD + "contract QuickTest { function test_it() external {} }"
+            assert data(server, "test", sources={"a.t.sol": passing})["passed"] == 1

@@ -17,10 +17,8 @@ from typing import Any
 import pytest
 from fastrpc.tools.agent._front_matter import split
 from fastrpc.tools.contracts import _errors
-from fastrpc.tools.contracts._embedded.rpc import RpcError
 from support.contracts import needs
-from support.contracts_session import SECONDS, Session, in_loop, processes_in
-from support.standin_node import Node
+from support.contracts_session import SECONDS, Session, Stage, in_loop, on_stage, processes_in
 from support.waiting import until
 
 pytestmark = [needs("solc"), needs("anvil")]
@@ -46,6 +44,12 @@ contract Counter {
     function big() external pure returns (uint256, int256) { return (type(uint256).max, -5); }
 }
 """
+CALLER = """
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.20;
+interface ISet { function set(uint256) external; }
+contract Caller { function pass(ISet to, uint256 v) external { to.set(v); } }
+"""
 BIG = "123456789012345678901234567890"
 
 
@@ -53,6 +57,14 @@ BIG = "123456789012345678901234567890"
 def folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     assert not processes_in(tmp_path), "a program has outlived its server"
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("stage")
+    with Stage(folder, {"src/Counter.sol": COUNTER, "src/Caller.sol": CALLER}) as stage:
+        yield stage
+    assert not processes_in(folder), "a program has outlived its server"
 
 
 @in_loop
@@ -81,89 +93,58 @@ async def test_from_a_source_text_to_a_called_contract_and_on_after_a_restart(fo
         assert (await session.deploy("counter-1"))["existing"] is True
 
 
-@in_loop
-async def test_what_would_revert_is_told_and_not_sent(folder: Path) -> None:
-    async with Session(folder) as session:
-        await session.data("compile", sources={"src/Counter.sol": COUNTER})
-        to = (await session.deploy("k"))["address"]
-        selector = "0x60fe47b1" + (13).to_bytes(32, "big").hex()
-        simulated = await session.data("simulate", to=to, data=selector, trace=True)
-        assert simulated["revert"]["reason"] == "TooMuch(most=12)"
-        assert simulated["result"] is None
-        assert simulated["trace"]["error"]
-        error = await session.error("call", to=to, method="set", args=[13])
-        assert error["code"] == "CALL_FAILED"
-        assert "nothing was sent: TooMuch(most=12)" in error["message"]
-        error = await session.error(
-            "deploy", idempotency_key="k2", chain_id="local", contract="Counter", constructor_args=[5000]
-        )
-        assert (error["code"], "too large" in error["message"]) == ("DEPLOY_FAILED", True)
-        assert (await session.data("registry_lookup", idempotency_key="k2", chain_id="local"))[
-            "found"
-        ] is False
-        assert (await session.deploy("k2", 5))["existing"] is False  # the key is still free
+@on_stage
+async def test_what_would_revert_is_told_and_not_sent(stage: Stage) -> None:
+    session = stage.session
+    to = (await stage.deploy())["address"]
+    selector = "0x60fe47b1" + (13).to_bytes(32, "big").hex()
+    simulated = await session.data("simulate", to=to, data=selector, trace=True)
+    assert simulated["revert"]["reason"] == "TooMuch(most=12)"
+    assert simulated["result"] is None
+    assert simulated["trace"]["error"]
+    error = await session.error("call", to=to, method="set", args=[13])
+    assert error["code"] == "CALL_FAILED"
+    assert "nothing was sent: TooMuch(most=12)" in error["message"]
+    error = await session.error(
+        "deploy",
+        idempotency_key=stage.key + "-2",
+        chain_id="local",
+        contract="Counter",
+        constructor_args=[5000],
+    )
+    assert (error["code"], "too large" in error["message"]) == ("DEPLOY_FAILED", True)
+    assert (await session.data("registry_lookup", idempotency_key=stage.key + "-2", chain_id="local"))[
+        "found"
+    ] is False
+    assert (await session.deploy(stage.key + "-2", 5))["existing"] is False  # the key is still free
 
 
-@in_loop
-async def test_what_cannot_even_be_tried_fails_with_the_reason(folder: Path) -> None:
-    async with Session(folder) as session:
-        await session.data("compile", sources={"src/Counter.sol": COUNTER})
-        to = (await session.deploy("k"))["address"]
-        poor, much = "0x" + "11" * 20, str(10**30)
-        for verb, given, code, said in (
-            ("simulate", {"from": poor, "value": 1}, "SIMULATE_FAILED", "Insufficient funds"),
-            ("simulate", {"block": 4711}, "SIMULATE_FAILED", "BlockOutOfRange"),
-            ("call", {"method": "set", "args": [1], "value": much}, "CALL_FAILED", "Insufficient funds"),
-        ):
-            error = await session.error(verb, to=to, **given)
-            assert (error["code"], error["retry"]) == (code, False)
-            assert said in error["message"]
-        error = await session.error("simulate", to=to, rpc_url="http://127.0.0.1:9/")
-        assert (error["code"], error["retry"]) == ("CHAIN_RPC_FAILED", False)
-        assert "FASTRPC_CONTRACTS_NETWORKS" in error["message"]
+@on_stage
+async def test_an_error_of_a_contract_that_is_called_is_decoded_too(stage: Stage) -> None:
+    session = stage.session
+    counter = (await stage.deploy())["address"]
+    to = (await stage.deploy("-2", contract="Caller", constructor_args=[]))["address"]
+    error = await session.error("call", to=to, method="pass", args=[counter, 13])
+    assert error["message"].endswith("nothing was sent: TooMuch(most=12)")
+    assert error["details"]["revert"]["args"] == {"most": "12"}
 
 
-class RefusingNode(Node):
-    """A node that answers a method with an error, where its result is an RpcError."""
-
-    def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
-        answer = super()._answer(message)
-        if isinstance(answer.get("result"), RpcError):
-            error = answer.pop("result")
-            answer["error"] = {"code": error.code, "message": error.message}
-            if error.data is not None:
-                answer["error"]["data"] = f"0x{error.data.hex()}"
-        return answer
-
-
-@in_loop
-async def test_what_a_node_answers_is_a_result_a_refusal_or_nonsense(folder: Path) -> None:
-    networks = {"FASTRPC_CONTRACTS_NETWORKS": "127.0.0.0/8"}
-    async with RefusingNode() as node, Session(folder, **networks) as session:
-        given = {"to": "0x" + "11" * 20, "rpc_url": node.url}
-        at_once = await asyncio.gather(*(session.data("simulate", **given) for _ in range(5)))
-        assert [each["gas_estimate"] for each in at_once] == [int("0xa7d8", 16)] * 5
-        for answer, code, retry in (
-            (RpcError(-32000, "header not found", None), "SIMULATE_FAILED", False),
-            (RpcError(-32000, "gas required exceeds allowance (0)", None), "SIMULATE_FAILED", False),
-            (RpcError(-32005, "limit exceeded", None), "SIMULATE_FAILED", True),
-            ("0xz", "CHAIN_RPC_FAILED", False),
-            (None, "CHAIN_RPC_FAILED", False),
-            ({}, "CHAIN_RPC_FAILED", False),
-        ):
-            node.results["eth_call"] = answer
-            error = await session.error("simulate", **given)
-            assert (error["code"], error["retry"]) == (code, retry)
-        for reverted in (
-            RpcError(3, "execution reverted", b""),
-            RpcError(-32000, "out of gas", None),
-            RpcError(-32015, "VM execution error.", b"\1"),
-        ):
-            node.results["eth_call"] = reverted
-            assert (await session.data("simulate", **given))["revert"]["reason"] == reverted.message
-    async with Session(folder, **networks) as session:
-        error = await session.error("simulate", **given)
-        assert (error["code"], error["retry"]) == ("CHAIN_RPC_FAILED", True)
+@on_stage
+async def test_what_cannot_even_be_tried_fails_with_the_reason(stage: Stage) -> None:
+    session = stage.session
+    to = (await stage.deploy())["address"]
+    poor, much = "0x" + "11" * 20, str(10**30)
+    for verb, given, code, said in (
+        ("simulate", {"from": poor, "value": 1}, "SIMULATE_FAILED", "Insufficient funds"),
+        ("simulate", {"block": 4711}, "SIMULATE_FAILED", "BlockOutOfRange"),
+        ("call", {"method": "set", "args": [1], "value": much}, "CALL_FAILED", "Insufficient funds"),
+    ):
+        error = await session.error(verb, to=to, **given)
+        assert (error["code"], error["retry"]) == (code, False)
+        assert said in error["message"]
+    error = await session.error("simulate", to=to, rpc_url="http://127.0.0.1:9/")
+    assert (error["code"], error["retry"]) == ("CHAIN_RPC_FAILED", False)
+    assert "FASTRPC_CONTRACTS_NETWORKS" in error["message"]
 
 
 @in_loop
@@ -179,74 +160,68 @@ async def test_what_a_chain_has_lost_is_deployed_again_to_the_same_address(folde
         assert (await session.data("call", to=first["address"], method="value"))["decoded"] == "7"
 
 
-@in_loop
-async def test_a_key_stands_for_one_deployment_alone(folder: Path) -> None:
-    async with Session(folder) as session:
-        await session.data("compile", sources={"src/Counter.sol": COUNTER})
-        await session.deploy("k", 1)
-        error = await session.error(
-            "deploy", idempotency_key="k", chain_id="local", contract="Counter", constructor_args=[2]
-        )
-        assert (error["code"], error["message"][:15]) == ("INVALID_REQUEST", "idempotency_key")
+@on_stage
+async def test_a_key_stands_for_one_deployment_alone(stage: Stage) -> None:
+    session = stage.session
+    await stage.deploy(value=1)
+    error = await session.error(
+        "deploy", idempotency_key=stage.key, chain_id="local", contract="Counter", constructor_args=[2]
+    )
+    assert (error["code"], error["message"][:15]) == ("INVALID_REQUEST", "idempotency_key")
 
 
-@in_loop
-async def test_six_deployments_at_once_have_six_addresses_and_one_key_has_one(folder: Path) -> None:
-    async with Session(folder) as session:
-        await session.data("compile", sources={"src/Counter.sol": COUNTER})
-        six = await asyncio.gather(*(session.deploy(f"k{number}", number) for number in range(6)))
-        assert len({each["address"] for each in six}) == 6
-        same = await asyncio.gather(*(session.deploy("same") for _ in range(6)))
-        assert len({each["address"] for each in same}) == 1
-        assert sorted(each["existing"] for each in same) == [False, True, True, True, True, True]
+@on_stage
+async def test_six_deployments_at_once_have_six_addresses_and_one_key_has_one(stage: Stage) -> None:
+    six = await asyncio.gather(*(stage.deploy(f"-{number}", number) for number in range(6)))
+    assert len({each["address"] for each in six}) == 6
+    same = await asyncio.gather(*(stage.deploy() for _ in range(6)))
+    assert len({each["address"] for each in same}) == 1
+    assert sorted(each["existing"] for each in same) == [False, True, True, True, True, True]
 
 
-@in_loop
-async def test_two_servers_of_a_project_share_its_chain(folder: Path) -> None:
-    async with Session(folder) as one, Session(folder) as other:
-        await one.data("compile", sources={"src/Counter.sol": COUNTER})
+@on_stage
+async def test_two_servers_of_a_project_share_its_chain(stage: Stage) -> None:
+    one = stage.session
+    async with Session(stage.folder) as other:
         six = await asyncio.gather(
-            *(each.deploy(f"{n}-{i}") for n, each in enumerate((one, other)) for i in range(3))
+            *(each.deploy(f"{stage.key}-{n}-{i}") for n, each in enumerate((one, other)) for i in range(3))
         )
         assert len({each["address"] for each in six}) == 6
         await other.data("call", to=six[0]["address"], method="set", args=[99])
         assert (await one.data("call", to=six[0]["address"], method="value"))["decoded"] == "99"
 
 
-@in_loop
-async def test_create2_finds_what_is_there(folder: Path) -> None:
+@on_stage
+async def test_create2_finds_what_is_there(stage: Stage) -> None:
     salt = {"salt": "0x" + "11" * 32}
-    async with Session(folder) as session:
-        await session.data("compile", sources={"src/Counter.sol": COUNTER})
-        first = await session.deploy("a", create2=salt)
-        second = await session.deploy("b", create2=salt)
-        assert (second["address"], second["existing"]) == (first["address"], True)
+    first = await stage.deploy("-a", create2=salt)
+    second = await stage.deploy("-b", create2=salt)
+    assert (second["address"], second["existing"]) == (first["address"], True)
 
 
-@in_loop
-async def test_a_cap_that_is_too_low_refuses_before_anything_is_sent(folder: Path) -> None:
-    async with Session(folder) as session:
-        await session.data("compile", sources={"src/Counter.sol": COUNTER})
-        arguments = {
-            "idempotency_key": "k",
-            "chain_id": "local",
-            "contract": "Counter",
-            "constructor_args": [1],
-        }
-        error = await session.error("deploy", **arguments, spend_cap_wei="1000")
-        assert (error["code"], "nothing was sent" in error["message"]) == ("WALLET_POLICY_DENIED", True)
-        error = await session.error("deploy", **arguments, spend_cap_wei="much")
-        assert (error["code"], error["message"][:13]) == ("INVALID_REQUEST", "spend_cap_wei")
+@on_stage
+async def test_a_cap_that_is_too_low_refuses_before_anything_is_sent(stage: Stage) -> None:
+    session = stage.session
+    arguments = {
+        "idempotency_key": stage.key,
+        "chain_id": "local",
+        "contract": "Counter",
+        "constructor_args": [1],
+    }
+    error = await session.error("deploy", **arguments, spend_cap_wei="1000")
+    assert (error["code"], "nothing was sent" in error["message"]) == ("WALLET_POLICY_DENIED", True)
+    error = await session.error("deploy", **arguments, spend_cap_wei="much")
+    assert (error["code"], error["message"][:13]) == ("INVALID_REQUEST", "spend_cap_wei")
 
 
-@in_loop
-async def test_errors_of_the_compiler_say_where(folder: Path) -> None:
-    async with Session(folder) as session:
-        broken = COUNTER.replace("value = v;", "valu = v;", 1)
-        error = await session.error("compile", sources={"src/Counter.sol": broken})
-        assert error["code"] == "COMPILER_SOLC_FAILED"
-        (found,) = error["details"]["diagnostics"]
-        assert (found["path"], found["line"], found["severity"]) == ("src/Counter.sol", 10, "error")
+@on_stage
+async def test_errors_of_the_compiler_say_where(stage: Stage) -> None:
+    session = stage.session
+    broken = COUNTER.replace("value = v;", "valu = v;", 1)
+    error = await session.error("compile", sources={"src/Counter.sol": broken})
+    assert error["code"] == "COMPILER_SOLC_FAILED"
+    (found,) = error["details"]["diagnostics"]
+    assert (found["path"], found["line"], found["severity"]) == ("src/Counter.sol", 10, "error")
 
 
 @pytest.mark.parametrize(
@@ -263,79 +238,70 @@ async def test_errors_of_the_compiler_say_where(folder: Path) -> None:
         ("chain_register", {"id": "local", "rpc_url": "http://x", "chain_id": 1}, "the local chain"),
     ],
 )
-@in_loop
-async def test_mistakes_are_named(verb: str, arguments: dict[str, Any], said: str, folder: Path) -> None:
-    async with Session(folder) as session:
-        error = await session.error(verb, **arguments)
-        assert said in f"{error['code']} {error['message']}"
+@on_stage
+async def test_mistakes_are_named(verb: str, arguments: dict[str, Any], said: str, stage: Stage) -> None:
+    session = stage.session
+    error = await session.error(verb, **arguments)
+    assert said in f"{error['code']} {error['message']}"
 
 
-@in_loop
-async def test_a_registered_chain_is_kept_masked_and_never_broadcast_to(folder: Path) -> None:
+@on_stage
+async def test_a_registered_chain_is_kept_masked_and_never_broadcast_to(stage: Stage) -> None:
     url = "https://user:secret@node.example/v3/0123456789abcdef0123"
-    async with Session(folder) as session:
-        await session.data("compile", sources={"src/Counter.sol": COUNTER})
-        shown = await session.data("chain_register", id="sepolia", rpc_url=url, chain_id=11155111)
-        assert "secret" not in json.dumps(shown)
-        error = await session.error(
-            "deploy", idempotency_key="k", chain_id="sepolia", contract="Counter", constructor_args=[1]
-        )
-        assert error["code"] == "WALLET_NOT_CONFIGURED"
-    async with Session(folder) as session:
+    shown = await stage.session.data("chain_register", id="sepolia", rpc_url=url, chain_id=11155111)
+    assert "secret" not in json.dumps(shown)
+    error = await stage.session.error(
+        "deploy", idempotency_key="k", chain_id="sepolia", contract="Counter", constructor_args=[1]
+    )
+    assert error["code"] == "WALLET_NOT_CONFIGURED"
+    async with Session(stage.folder) as session:
         listed = await session.data("chain_list")
         assert [each["id"] for each in listed["chains"]] == ["local", "sepolia"]
         assert "secret" not in json.dumps(listed)
 
 
-@in_loop
-async def test_an_rpc_url_may_not_lead_into_the_machine(folder: Path) -> None:
-    async with Session(folder) as session:
-        error = await session.error("simulate", to="0x" + "11" * 20, rpc_url="http://127.0.0.1:9/")
-        assert error["code"] == "CHAIN_RPC_FAILED"
-
-
-@in_loop
-async def test_large_artifacts_are_resources(folder: Path) -> None:
+@on_stage
+async def test_large_artifacts_are_resources(stage: Stage) -> None:
     body = "".join(f"function f{n}() external pure returns (uint256) {{ return {n}; }}" for n in range(150))
     source = f"// SPDX-License-Identifier: MIT\npragma solidity ^0.8.0;\ncontract Large {{ {body} }}"
-    async with Session(folder) as session:
-        made = await session.data("compile", sources={"src/Large.sol": source})
-        (artifact,) = made["artifacts"]
-        assert "bytecode" not in artifact
-        assert artifact["resource"] == "contracts://default/src/Large.sol:Large"
-        read = await session.client.read_resource(artifact["resource"])
-        whole = json.loads(read.text)
-        assert len(whole["abi"]) == 150
-        assert whole["bytecode"].startswith("0x60")
+    session = stage.session
+    made = await session.data("compile", sources={"src/Large.sol": source}, project_id="large")
+    (artifact,) = made["artifacts"]
+    assert "bytecode" not in artifact
+    assert artifact["resource"] == "contracts://large/src/Large.sol:Large"
+    read = await session.client.read_resource(artifact["resource"])
+    whole = json.loads(read.text)
+    assert len(whole["abi"]) == 150
+    assert whole["bytecode"].startswith("0x60")
 
 
-@in_loop
-async def test_prompts_say_how_to_go_about_it(folder: Path) -> None:
-    async with Session(folder) as session:
-        listed = [prompt["name"] for prompt in await session.client.list_prompts()]
-        assert listed == ["write_contract", "review_contract", "deploy_safely"]
-        prompt = await session.client.get_prompt("deploy_safely", {"contract": "Counter"})
-        assert "counter-v1-local" in prompt.messages[0]["content"]["text"]
+@on_stage
+async def test_prompts_say_how_to_go_about_it(stage: Stage) -> None:
+    session = stage.session
+    listed = [prompt["name"] for prompt in await session.client.list_prompts()]
+    assert listed == ["write_contract", "review_contract", "deploy_safely"]
+    prompt = await session.client.get_prompt("deploy_safely", {"contract": "Counter"})
+    assert "counter-v1-local" in prompt.messages[0]["content"]["text"]
 
 
 @needs("forge")
-@in_loop
-async def test_the_skill_is_served_and_its_example_and_its_names_are_right(folder: Path) -> None:
-    async with Session(folder) as session:
-        listed = {each["uri"]: each for each in await session.client.list_resources()}
-        text = (await session.client.read_resource("skill://solidity-contracts/SKILL.md")).text
-        keys, body = split(text)
-        shown = listed["skill://solidity-contracts/SKILL.md"]
-        assert (shown["name"], shown["description"]) == (keys["name"], keys["description"])
-        assert shown["mimeType"] == "text/markdown"
-        tools = {tool["name"] for tool in await session.client.list_tools()}
-        assert set(re.findall(r"tachyon_\w+", body)) <= tools
-        codes = {value for value in vars(_errors).values() if isinstance(value, str)}
-        assert set(re.findall(r"`([A-Z]+_[A-Z_]+)`", body)) <= codes
-        (example,) = re.findall(r"```solidity\n(.*?)```", body, re.DOTALL)
-        counter = COUNTER.replace("v == 13", "v > 100").replace("TooMuch(12)", "TooMuch(100)")
-        sources = {"src/Counter.sol": counter, "test/Counter.t.sol": textwrap.dedent(example)}
-        assert (await session.data("test", sources=sources))["passed"] == 3
+@on_stage
+async def test_the_skill_is_served_and_its_example_and_its_names_are_right(stage: Stage) -> None:
+    session = stage.session
+    listed = {each["uri"]: each for each in await session.client.list_resources()}
+    text = (await session.client.read_resource("skill://solidity-contracts/SKILL.md")).text
+    keys, body = split(text)
+    shown = listed["skill://solidity-contracts/SKILL.md"]
+    assert (shown["name"], shown["description"]) == (keys["name"], keys["description"])
+    assert shown["mimeType"] == "text/markdown"
+    tools = {tool["name"] for tool in await session.client.list_tools()}
+    assert set(re.findall(r"tachyon_\w+", body)) <= tools
+    codes = {value for value in vars(_errors).values() if isinstance(value, str)}
+    assert set(re.findall(r"`([A-Z]+_[A-Z_]+)`", body)) <= codes
+    (example,) = re.findall(r"```solidity\n(.*?)```", body, re.DOTALL)
+    counter = COUNTER.replace("v == 13", "v > 100").replace("TooMuch(12)", "TooMuch(100)")
+    sources = {"src/Counter.sol": counter, "test/Counter.t.sol": textwrap.dedent(example)}
+    assert (await session.data("test", sources=sources))["passed"] == 3
 
 
 @in_loop
@@ -351,8 +317,8 @@ async def test_a_killed_server_leaves_no_program_and_no_deployment_is_lost(folde
 
 
 @needs("forge")
-@in_loop
-async def test_tests_run_and_fail_with_their_reasons(folder: Path) -> None:
+@on_stage
+async def test_tests_run_and_fail_with_their_reasons(stage: Stage) -> None:
     test = """
     // SPDX-License-Identifier: MIT
     pragma solidity ^0.8.20;
@@ -364,13 +330,13 @@ async def test_tests_run_and_fail_with_their_reasons(folder: Path) -> None:
     }
     """
     sources = {"src/Counter.sol": COUNTER, "test/Counter.t.sol": test}
-    async with Session(folder) as session:
-        error = await session.error("test", sources=sources)
-        assert error["code"] == "TEST_ASSERTION_FAILED"
-        assert (error["details"]["passed"], error["details"]["failed"]) == (1, 1)
-        assert "not eight" in error["message"]
-        done = await session.data("test", sources=sources, filter="test_right")
-        assert (done["passed"], done["failed"]) == (1, 0)
+    session = stage.session
+    error = await session.error("test", sources=sources)
+    assert error["code"] == "TEST_ASSERTION_FAILED"
+    assert (error["details"]["passed"], error["details"]["failed"]) == (1, 1)
+    assert "not eight" in error["message"]
+    done = await session.data("test", sources=sources, filter="test_right")
+    assert (done["passed"], done["failed"]) == (1, 0)
 
 
 def test_the_example_goes_from_a_source_text_to_a_called_contract(folder: Path) -> None:

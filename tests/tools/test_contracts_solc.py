@@ -19,8 +19,15 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.contracts import _programs
-from fastrpc.tools.contracts._embedded import solc
-from fastrpc.tools.contracts._errors import ENGINE_TIMEOUT, ENGINE_UNAVAILABLE, SOLC_FAILED, EngineError
+from fastrpc.tools.contracts._embedded import compiler, diagnostics, solc
+from fastrpc.tools.contracts._errors import (
+    ENGINE_TIMEOUT,
+    ENGINE_UNAVAILABLE,
+    INVALID_REQUEST,
+    SOLC_FAILED,
+    EngineError,
+)
+from fastrpc.tools.contracts._project_files import source_files
 from support.contracts import needs
 from support.waiting import eventually, until
 
@@ -116,7 +123,7 @@ class TestByNode:
 
     def test_a_killed_compiler_is_an_error_and_the_next_one_works(self, soljson: str) -> None:
         async def whole() -> None:
-            running = asyncio.ensure_future(solc.compile_standard(request(LARGE)))
+            running = asyncio.ensure_future(solc.compile_standard(request(LARGER_THAN_A_PIPE)))
             os.kill(await until(worker), signal.SIGKILL)
             with pytest.raises(EngineError, match="ended before its answer") as caught:
                 await running
@@ -136,7 +143,7 @@ class TestByNode:
 
     def test_a_cancelled_compilation_leaves_no_process_and_no_answer(self, soljson: str) -> None:
         async def whole() -> None:
-            running = asyncio.ensure_future(solc.compile_standard(request(LARGE)))
+            running = asyncio.ensure_future(solc.compile_standard(request(LARGER_THAN_A_PIPE)))
             pid = await until(worker)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -154,7 +161,7 @@ class TestByNode:
             await solc.compile_standard(request(COUNTER))
             pid = worker()
             with pytest.raises(EngineError, match=r"not done after 0\.01 s") as caught:
-                await solc.compile_standard(request(LARGE), timeout_seconds=0.01)
+                await solc.compile_standard(request(LARGER_THAN_A_PIPE), timeout_seconds=0.01)
             assert caught.value.code == ENGINE_TIMEOUT
             await until(lambda: is_gone(pid))
             assert compiled(await solc.compile_standard(request(COUNTER)))
@@ -270,6 +277,33 @@ class TestNative:
         with pytest.raises(EngineError, match="not done after 1 s"):
             run(solc.compile_standard(request(COUNTER), timeout_seconds=1))
         eventually(lambda: is_gone(int((tmp_path / "pid").read_text())))
+
+
+@pytest.mark.parametrize(
+    ("sources", "said"),
+    [
+        ({"a.sol": "x", "foundry.toml": "ffi = true"}, "no configuration"),
+        ({"a.sol": "x" * 50, "b.vy": "x" * 60}, "at most 100 bytes together"),
+        ({"a.sol": "\ud800"}, "a lone surrogate"),
+    ],
+)
+def test_what_is_refused_before_it_is_compiled(
+    sources: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_files, "MOST_BYTES", 100)
+    with pytest.raises(EngineError, match=said) as caught:
+        run(compiler.compile_sources(sources, optimize=200, via_ir=False, evm_version=None))
+    assert caught.value.code == INVALID_REQUEST
+
+
+def test_many_messages_about_one_long_line_are_placed_at_once() -> None:
+    text = "é" * 1_000_000
+    reader = diagnostics.SolcReader({"a.sol": f"\n{text}"})
+    for number in range(1, 500):
+        place = {"file": "a.sol", "start": 1 + 2 * number, "end": 0}
+        error = {"severity": "error", "message": "m", "sourceLocation": place}
+        found = reader.diagnostic_of(error)
+        assert (found["line"], found["column"]) == (2, number + 1)
 
 
 def test_programs_are_looked_for_in_their_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

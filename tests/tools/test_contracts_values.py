@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from eth_hash.auto import keccak
 from fastrpc.tools.contracts import _requests, _values
-from fastrpc.tools.contracts._embedded import abi, transactions
+from fastrpc.tools.contracts._chain import abi, transactions
 from fastrpc.tools.contracts._errors import INVALID_REQUEST, EngineError
 from fastrpc.tools.contracts._verbs import VERBS
 from hypothesis import given
@@ -169,6 +170,87 @@ def test_reverts_are_read() -> None:
     assert abi.decode_revert(b"\1\2\3\4", [error]) == {"data": "0x01020304"}
 
 
+def test_a_few_bytes_that_stand_for_millions_of_values_are_given_back_as_they_are() -> None:
+    def word(number: int) -> bytes:
+        return number.to_bytes(32, "big")
+
+    def nested(depth: int, width: int) -> bytes:
+        """Arrays of arrays, each of which names the one behind it `width` times."""
+        inner = b"".join(word(width) + word(32 * width) * width for _ in range(depth - 1))
+        return word(32) + inner + word(width) + word(7) * width
+
+    bomb = nested(5, 100)  # ten thousand million integers
+    assert abi.decode_outputs([{"type": "uint256[][][][][]"}], bomb) == "0x" + bomb.hex()
+    texts = word(32) + word(200) + word(32 * 200) * 200 + word(32 * 1_000) + b"x" * 32 * 1_000
+    assert abi.decode_outputs([{"type": "string[]"}], texts) == "0x" + texts.hex()
+    for tuples, is_soon_decoded in ((3, True), (31, False)):
+        within: dict[str, Any] = {"type": "uint256"}
+        for _ in range(tuples):  # each makes eth-abi take twice the time
+            within = {"type": "tuple", "components": [within]}
+        assert (abi.decode_outputs([within], word(7)) != "0x" + word(7).hex()) is is_soon_decoded
+    empty = {"type": "tuple[]", "components": []}
+    assert abi.decode_outputs([empty], word(32) + word(2**200)) == "0x" + (word(32) + word(2**200)).hex()
+    assert abi.decode_outputs([{"type": "uint256[][]"}], nested(2, 1)) == [["7"]]
+
+
+def test_events_are_decoded_for_half_a_second_in_all() -> None:
+    within: dict[str, Any] = {"type": "uint256", "name": "value"}
+    for _ in range(10):
+        within = {"type": "tuple", "name": "within", "components": [within]}
+    event = {"type": "event", "name": "Deep", "inputs": [within]}
+    topic = "0x" + keccak(abi.signature_of(event).encode()).hex()
+    log = {"address": VITALIK, "topics": [topic], "data": "0x" + "00" * 32}
+    decoded = ["args" in each for each in abi.decode_logs([log] * 500, [event])]
+    assert decoded == sorted(decoded, reverse=True)
+    assert 20 < sum(decoded) < 100
+    assert abi.decode_logs([{**log, "data": None}], [event])[0]["data"] == "0x"
+
+
+LONG = pytest.param(f"uint8[{'9' * 5_000}]", id="long")
+
+
+@pytest.mark.parametrize("kind", ["uint7", "bytes99", "moon", "uint256[0]", LONG, "f()"])
+def test_types_that_are_none_are_refused_and_their_bytes_given_back(kind: str) -> None:
+    values: dict[str, Any] = {"uint7": "1", "bytes99": "0x" + "00" * 99, "uint256[0]": []}
+    refusal(abi.encode_inputs, "args", "f", [{"type": kind}], [values.get(kind, "x")])
+    assert abi.decode_outputs([{"type": kind}], b"\1" * 32) == "0x" + "01" * 32
+
+
+@given(st.lists(st.integers(0, 255), max_size=200), st.sampled_from(["bytes", "string[]", "uint8[][2]"]))
+def test_any_bytes_are_decoded_or_given_back(data: list[int], kind: str) -> None:
+    assert abi.decode_outputs([{"type": kind}], bytes(data)) is not None
+
+
+@given(st.recursive(st.integers(0, 2**256 - 1), lambda inner: st.lists(inner, max_size=4), max_leaves=20))
+def test_what_was_encoded_is_decoded(value: Any) -> None:
+    def depth(value: Any) -> int:
+        return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0
+
+    def as_deep(value: Any, wanted: int) -> Any:
+        """The value as arrays of arrays, all of them as deep."""
+        if wanted == 0:
+            return value
+        return [as_deep(each, wanted - 1) for each in (value if isinstance(value, list) else [value])]
+
+    def as_text(value: Any) -> Any:
+        return [as_text(each) for each in value] if isinstance(value, list) else str(value)
+
+    deep = depth(value)
+    value = as_deep(value, deep)
+    inputs = [{"type": "uint256" + "[]" * deep}, {"type": "string"}]
+    encoded = abi.encode_inputs("args", "f", inputs, [value, "é" * 40])
+    assert abi.decode_outputs(inputs, encoded) == [as_text(value), "é" * 40]
+
+
+def test_an_abi_has_no_more_levels_than_contracts_have() -> None:
+    entry: dict[str, Any] = {"type": "uint256"}
+    for _ in range(400):  # as deep as JSON that Python reads
+        entry = {"type": "tuple", "components": [entry]}
+    abi = [{"type": "function", "name": "f", "inputs": [entry]}]
+    assert "levels of components" in refusal(_values.abi, "abi", abi)
+    assert _values.abi("abi", METHODS) == METHODS
+
+
 def test_addresses_of_new_contracts_are_known_before() -> None:
     # The first contracts of anvil's first account, and the example of EIP-1014.
     first = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
@@ -196,6 +278,14 @@ def test_a_required_parameter_is_missed_by_name() -> None:
 )
 def test_paths_that_lead_elsewhere_are_refused(path: str) -> None:
     assert "sources[" in refusal(_requests.read, "compile", {"sources": {path: "contract A {}"}})
+
+
+def test_sources_are_solidity_or_vyper_and_small_enough_to_be_held() -> None:
+    sources = {"src/A.sol": "a", "src/b.vy": "b", "src/interfaces/IC.vyi": "c"}
+    assert _requests.read("compile", {"sources": sources})["sources"] == sources
+    assert _values.contract("name", "src/interfaces/IC.vyi:IC")
+    large = dict.fromkeys(("a.sol", "b.sol"), "x" * (_requests.MOST_BYTES // 2 + 1))
+    assert "at most 16777216 characters" in refusal(_requests.read, "compile", {"sources": large})
 
 
 @pytest.mark.parametrize("text", ["cancun'\nffi = true", "cancun ", "CANCUN", "", 5])

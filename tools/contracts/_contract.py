@@ -27,7 +27,7 @@ CONTRACT: dict[str, dict[str, Any]] = {
     "tachyon_compile": {
         "module": "verbs",
         "effect": "exec",
-        "description": "Compile Solidity sources and keep the artifacts (ABI, bytecode) of the project",
+        "description": "Compile Solidity or Vyper and keep the artifacts (ABI, bytecode) of the project",
         "parameters": {
             "sources": _optional("object", "Source texts by path, such as src/Counter.sol; or project_root"),
             "project_root": _optional("string", "A project folder on the server, with src/ and test/"),

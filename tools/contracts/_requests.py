@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from . import _settings, _values
+from ._artifacts import PARTS
 from ._errors import INVALID_REQUEST, EngineError, invalid
 from ._values import quoted
 from ._verbs import VERBS
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-PARTS = ("abi", "bytecode", "deployedBytecode")
 MOST_NAMES, MOST_ARGUMENTS = 200, 200
-MOST_FILES, MOST_BYTES = 1_000, 64 * 1024 * 1024
+MOST_FILES, MOST_BYTES = 1_000, 16 * 1024 * 1024
+"""Of all sources together. solc takes more than a second for a megabyte; the server holds them up to ten
+times on their way there, where they are written out as JSON."""
 MOST_RUNS = 2**32 - 1
 
 _EVM_VERSION = re.compile(r"[a-z][a-zA-Z]{2,19}\Z")
 _PATTERN = re.compile(r"[^-\s\0-\x1f][^\0-\x1f]{0,199}\Z")
-_PATH = re.compile(r"[A-Za-z0-9_@+. -]+(/[A-Za-z0-9_@+. -]+)*\.(sol|vy|toml|txt|env)\Z")
+_PATH = re.compile(r"[A-Za-z0-9_@+. -]+(/[A-Za-z0-9_@+. -]+)*\.(sol|vyi?|toml|txt|env)\Z")
 
 
 def read(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:

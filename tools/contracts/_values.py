@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LONGEST_QUOTE = 80
 MOST_ENTRIES = 5_000
+DEEPEST_ENTRY = 32
 MAX_WORD = 2**256 - 1
 BLOCK_TAGS = ("latest", "earliest", "pending", "safe", "finalized")
 UNITS = {"wei": 1, "gwei": 10**9, "szabo": 10**12, "finney": 10**15, "ether": 10**18, "eth": 10**18}
@@ -30,7 +31,7 @@ _HEX_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,64}\Z")
 _AMOUNT = re.compile(r"([0-9]{1,60})(?:\.([0-9]{1,18}))?\s*([a-zA-Z]+)\Z")
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}\Z")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
-_CONTRACT = re.compile(r"(?:[A-Za-z0-9_./@-]{1,200}\.(?:sol|vy):)?[A-Za-z_$][A-Za-z0-9_$]{0,99}\Z")
+_CONTRACT = re.compile(r"(?:[A-Za-z0-9_./@-]{1,200}\.(?:sol|vyi?):)?[A-Za-z_$][A-Za-z0-9_$]{0,99}\Z")
 
 
 def quoted(value: Any) -> str:
@@ -156,11 +157,13 @@ def abi(parameter: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list) or len(value) > MOST_ENTRIES:
         raise invalid(parameter, "an array of entries, as the compiler writes it", quoted(value))
     for index, entry in enumerate(value):
-        _abi_entry(f"{parameter}[{index}]", entry)
+        _abi_entry(f"{parameter}[{index}]", entry, 0)
     return value
 
 
-def _abi_entry(path: str, entry: Any) -> None:
+def _abi_entry(path: str, entry: Any, level: int) -> None:
+    if level > DEEPEST_ENTRY:
+        raise invalid(path[:LONGEST_QUOTE], f"at most {DEEPEST_ENTRY} levels of components", "more")
     if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
         raise invalid(path, 'an object with a "type"', quoted(entry))
     for part in ("inputs", "outputs", "components"):
@@ -168,7 +171,7 @@ def _abi_entry(path: str, entry: Any) -> None:
             if not isinstance(entry[part], list):
                 raise invalid(f"{path}.{part}", "an array", quoted(entry[part]))
             for index, each in enumerate(entry[part]):
-                _abi_entry(f"{path}.{part}[{index}]", each)
+                _abi_entry(f"{path}.{part}[{index}]", each, level + 1)
 
 
 def rpc_url(parameter: str, value: Any) -> str:

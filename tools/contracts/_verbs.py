@@ -102,7 +102,7 @@ PREFIX = "tachyon_"
 VERBS: dict[str, Verb] = {
     "compile": Verb(
         "Compile contracts",
-        "Compile Solidity sources and keep the artifacts (ABI, bytecode) of the project",
+        "Compile Solidity or Vyper and keep the artifacts (ABI, bytecode) of the project",
         "exec",
         180,
         {

@@ -19,6 +19,7 @@ from .._errors import (
     INVALID_REQUEST,
     SOLC_FAILED,
     TEST_FAILED,
+    VYPER_FAILED,
     EngineError,
 )
 from .._values import masked_url
@@ -41,10 +42,11 @@ MEMBERS: dict[str, dict[str, type]] = {
 }
 """The members that the data of a verb must have. A list may also be null, as Go writes an empty one."""
 
-FINAL = (SOLC_FAILED, FORGE_FAILED, ASSERTION_FAILED, INVALID_REQUEST, ARTIFACT_NOT_FOUND, CHAIN_NOT_FOUND)
+OF_COMPILERS = (SOLC_FAILED, VYPER_FAILED, FORGE_FAILED)
+FINAL = (*OF_COMPILERS, ASSERTION_FAILED, INVALID_REQUEST, ARTIFACT_NOT_FOUND, CHAIN_NOT_FOUND)
 """Failures of the request itself: `retry` is false here, though tachyon sets it for some of them."""
 
-OF_SOURCES = (SOLC_FAILED, FORGE_FAILED, ASSERTION_FAILED, TEST_FAILED)
+OF_SOURCES = (*OF_COMPILERS, ASSERTION_FAILED, TEST_FAILED)
 """Failures whose message may contain a URL of a manual, which is shown. In the messages of other failures
 URLs are those of nodes and may contain keys: they are masked."""
 

@@ -15,10 +15,9 @@ import json
 import logging
 
 from .. import _values
-from .._embedded import abi as abi_codec
-from .._embedded import deployments, transactions
-from .._embedded.rpc import RpcError
-from .._embedded.store import DONE, PLANNED, SENT, Deployment, Store
+from .._chain import abi as abi_codec
+from .._chain import deployment_plan, transactions
+from .._chain.rpc import RpcError
 from .._errors import (
     ARTIFACT_NOT_FOUND,
     CALL_FAILED,
@@ -33,6 +32,7 @@ from .._errors import (
     EngineError,
     invalid,
 )
+from .._project_files.store import DONE, PLANNED, SENT, Deployment, Store
 from . import answers
 from .chains import Target, Targets
 from .connection import Refused, Unreachable
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from typing import Any
 
+    from .._chain.rpc import Node
     from .engine import BridgedEngine, Report
 
     Wire = dict[str, Any]
@@ -76,7 +77,7 @@ class Broadcasts:
         """Deploy, or return what the key has deployed before. Raises EngineError."""
         target = await self._targets.of(given)
         artifact, known_as = await self._engine.artifact(given["contract"], given.get("project_id"))
-        plan = deployments.plan_of(given, artifact, target.number)
+        plan = deployment_plan.plan_of(given, artifact, target.number)
         wire = {**to_wire("deploy", given), **known_as}
         if plan.create2 is not None:
             wire["create2"] = {"salt": "0x" + plan.create2[0].hex(), "deployer": plan.create2[1]}
@@ -114,7 +115,7 @@ class Broadcasts:
         if not await self._knows(given["idempotency_key"]):
             return None
         target = await self._targets.of(given)
-        line = await asyncio.to_thread(self._store.deployment, target.number, given["idempotency_key"])
+        line = await self._store.soon(Store.deployment, target.number, given["idempotency_key"])
         if line is None or line.state != DONE:
             return None
         return {
@@ -129,7 +130,7 @@ class Broadcasts:
         """Whether this key or address is in the ledger, by a set in memory, which is read once: deployments
         that another server has made since are not in it."""
         if self._deployed is None:
-            self._deployed = await asyncio.to_thread(self._store.deployed)
+            self._deployed = await self._store.soon(Store.deployed)
         return key_or_address in self._deployed
 
     # --- calls ----------------------------------------------------------------------------------------
@@ -196,7 +197,8 @@ class Broadcasts:
         transaction = transactions.Transaction(sender, given["to"], data, given.get("value", 0))
         known = abi if abi is not None else await self.abi_at(given)
         try:
-            trial = await transactions.try_out(node, transaction, given.get("block", "latest"), known)
+            block = given.get("block", "latest")
+            trial = await self.try_out(node, transaction, known, block=block, refused=SIMULATE_FAILED)
         except EngineError:
             return error
         if trial.revert is None:
@@ -204,17 +206,29 @@ class Broadcasts:
         details = {**(error.details or {}), "revert": trial.revert}
         return EngineError(error.code, trial.revert.get("reason") or error.message, details=details)
 
+    async def try_out(
+        self,
+        node: Node,
+        transaction: transactions.Transaction,
+        abi: list[dict[str, Any]],
+        *,
+        block: str = "latest",
+        refused: str,
+    ) -> transactions.Trial:
+        """Say what a transaction would do, as the chain's node does. Raises EngineError."""
+        return await transactions.try_out(node, self._store, transaction, abi, block=block, refused=refused)
+
     async def _line_at(self, given: dict[str, Any]) -> Deployment | None:
         if "rpc_url" in given or not await self._knows(given["to"]):
             return None
         target = await self._targets.of(given)
-        return await asyncio.to_thread(self._store.deployment_at, target.number, given["to"])
+        return await self._store.soon(Store.deployment_at, target.number, given["to"])
 
     # --- what both need -------------------------------------------------------------------------------
 
     async def sender_on(self, target: Target) -> str:
         """The account that the engine has sent from before; "" if that is not known."""
-        return await asyncio.to_thread(self._store.sender_on, target.number)
+        return await self._store.soon(Store.sender_on, target.number)
 
     async def keep(self, line: Deployment) -> None:
         if line.state == DONE and self._deployed is not None:
@@ -224,8 +238,8 @@ class Broadcasts:
     async def forget(self, line: Deployment) -> None:
         await asyncio.to_thread(self._store.drop_deployment, line.chain, line.key)
 
-    async def line_of(self, plan: deployments.Plan) -> Deployment | None:
-        return await asyncio.to_thread(self._store.deployment, plan.chain, plan.key)
+    async def line_of(self, plan: deployment_plan.Plan) -> Deployment | None:
+        return await self._store.soon(Store.deployment, plan.chain, plan.key)
 
     async def ask(self, verb: str, wire: Wire) -> dict[str, Any]:
         """Have the engine do a verb, once."""
@@ -283,7 +297,7 @@ class _Deployment(_Sending):
     def __init__(
         self,
         broadcasts: Broadcasts,
-        plan: deployments.Plan,
+        plan: deployment_plan.Plan,
         wire: Wire,
         target: Target,
         sender: str,
@@ -299,7 +313,7 @@ class _Deployment(_Sending):
         async with self.broadcasts.turn(self.target):
             known = await self.broadcasts.line_of(self.plan)
             if known is not None:
-                deployments.check_same(known, self.plan, self.sender)
+                deployment_plan.check_same(known, self.plan, self.sender)
                 found = await self._settled(known)
                 if found is not None:
                     return self._answer(found, existing=True)
@@ -312,7 +326,7 @@ class _Deployment(_Sending):
                 self.plan.artifact["project_id"],
                 self.plan.contract,
                 self.sender,
-                deployments.NO_NONCE,
+                deployment_plan.NO_NONCE,
                 "",
             )
             await self.broadcasts.keep(line)
@@ -327,7 +341,7 @@ class _Deployment(_Sending):
         if node is not None:
             sender = self.sender or await self.broadcasts.sender_on(self.target)
             transaction = transactions.Transaction(sender or transactions.ZERO, "", self.plan.code)
-            trial = await transactions.try_out(node, transaction, "latest", self.abi)
+            trial = await self.broadcasts.try_out(node, transaction, self.abi, refused=DEPLOY_FAILED)
             if trial.revert is not None:
                 reason = trial.revert.get("reason", "without a reason")
                 raise EngineError(
@@ -409,7 +423,7 @@ class _Deployment(_Sending):
         return line
 
     def _answer(self, line: Deployment, *, existing: bool) -> dict[str, Any]:
-        return {**deployments.answer(line, existing=existing), "chain_id": self.target.id}
+        return {**deployment_plan.answer(line, existing=existing), "chain_id": self.target.id}
 
 
 class _Call(_Sending):
@@ -489,7 +503,7 @@ def _may_be_sent(error: EngineError) -> bool:
     return error.code not in NOT_SENT and (error.retry or error.code not in FINAL)
 
 
-def _unknown(error: EngineError, plan: deployments.Plan | None) -> EngineError:
+def _unknown(error: EngineError, plan: deployment_plan.Plan | None) -> EngineError:
     """Return the error for a transaction that the engine may or may not have sent."""
     key = "" if plan is None else f" The key {_values.quoted(plan.key)} sends nothing more."
     return EngineError(

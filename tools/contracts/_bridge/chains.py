@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from fastrpc.client.urls import is_local_host
 
 from .. import _values
-from .._embedded.rpc import Node, Nodes, RpcError
+from .._chain.rpc import Node, Nodes, RpcError
 from .._errors import CHAIN_NOT_FOUND, EngineError
 from .answers import protocol_error
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from ... import _private_folder
 from .. import _settings, _values
-from .._embedded import abi as abi_codec
-from .._embedded.compiler import chosen
-from .._embedded.store import Chain, Store
+from .._artifacts import chosen
+from .._chain import abi as abi_codec
 from .._errors import ARTIFACT_NOT_FOUND, ENGINE_TIMEOUT, ENGINE_UNAVAILABLE, EngineError, invalid
+from .._project_files.store import Chain, Store
 from .._verbs import VERBS
 from . import answers
 from .broadcasts import Broadcasts
@@ -55,6 +55,7 @@ class BridgedEngine:
         self._store = Store(place)
         self._transport = self._transport_to(address)
         self._breaker = Breaker()
+        self._most_seconds: float = _settings.ENGINE_SECONDS.read()
         self._projects: dict[str, str] | None = None
         self._broadcasts = Broadcasts(self, self._store, place, is_local=self._transport.is_local)
 
@@ -81,7 +82,7 @@ class BridgedEngine:
     async def ask(self, verb: str, wire: dict[str, Any], *, reads: bool = False) -> dict[str, Any]:
         """Send a verb to the engine and return the data of its answer. Raises EngineError; Unreachable if the
         engine cannot be reached, for a request that only `reads` after the third try."""
-        seconds = min(VERBS[verb].seconds, _settings.ENGINE_SECONDS.read())
+        seconds = min(VERBS[verb].seconds, self._most_seconds)
         pauses = iter(REPEAT_PAUSES if reads else ())
         while True:
             self._breaker.check()
@@ -158,7 +159,7 @@ class BridgedEngine:
 
     async def _registrations(self) -> list[dict[str, Any]]:
         """The chains that were registered with this engine, as parameters of chain_register."""
-        chains = await asyncio.to_thread(self._store.chains)
+        chains = await self._store.soon(Store.chains)
         return [{name: value for name, value in each._asdict().items() if value} for each in chains]
 
     async def _artifact_get(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
@@ -174,7 +175,7 @@ class BridgedEngine:
         path, _, short = name.rpartition(":")
         if project is None:
             if self._projects is None:
-                self._projects = await asyncio.to_thread(self._store.projects)
+                self._projects = await self._store.soon(Store.projects)
             project = self._projects.get(short)
         where = {} if project is None else {"project_id": project}
         try:
@@ -219,7 +220,7 @@ class BridgedEngine:
 
 async def _check_sources(given: dict[str, Any]) -> None:
     """Raise EngineError for sources that configure the engine or have a path out of its folder."""
-    from .._embedded import source_files
+    from .._project_files import source_files
 
     allowed: bool = _settings.PROJECT_CONFIG.read()
     if "sources" in given:

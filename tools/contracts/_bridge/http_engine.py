@@ -13,6 +13,8 @@ import os
 from itertools import count
 from urllib.parse import urlsplit
 
+import orjson
+
 from fastrpc.client.http.address import Remote
 from fastrpc.client.http.connection import BrokenConnection
 from fastrpc.client.http.wire import Unreachable as NoConnection
@@ -39,7 +41,12 @@ MOST_BYTES = 32 * 1024 * 1024
 LARGE_BYTES = 256 * 1024  # that are parsed on a worker thread
 BUSY = (429, 502, 503, 504)
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+def _encode(request: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(request)
+    except TypeError:  # integers beyond 64 bits, halves of surrogate pairs
+        return json.dumps(request, separators=(",", ":")).encode()
 
 
 class HttpEngine:
@@ -81,7 +88,7 @@ class HttpEngine:
                 "the token is not sent over plain http to another machine; use an https URL",
             )
         request = {"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}
-        body = _encode(request).encode()
+        body = _encode(request)
         try:
             async with TimeLimit(seconds):
                 content = await self._post(body)

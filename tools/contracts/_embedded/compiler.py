@@ -13,9 +13,9 @@ import asyncio
 import os
 
 from .._errors import SOLC_FAILED, VYPER_FAILED, invalid
-from .._requests import PARTS
+from .._project_files import source_files
 from .._values import quoted
-from . import solc, source_files, vyper
+from . import solc, vyper
 from .diagnostics import SolcReader, errors_in, failure_of
 
 TYPE_CHECKING = False
@@ -129,10 +129,3 @@ def _artifact(path: str, name: str, made: dict[str, Any], compiler: dict[str, An
     }
     libraries = [f"{file}:{library}" for file, found in links.items() for library in found]
     return {**artifact, "links": libraries} if libraries else artifact
-
-
-def chosen(artifact: dict[str, Any], include: list[str] | None) -> dict[str, Any]:
-    """The artifact with the parts that were asked for."""
-    if include is None:
-        return artifact
-    return {name: value for name, value in artifact.items() if name not in PARTS or name in include}

@@ -9,96 +9,23 @@ was sent; or the outcome is unknown, which is said, and nothing is sent again.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-import re
-from typing import NamedTuple
 
-from .. import _values
-from .._errors import DEPLOY_FAILED, INVALID_REQUEST, EngineError
-from . import abi as abi_codec
-from . import transactions
-from .rpc import Node, RpcError
-from .store import DONE, PLANNED, SENT, Deployment, Store
-from .transactions import Transaction
+from .._chain import transactions
+from .._chain.deployment_plan import NO_NONCE, Plan, answer, check_same
+from .._chain.rpc import Node, RpcError
+from .._chain.transactions import Transaction
+from .._errors import DEPLOY_FAILED, EngineError
+from .._project_files.store import DONE, PLANNED, SENT, Deployment, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-CREATE2_DEPLOYER = "0x4e59b44847b379578588920cA78FbF26c0B4956C"
-"""The deterministic deployment proxy, at the same address on nearly every chain; anvil has it."""
-
-NO_NONCE = -1
-"""Of a contract that was there: no transaction of ours made it."""
-
-_PLACEHOLDER = re.compile(r"__\$[0-9a-fA-F]{34}\$__")
-
-
-class Plan(NamedTuple):
-    """What is to be deployed."""
-
-    chain: str
-    key: str
-    artifact: dict[str, Any]
-    code: bytes  # with the constructor's arguments
-    create2: tuple[bytes, str] | None  # salt and deployer
-    cap: int | None
-
-    @property
-    def contract(self) -> str:
-        return f"{self.artifact['path']}:{self.artifact['name']}"
-
-    def fingerprint(self, sender: str) -> str:
-        """Of what the key stands for."""
-        salt, deployer = self.create2 or (b"", "")
-        text = json.dumps([self.chain, self.code.hex(), salt.hex(), deployer, sender])
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-def code_of(artifact: dict[str, Any], arguments: list[Any]) -> bytes:
-    """The code that creates the contract. Raises EngineError for one that cannot be created."""
-    bytecode = str(artifact["bytecode"])
-    name = str(artifact["name"])
-    if not bytecode[2:]:
-        raise EngineError(INVALID_REQUEST, f"contract: {name} has no code: it is abstract, or an interface")
-    if _PLACEHOLDER.search(bytecode):
-        libraries = ", ".join(artifact.get("links", ())) or "a library"
-        raise EngineError(INVALID_REQUEST, f"contract: {name} has unlinked libraries: {libraries}")
-    return bytes.fromhex(bytecode[2:]) + abi_codec.encode_constructor(name, artifact["abi"], arguments)
-
-
-def plan_of(given: dict[str, Any], artifact: dict[str, Any], chain: str) -> Plan:
-    """Return the plan for the parameters of a deployment; `chain` is the chain's number. Raises EngineError
-    for a contract that cannot be created."""
-    create2 = given.get("create2")
-    return Plan(
-        chain,
-        given["idempotency_key"],
-        artifact,
-        code_of(artifact, given.get("constructor_args", [])),
-        None if create2 is None else _create2_of(create2),
-        given.get("spend_cap_wei"),
-    )
-
-
-def _create2_of(given: dict[str, Any]) -> tuple[bytes, str]:
-    """Salt and deployer of the parameter."""
-    return bytes.fromhex(given["salt"][2:]), given.get("deployer", CREATE2_DEPLOYER)
-
-
-def check_same(known: Deployment, plan: Plan, sender: str) -> None:
-    """Raise EngineError(INVALID_REQUEST) where the key stands for something else."""
-    if known.fingerprint != plan.fingerprint(sender):
-        raise EngineError(
-            INVALID_REQUEST,
-            f"idempotency_key: {_values.quoted(plan.key)} stands for another deployment, of {known.contract}",
-        )
-
 
 async def deploy(node: Node, store: Store, plan: Plan, sender: str) -> dict[str, Any]:
     """Deploy, or return what the key has deployed before. The caller holds the chain's broadcast lock."""
-    known = await asyncio.to_thread(store.deployment, plan.chain, plan.key)
+    known = await store.soon(Store.deployment, plan.chain, plan.key)
     if known is not None:
         check_same(known, plan, sender)
         if (found := await _settled(node, store, known, plan.artifact["abi"])) is not None:
@@ -106,7 +33,7 @@ async def deploy(node: Node, store: Store, plan: Plan, sender: str) -> dict[str,
     transaction, address = _transaction(plan, sender)
     if plan.create2 is not None and await transactions.has_code(node, address):
         return await _found_there(node, store, plan, sender, address)
-    gas = await _tried(node, plan, transaction)
+    gas = await _tried(node, store, plan, transaction)
     nonce = await transactions.nonce_of(node, sender)
     address = address or transactions.created_address(sender, nonce)
     line = Deployment(
@@ -133,10 +60,10 @@ def _transaction(plan: Plan, sender: str) -> tuple[Transaction, str]:
     return Transaction(sender, deployer, salt + plan.code), address
 
 
-async def _tried(node: Node, plan: Plan, transaction: Transaction) -> int:
+async def _tried(node: Node, store: Store, plan: Plan, transaction: Transaction) -> int:
     """The gas that the deployment needs. Raises EngineError where it would revert or cost too much."""
     abi = plan.artifact["abi"]
-    trial = await transactions.try_out(node, transaction, "latest", abi, refused=DEPLOY_FAILED)
+    trial = await transactions.try_out(node, store, transaction, abi, refused=DEPLOY_FAILED)
     if trial.revert is not None:
         reason = trial.revert.get("reason", "without a reason")
         raise EngineError(
@@ -215,16 +142,3 @@ async def _found_there(node: Node, store: Store, plan: Plan, sender: str, addres
     )
     await asyncio.to_thread(store.put_deployment, line)
     return answer(line, existing=True)
-
-
-def answer(line: Deployment, *, existing: bool) -> dict[str, Any]:
-    """The data of the verb. `existing`: it was deployed before."""
-    return {
-        "address": line.address,
-        "tx_hash": line.tx_hash or None,
-        "idempotency_key": line.key,
-        "chain_id": line.chain,
-        "contract": line.contract,
-        "existing": existing,
-        "receipt": json.loads(line.receipt) if line.receipt else None,
-    }

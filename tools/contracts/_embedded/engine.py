@@ -12,6 +12,11 @@ import asyncio
 import os
 
 from .. import _settings, _values
+from .._artifacts import chosen
+from .._chain import abi as abi_codec
+from .._chain import deployment_plan, transactions
+from .._chain.rpc import Node, Nodes, RpcError
+from .._chain.transactions import Transaction, Trial
 from .._errors import (
     CALL_FAILED,
     CHAIN_RPC_FAILED,
@@ -22,12 +27,9 @@ from .._errors import (
     WALLET_NOT_CONFIGURED,
     EngineError,
 )
-from . import abi as abi_codec
-from . import compiler, deployments, transactions
+from .._project_files.store import DONE, Chain, Store
+from . import compiler, deployments
 from .local_chain import ID, NUMBER, LocalChain
-from .rpc import Node, Nodes, RpcError
-from .store import DONE, Chain, Store
-from .transactions import Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ class EmbeddedEngine:
             _check_targets(targets, artifacts)
         await asyncio.to_thread(self._store.put_artifacts, project, artifacts)
         shown = [
-            compiler.chosen(each, given.get("include"))
+            chosen(each, given.get("include"))
             for each in artifacts
             if targets is None or each["name"] in targets or f"{each['path']}:{each['name']}" in targets
         ]
@@ -106,8 +108,8 @@ class EmbeddedEngine:
         )
 
     async def _artifact_get(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
-        found = await asyncio.to_thread(self._store.artifact, given["name"], given.get("project_id"))
-        return {"artifact": compiler.chosen(found, given.get("include"))}
+        found = await self._store.soon(Store.artifact, given["name"], given.get("project_id"))
+        return {"artifact": chosen(found, given.get("include"))}
 
     # --- chains ---------------------------------------------------------------------------------------
 
@@ -126,7 +128,7 @@ class EmbeddedEngine:
 
     async def _chains(self) -> list[Chain]:
         local = Chain(ID, "Local chain (anvil)", self._local.url, NUMBER, "anvil")
-        return [local, *await asyncio.to_thread(self._store.chains)]
+        return [local, *await self._store.soon(Store.chains)]
 
     def _shown(self, chain: Chain) -> dict[str, Any]:
         is_local = chain.id == ID
@@ -171,7 +173,7 @@ class EmbeddedEngine:
 
     async def _registry_lookup(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
         chain = await self._chain(given["chain_id"])
-        line = await asyncio.to_thread(self._store.deployment, str(chain.chain_id), given["idempotency_key"])
+        line = await self._store.soon(Store.deployment, str(chain.chain_id), given["idempotency_key"])
         if line is None:
             return {"found": False, "address": None, "tx_hash": None, "contract": None, "confirmed": False}
         return {
@@ -186,9 +188,9 @@ class EmbeddedEngine:
 
     async def _deploy(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
         chain = await self._chain(given["chain_id"])
-        artifact = await asyncio.to_thread(self._store.artifact, given["contract"], given.get("project_id"))
+        artifact = await self._store.soon(Store.artifact, given["contract"], given.get("project_id"))
         number = str(chain.chain_id)
-        plan = deployments.plan_of(given, artifact, number)
+        plan = deployment_plan.plan_of(given, artifact, number)
         if chain.id != ID:
             raise _no_wallet(chain.id)
         node = await self._node(chain)
@@ -208,7 +210,9 @@ class EmbeddedEngine:
         )
         block = given.get("block", "latest")
         report("simulating")
-        trial = await transactions.try_out(node, transaction, block, abi, refused=SIMULATE_FAILED)
+        trial = await transactions.try_out(
+            node, self._store, transaction, abi, block=block, refused=SIMULATE_FAILED
+        )
         trace = await self._traced(node, transaction, block) if given.get("trace") else None
         decoded = None if trial.revert else abi_codec.decode_answer(data, abi, trial.result)
         return {
@@ -248,16 +252,19 @@ class EmbeddedEngine:
         if reads:
             report("reading")
             sender = await _caller(node, given, is_local)
-            return await _read(
-                node, Transaction(sender, given["to"], data, given.get("value", 0)), entry, abi
-            )
+            transaction = Transaction(sender, given["to"], data, given.get("value", 0))
+            return _read(await self._tried(node, transaction, abi), entry)
         async with transactions.turn(self._folder, chain, ENGINE_TIMEOUT):
             report("calling")
             sender = await transactions.sender_of(node, given.get("from"))
             transaction = Transaction(sender, given["to"], data, given.get("value", 0))
-            found = await _broadcast(node, transaction, abi, given.get("spend_cap_wei"))
+            trial = await self._tried(node, transaction, abi)
+            found = await _broadcast(node, transaction, trial, abi, given.get("spend_cap_wei"))
             await self._local.save()
         return found
+
+    async def _tried(self, node: Node, transaction: Transaction, abi: list[dict[str, Any]]) -> Trial:
+        return await transactions.try_out(node, self._store, transaction, abi, refused=CALL_FAILED)
 
     async def _abi_for(self, given: dict[str, Any], chain: str) -> Any:
         """The ABI that was given, that of the contract that was named, or of what was deployed there."""
@@ -265,7 +272,7 @@ class EmbeddedEngine:
             return given["abi"]
         if "contract" in given:
             project = given.get("project_id")
-            return (await asyncio.to_thread(self._store.artifact, given["contract"], project))["abi"]
+            return (await self._store.soon(Store.artifact, given["contract"], project))["abi"]
         found = await self._abi_at(chain, given["to"])
         if not found and "method" in given:
             raise EngineError(
@@ -275,11 +282,11 @@ class EmbeddedEngine:
 
     async def _abi_at(self, chain: str, address: str) -> list[dict[str, Any]]:
         """The ABI of what this project has deployed to an address; empty if it has not."""
-        line = await asyncio.to_thread(self._store.deployment_at, chain, address)
+        line = await self._store.soon(Store.deployment_at, chain, address)
         if line is None:
             return []
         try:
-            artifact = await asyncio.to_thread(self._store.artifact, line.contract, line.project)
+            artifact = await self._store.soon(Store.artifact, line.contract, line.project)
         except EngineError:  # the project has been compiled without it since
             return []
         found: list[dict[str, Any]] = artifact["abi"]
@@ -311,11 +318,8 @@ def _no_wallet(chain: str) -> EngineError:
     )
 
 
-async def _read(
-    node: Node, transaction: Transaction, entry: dict[str, Any] | None, abi: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _read(trial: Trial, entry: dict[str, Any] | None) -> dict[str, Any]:
     """What the call would return; nothing is sent."""
-    trial = await transactions.try_out(node, transaction, "latest", abi, refused=CALL_FAILED)
     if trial.revert is not None:
         raise _reverted("the call reverts", trial.revert)
     decoded = None if entry is None else abi_codec.decode_outputs(entry.get("outputs", []), trial.result)
@@ -329,10 +333,9 @@ async def _read(
 
 
 async def _broadcast(
-    node: Node, transaction: Transaction, abi: list[dict[str, Any]], cap: int | None
+    node: Node, transaction: Transaction, trial: Trial, abi: list[dict[str, Any]], cap: int | None
 ) -> dict[str, Any]:
     """Send the transaction, if it would succeed, and wait for its receipt."""
-    trial = await transactions.try_out(node, transaction, "latest", abi, refused=CALL_FAILED)
     if trial.revert is not None:
         raise _reverted("the call would revert; nothing was sent", trial.revert)
     gas = transactions.with_margin(trial.gas)

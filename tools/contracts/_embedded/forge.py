@@ -35,12 +35,13 @@ from .._errors import (
     EngineError,
     invalid,
 )
+from .._project_files import source_files
+from .._project_files.held_lock import hold
 from .._values import quoted
-from . import solc, source_files, vyper
+from . import kept_folder, solc, vyper
 from .compiler import FORGE_STD
 from .compiler_process import clean_environment
 from .diagnostics import SolcReader, errors_in, failure_of, of_vyper
-from .held_lock import hold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,8 +174,8 @@ class _Run:
         """Write the files that are new; return whether all of it has been built before. Blocks."""
         for name in ("project", "home"):
             os.makedirs(os.path.join(self._folder, name), mode=0o700, exist_ok=True)
-        changed = source_files.make_hold(self._project, self._files)
-        source_files.write(os.path.join(self._folder, "foundry.toml"), self._config.encode())
+        changed = kept_folder.make_hold(self._project, self._files)
+        kept_folder.write(os.path.join(self._folder, "foundry.toml"), self._config.encode())
         try:
             with open(self._built, encoding="ascii") as file:
                 return not changed and file.read() == self._digest()
@@ -195,7 +196,7 @@ class _Run:
         if errors := errors_in(diagnostics):
             is_vyper = all(each.get("path", "").endswith(vyper.SUFFIXES) for each in errors)
             raise failure_of(VYPER_FAILED if is_vyper else SOLC_FAILED, errors, diagnostics)
-        source_files.write(self._built, self._digest().encode())
+        kept_folder.write(self._built, self._digest().encode())
 
     async def test(self, chosen: list[str]) -> dict[str, Any]:
         """Run the chosen tests. Raises EngineError unless all pass."""

@@ -21,10 +21,10 @@ from fastrpc.regular_files import replace_file
 
 from ..._file_lock import lock
 from .. import _programs
+from .._chain.rpc import Node, RpcError
+from .._chain.transactions import MOST_GAS
 from .._errors import CHAIN_RPC_FAILED, EngineError
-from . import held_lock
-from .rpc import Node, RpcError
-from .transactions import MOST_GAS
+from .._project_files import held_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
-"""The sources of a project: reads those of a folder; for a test run takes those that came with the call too,
-refuses what could lead out of the kept folder, and makes that folder hold them and nothing else.
+"""The sources of a project: reads those of a folder, takes those that came with the call, and refuses what is
+too large, leads out of the project or configures the engine.
 
-Costs reading every file once, and writing those that have changed: others stay in forge's cache.
-What is in a source beyond its imports and its settings for forge is left to the compiler and the sandbox.
-Blocks: call it on a worker thread.
+Costs reading every file once. What is in a source beyond its imports and its settings for forge is left to
+the compiler and the sandbox. Blocks: call it on a worker thread.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import posixpath
 import re
 
 from .._errors import INVALID_REQUEST, EngineError, invalid
-from .._requests import MOST_FILES
+from .._requests import MOST_BYTES, MOST_FILES
 from .._values import quoted
 
 TYPE_CHECKING = False
@@ -24,9 +23,6 @@ CONFIG, REMAPPINGS, LIBRARIES = "foundry.toml", "remappings.txt", "lib"
 FOLDERS = ("src", "contracts", "test", "script")
 SUFFIXES = (".sol", ".vy", ".vyi")
 LONGEST_PATH = 400
-MOST_BYTES = 16 * 1024 * 1024
-"""Of all sources together. solc takes more than a second for a megabyte; the server holds them up to ten
-times on their way there, where they are written out as JSON."""
 
 # What a source may set for its own tests. Anything else could undo ours: forge takes fs_permissions from
 # there, too.
@@ -63,45 +59,6 @@ def gathered(
         elif path.endswith(SUFFIXES):
             _check_vyper(where, path, text)
     return files
-
-
-def make_hold(folder: str, files: dict[str, str]) -> bool:
-    """Make the folder hold the files and no others. Return whether anything had to change. Raises OSError."""
-    changed = False
-    for place, folders, names in os.walk(folder, topdown=False):
-        for name in names:
-            path = os.path.join(place, name)
-            if os.path.relpath(path, folder) not in files:
-                os.unlink(path)
-                changed = True
-        for name in folders:
-            try:
-                os.rmdir(os.path.join(place, name))
-            except OSError:
-                pass  # it is still wanted
-    for path, text in files.items():
-        content = text.encode()
-        target = os.path.join(folder, path)
-        if _content(target) != content:
-            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-            write(target, content)
-            changed = True
-    return changed
-
-
-def write(path: str, content: bytes) -> None:
-    """Write a file that is the user's alone. Raises OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o600), "wb") as file:
-        file.write(content)
-
-
-def _content(path: str) -> bytes | None:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return None
 
 
 # ---------------------------------------------------------------------------------- what may come

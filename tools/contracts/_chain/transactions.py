@@ -19,15 +19,17 @@ from .._errors import (
     WALLET_POLICY_DENIED,
     EngineError,
 )
+from .._project_files.held_lock import hold
 from .._values import checksummed
 from . import abi as abi_codec
-from .held_lock import hold
 from .rpc import Node, RpcError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from typing import Any
+
+    from .._project_files.store import Store
 
 ZERO = "0x" + "0" * 40
 """The sender of a transaction that is only simulated, if no other is known."""
@@ -96,13 +98,16 @@ async def sender_of(node: Node, asked: str | None) -> str:
 
 async def try_out(
     node: Node,
+    store: Store,
     transaction: Transaction,
-    block: str,
     abi: list[dict[str, Any]],
-    refused: str = CHAIN_RPC_FAILED,
+    *,
+    block: str = "latest",
+    refused: str,
 ) -> Trial:
     """What the transaction would do in a block. Raises EngineError; `refused` is its code where the node has
-    not even tried: there is no such block, or not enough ether."""
+    not even tried: there is no such block, or not enough ether. `abi` is that of the contract; the store
+    knows the errors of others that it calls."""
     fields = transaction.fields()
     try:
         result = await node.data("eth_call", fields, block)
@@ -110,8 +115,16 @@ async def try_out(
     except RpcError as error:
         if not _is_outcome(error):
             raise EngineError(refused, refusal(error), retry=error.retry) from None
-        return Trial(revert={"reason": error.message, **abi_codec.decode_revert(error.data or b"", abi)})
+        return Trial(revert={"reason": error.message, **await _decoded(error.data or b"", abi, store)})
     return Trial(result=result, gas=gas)
+
+
+async def _decoded(revert: bytes, abi: list[dict[str, Any]], store: Store) -> dict[str, Any]:
+    """What a revert says; an error that the contract does not declare may be of one that it calls."""
+    found = abi_codec.decode_revert(revert, abi)
+    if "error" in found or len(revert) < 4:
+        return found
+    return abi_codec.decode_revert(revert, await asyncio.to_thread(store.errors))
 
 
 def _is_outcome(error: RpcError) -> bool:

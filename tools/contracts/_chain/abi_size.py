@@ -1,8 +1,10 @@
-"""Says whether ABI-encoded bytes stand for no more values than they have words.
+"""Which types an ABI may have, and whether encoded bytes stand for more values than they have words.
 
 Arrays and texts are named by where they begin, and any number of arrays may name the same one: 20 kB that a
 contract returns can stand for millions of values, which would be a decoder's time and memory. An encoder uses
-each word once. Costs one step for each value that is not of fixed size, and never more than there are words.
+each word once. And eth-abi takes twice the time for each tuple that the values are within: 31 of them, around
+one integer, are hours. Costs one step for each value that is not of fixed size, and never more than there are
+words.
 """
 
 from __future__ import annotations
@@ -15,7 +17,46 @@ if TYPE_CHECKING:
 
     Entry = dict[str, Any]
 
-ARRAY = re.compile(r"(.*)\[([0-9]{0,9})\]\Z")
+MOST_LEVELS = 32
+"""Of arrays and tuples within each other."""
+MOST_MEMBERS = 1_000
+"""Elementary types that one parameter is made of."""
+MOST_STEPS = 65_536
+"""Of decoding, half a second: a word within no tuple is one, within each tuple it is twice as much."""
+ARRAY = re.compile(r"(.*)\[((?:[1-9][0-9]{0,8})?)\]\Z")
+_SIZES = "|".join(str(bits) for bits in range(8, 257, 8))
+_ELEMENTARY = re.compile(
+    rf"address|bool|string|function|bytes(?:[1-9]|[12][0-9]|3[0-2])?|u?int(?:{_SIZES})", re.ASCII
+)
+
+
+def is_known(parameter: Entry) -> bool:
+    """Whether there is such a type, in Solidity or Vyper, and it is of a size that contracts have."""
+    return 0 < _members(parameter, MOST_LEVELS) <= MOST_MEMBERS
+
+
+def _members(parameter: Entry, levels: int) -> int:
+    """How many elementary types a parameter is made of; 0 if there is no such type, or one of more levels."""
+    kind = str(parameter["type"])
+    while levels and (array := ARRAY.match(kind)):
+        kind = array[1]
+        levels -= 1
+    if kind != "tuple":
+        return 1 if _ELEMENTARY.fullmatch(kind) else 0
+    inner = [_members(each, levels - 1) for each in parameter.get("components", [])] if levels else []
+    return 0 if 0 in inner else sum(inner)
+
+
+def steps_of(parameters: list[Entry], data: bytes) -> int:
+    """How many steps it takes to decode the bytes, of known types."""
+    return (len(data) // 32 + 1) << max(map(_tuples_around, parameters), default=0)
+
+
+def _tuples_around(parameter: Entry) -> int:
+    """How many tuples the innermost value is within."""
+    if not str(parameter["type"]).startswith("tuple"):
+        return 0
+    return 1 + max(map(_tuples_around, parameter["components"]))
 
 
 class _TooMuch(Exception):
@@ -27,11 +68,14 @@ class _TooShort(Exception):
 
 
 def is_plain(parameters: list[Entry], data: bytes) -> bool:
+    """Whether the bytes, of known types, stand for no more than they have room for, and are soon decoded."""
+    if steps_of(parameters, data) > MOST_STEPS:
+        return False
     try:
         _Count(data).members(parameters, 0)
     except _TooShort:
         return True
-    except (_TooMuch, RecursionError):
+    except _TooMuch:
         return False
     return True
 

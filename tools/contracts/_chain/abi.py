@@ -13,7 +13,7 @@ import re
 from .. import _values
 from .._errors import INVALID_REQUEST, EngineError, invalid
 from .._values import quoted
-from .abi_size import ARRAY, is_plain
+from .abi_size import ARRAY, MOST_STEPS, is_known, is_plain, steps_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +120,10 @@ def calldata_of(given: dict[str, Any], abi: list[Entry]) -> tuple[bytes, Entry |
 def encode_inputs(parameter: str, shown: str, inputs: list[Entry], arguments: list[Any]) -> bytes:
     if len(arguments) != len(inputs):
         raise EngineError(INVALID_REQUEST, f"{parameter}: {shown} takes {len(inputs)}, got {len(arguments)}")
+    for index, each in enumerate(inputs):
+        if not is_known(each):
+            kind = quoted(each["type"])
+            raise EngineError(INVALID_REQUEST, f"{parameter}[{index}]: the type {kind} cannot be encoded")
     values = [
         converted(f"{parameter}[{index}]", each, argument)
         for index, (each, argument) in enumerate(zip(inputs, arguments, strict=True))
@@ -127,19 +131,13 @@ def encode_inputs(parameter: str, shown: str, inputs: list[Entry], arguments: li
     if not inputs:
         return b""
     from eth_abi.abi import encode
-    from eth_abi.exceptions import ABITypeError, EncodingError, ParseError, PredicateMappingError
 
-    types = [type_of(each) for each in inputs]
-    try:
-        return bytes(encode(types, values))
-    except (ABITypeError, EncodingError, ParseError, PredicateMappingError, RecursionError):
-        shown = ", ".join(types)[:LONGEST_TEXT]
-        raise EngineError(INVALID_REQUEST, f"{parameter}: types that cannot be encoded: {shown}") from None
+    return bytes(encode([type_of(each) for each in inputs], values))
 
 
 def converted(path: str, parameter: Entry, value: Any) -> Any:
-    """A JSON value as what eth-abi takes for this type. Raises EngineError with the path of what does not
-    fit."""
+    """A JSON value as what eth-abi takes for this type, which is a known one. Raises EngineError with the
+    path of what does not fit."""
     kind = str(parameter["type"])
     if array := ARRAY.match(kind):
         return _array(path, {**parameter, "type": array[1]}, array[2], value)
@@ -158,12 +156,10 @@ def converted(path: str, parameter: Entry, value: Any) -> Any:
         if kind != "bytes" and len(found) != int(kind[5:]):
             raise invalid(path, f"{kind}: {kind[5:]} bytes", f"{len(found)} bytes")
         return found
-    if kind == "function":
-        found = _values.data(path, value)
-        if len(found) != 24:
-            raise invalid(path, "function: an address and a selector, 24 bytes", f"{len(found)} bytes")
-        return found
-    raise EngineError(INVALID_REQUEST, f"{path}: the type {kind} cannot be encoded")
+    found = _values.data(path, value)
+    if len(found) != 24:
+        raise invalid(path, "function: an address and a selector, 24 bytes", f"{len(found)} bytes")
+    return found
 
 
 def _array(path: str, item: Entry, length: str, value: Any) -> list[Any]:
@@ -238,16 +234,14 @@ def decode_answer(calldata: bytes, abi: list[Entry], returned: bytes) -> dict[st
 
 def decoded(parameters: list[Entry], data: bytes) -> tuple[Any, ...] | None:
     """The values; None where the bytes are none of these, or stand for more than they could hold."""
-    from eth_abi.abi import decode
-    from eth_abi.exceptions import ABITypeError, DecodingError, ParseError, PredicateMappingError
-
-    if not is_plain(parameters, data):
+    if not all(map(is_known, parameters)) or not is_plain(parameters, data):
         return None
+    from eth_abi.abi import decode
+    from eth_abi.exceptions import DecodingError
+
     try:
         return tuple(decode([type_of(each) for each in parameters], data))
-    except (DecodingError, OverflowError, UnicodeDecodeError, RecursionError):
-        return None
-    except (ABITypeError, ParseError, PredicateMappingError):  # types that are none
+    except (DecodingError, OverflowError, UnicodeDecodeError):
         return None
 
 
@@ -306,18 +300,24 @@ def decode_logs(logs: list[dict[str, Any]], abi: list[Entry]) -> list[dict[str, 
         for entry in abi
         if entry.get("type") == "event" and not entry.get("anonymous")
     }
-    return [_log(each, events) for each in logs]
+    found, steps = [], 0
+    for log in logs:
+        topics = log.get("topics") or []
+        entry = events.get(topics[0]) if topics and steps < MOST_STEPS else None
+        data = _values.bytes_of(log.get("data"))
+        if entry is not None and all(map(is_known, entry["inputs"])):
+            steps += steps_of(entry["inputs"], data)
+        found.append(_log(log, topics, data, entry))
+    return found
 
 
-def _log(log: dict[str, Any], events: dict[str, Entry]) -> dict[str, Any]:
-    topics = log.get("topics") or []
-    raw = {"address": _values.checksummed(log["address"]), "topics": topics, "data": log.get("data", "0x")}
-    entry = events.get(topics[0]) if topics else None
+def _log(log: dict[str, Any], topics: list[str], data: bytes, entry: Entry | None) -> dict[str, Any]:
+    raw = {"address": _values.checksummed(log["address"]), "topics": topics, "data": "0x" + data.hex()}
     if entry is None:
         return raw
     indexed = [each for each in entry["inputs"] if each.get("indexed")]
     others = [each for each in entry["inputs"] if not each.get("indexed")]
-    values = decoded(others, bytes.fromhex(raw["data"][2:]))
+    values = decoded(others, data)
     if values is None or len(indexed) != len(topics) - 1:
         return raw
     arguments = named(others, values)
