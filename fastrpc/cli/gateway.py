@@ -18,6 +18,7 @@ from fastrpc.cli.serve import (
     apply,
     check_appendable,
     enter,
+    guard_over_stdio,
     is_for_http,
     setting_texts,
     split_arguments,
@@ -49,6 +50,7 @@ options:
   --names STYLE         prefix: SERVER_TOOL (the default); mcp: mcp__SERVER__TOOL
   --start-seconds N     seconds in which a server must start and list what it has (30)
   --cwd DIR             work as if started in DIR
+  --guard FILE          who may call what, how often, and what a person has to approve (guard.toml)
   --name NAME           the name that the gateway gives itself
 {CALLS_HELP}  --stats               print calls, errors, p50 and p99 of each tool to stderr
   --json                of status: as JSON
@@ -105,6 +107,7 @@ def _serve_stdio(
     if trace is not None:
         check_appendable("--trace", trace)
     server = _server(file, options, settings, reports)
+    guard_over_stdio(options, server)
     if os.isatty(0):
         write_line(WAITS_FOR_CLIENT)
     server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)

@@ -101,7 +101,8 @@ def _check(chosen: Namespace) -> int:
         print_json({"policy": policy.version, "tools": tools})
     else:
         print_table(("tool", "risk", *classes), rows)
-        print(f"\n{chosen.file} is right: {len(config.rules)} rules, policy {policy.version}")
+        rules = f"{len(config.rules)} rule{'' if len(config.rules) == 1 else 's'}"
+        print(f"\n{chosen.file} is right: {rules}, policy {policy.version}")
     return 0
 
 

@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fastrpc.server import Server
     from fastrpc.settings import Configuration
 
 CALLS_HELP = """\
@@ -124,10 +125,7 @@ def main(arguments: list[str]) -> int:
         from fastrpc.cli._roots import follow_roots
 
         follow_roots(server, settings, given, texts)
-    if "--guard" in options:
-        from fastrpc.guard.serving import GuardedServing
-
-        GuardedServing(options["--guard"], "stdio").guarded(server)
+    guard_over_stdio(options, server)
     if at_terminal:
         _greet(targets)
     server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)
@@ -221,6 +219,14 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
             pass
     enter(folder)
     return anywhere
+
+
+def guard_over_stdio(options: dict[str, str], server: Server) -> None:
+    """Put the guard of ``--guard``, if it is given, in front of a server. Raises UsageError."""
+    if "--guard" in options:
+        from fastrpc.guard.serving import GuardedServing
+
+        GuardedServing(options["--guard"], "stdio").guarded(server)
 
 
 def enter(folder: str | None) -> None:

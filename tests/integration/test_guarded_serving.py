@@ -286,3 +286,30 @@ def test_check_shows_what_each_class_may_call_and_try_judges_a_call(folder: Path
     judged = json.loads(fastrpc(folder, *arguments, "count=10", "--as", "agent", "--json"))
     assert (judged["decision"], judged["risk"], judged["class"]) == ("allow", "medium", "agent")
     assert "did you mean 'agent'" in fastrpc(folder, *arguments, "--as", "agnt", code=2)
+
+
+def test_the_servers_of_a_gateway_stand_behind_its_guard(folder: Path) -> None:
+    server = {"command": sys.executable, "args": ["-m", "fastrpc", "serve", "shop.py:app"]}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"shop": server}}))
+    text = GUARD.replace('tools = ["*"]', 'tools = ["shop_*"]').replace('["order"]', '["shop_order"]')
+    text += '[risk]\n"shop_[so]*" = "low"\n[classes.local]\n'
+    text += 'tools = ["shop_search", "shop_order", "shop_environment"]\n'
+    (folder / "guard.toml").write_text(text)
+    command = [*FASTRPC, "gateway", "mcp.json", "--guard", "guard.toml"]
+    with Client.sync(command, cwd=str(folder), env=variables(folder)) as client:
+        names = {tool["name"] for tool in client.list_tools()}
+        assert names == {"shop_search", "shop_order", "shop_environment"}
+        assert outcome(client, "shop_environment") == 403, "what another server's tool does is not known"
+        assert outcome(client, "shop_search", text="x").startswith("found x")
+        assert outcome(client, "shop_order", item="x", count=10) == "ordered 10 x"
+        assert outcome(client, "shop_order", item="x", count=11) == 403
+        assert outcome(client, "shop_wipe", place="x") == -32602
+
+
+def test_the_shipped_policy_for_an_agent_asks_before_commands_and_for_nothing_else(folder: Path) -> None:
+    policy = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "agent-guard.toml")
+    found = json.loads(fastrpc(folder, "guard", "check", policy, "--json"))
+    words = {each["tool"]: each["local"] for each in found["tools"]}
+    assert len(words) == 13
+    assert {tool for tool, word in words.items() if word == "asks"} == {"Bash", "BackgroundBash"}
+    assert {word.partition(",")[0] for word in words.values()} == {"asks", "allowed"}
