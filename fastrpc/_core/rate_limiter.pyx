@@ -1,8 +1,8 @@
 """Rate limits: at most so many requests of a key in any stretch of time as long as the window.
 
 A `RateTable` keeps the state of all limits in one block of memory. It is made before a server forks its
-workers, which share it without a lock; to take from a limit costs some 50 ns. What is limited, and what happens
-to a call that comes too soon, is left to `fastrpc.guard`.
+workers, which share it without a lock; to take from a limit costs some 50 ns. What is limited, and what
+happens to a call that comes too soon, is left to `fastrpc.guard`.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
