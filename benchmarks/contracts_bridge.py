@@ -5,9 +5,10 @@ compilation.
     python benchmarks/contracts_bridge.py --write             puts it there
     python benchmarks/contracts_bridge.py --against "COMMAND" with another server over stdio beside it
 
-The engine is our own, `fastrpc contracts engine`, on this machine. A lookup is asked of it directly, on a
-kept connection, and through the bridge, in turns; the overhead is the difference of the medians. A source
-that takes seconds is compiled, and lookups are timed meanwhile. Needs solc and Node. No part of the guard.
+The engine is our own, `fastrpc contracts engine`, on this machine. A lookup is asked of it on a kept socket,
+by the client over HTTP, and through the bridge by the same client over stdio, in turns; an overhead is the
+difference of the medians. A source that takes seconds is compiled, and lookups are timed meanwhile. Needs
+solc and Node. No part of the guard.
 """
 
 from __future__ import annotations
@@ -90,20 +91,20 @@ def timed(ask: Any, tool: str, arguments: dict[str, Any], calls: int) -> float:
     return statistics.median(taken) * 1e6
 
 
-def overheads(engine: Engine, folder: str) -> list[tuple[str, float, float]]:
-    """For each tool: the median of the engine's own answer, and of that through the bridge."""
+def overheads(engine: Engine, folder: str) -> list[tuple[str, float, float, float]]:
+    """For each tool: the medians of the engine's own answer, of that to a client, and through the bridge."""
     command = [*MODULE, "serve", "fastrpc.tools.contracts", "--engine", engine.url]
     environment = {**os.environ, "FASTRPC_STATE_DIR": os.path.join(folder, "bridge")}
     found = []
-    with Client.sync(command, cwd=folder, env=environment) as client:
+    with (
+        Client.sync(command, cwd=folder, env=environment) as client,
+        Client.sync(f"{engine.url}/mcp") as direct,
+    ):
+        ways = (engine.ask, direct.call_tool, client.call_tool)
         for tool, arguments in (LIST, LOOKUP):
-            pairs = [
-                (timed(engine.ask, tool, arguments, CALLS), timed(client.call_tool, tool, arguments, CALLS))
-                for _ in range(ROUNDS)
-            ]
-            found.append(
-                (tool, statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs))
-            )
+            rounds = [[timed(ask, tool, arguments, CALLS) for ask in ways] for _ in range(ROUNDS)]
+            alone, by_client, bridged = (statistics.median(each) for each in zip(*rounds, strict=True))
+            found.append((tool, alone, by_client, bridged))
     return found
 
 
@@ -133,12 +134,17 @@ async def behind_a_compilation(command: list[str], folder: str) -> tuple[float, 
 
 
 def table(against: str | None) -> str:
-    lines = ["| | engine alone | through the bridge | overhead |", "|---|---|---|---|"]
+    lines = [
+        "| | the engine, by a socket | by a client over HTTP | through the bridge | more than by a client |",
+        "|---|---|---|---|---|",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(folder)
         try:
-            for tool, alone, bridged in overheads(engine, folder):
-                lines.append(f"| `{tool}` | {alone:.0f} µs | {bridged:.0f} µs | {bridged - alone:.0f} µs |")
+            for tool, *medians in overheads(engine, folder):
+                more = medians[2] - medians[1]
+                shown = " | ".join(f"{each:.0f} µs" for each in (*medians, more))
+                lines.append(f"| `{tool}` | {shown} |")
             bridge = [*MODULE, "serve", "fastrpc.tools.contracts", "--engine", engine.url]
             servers = [("embedded engine", [*MODULE, "serve", "fastrpc.tools.contracts"]), ("bridge", bridge)]
             if against:

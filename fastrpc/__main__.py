@@ -92,10 +92,10 @@ def _dispatch(arguments: list[str]) -> int:
 
     if word in COMMANDS:
         command = import_module(f"fastrpc.cli.{word.replace('-', '_')}").main
+    elif (toolset := shipped_toolset(word)) is not None:  # before others are asked for, which reads settings
+        return _of_toolset(toolset, word, arguments[1:])
     else:
         others = toolset_commands()
-        if word not in others and (toolset := shipped_toolset(word)) is not None:
-            return _of_toolset(toolset, word, arguments[1:])
         if word not in others:
             known = [*COMMANDS, *others]
             if word in OTHER_WORDS:

@@ -99,7 +99,7 @@ def toolset_commands(toolset: str | None = None) -> dict[str, tuple[str, Callabl
     from fastrpc.cli._assemble import read_toolset_settings
     from fastrpc.cli._contract import load_companion
 
-    settings = configuration()
+    settings = configuration(targets=() if toolset is None else (toolset,))
     settings.export(os.environ)
     toolset = settings["FASTRPC_TOOLSET"] if toolset is None else toolset
     read_toolset_settings(settings, toolset)

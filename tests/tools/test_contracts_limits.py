@@ -225,7 +225,7 @@ def test_a_trace_that_takes_too_long_is_left_out_and_the_chain_goes_on(loops: tu
 def test_a_slow_compilation_and_an_endless_test_are_ended_and_the_next_ones_are_served(
     tmp_path: Path,
 ) -> None:
-    with served(tmp_path, (3, 3)) as server:
+    with served(tmp_path, (1.5, 3)) as server:
         for verb, sources in (
             ("compile", {"a.sol": SLOW}),
             ("test", {"a.t.sol": ENDLESS}),

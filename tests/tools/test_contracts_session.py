@@ -147,19 +147,6 @@ async def test_what_cannot_even_be_tried_fails_with_the_reason(stage: Stage) -> 
     assert "FASTRPC_CONTRACTS_NETWORKS" in error["message"]
 
 
-@in_loop
-async def test_what_a_chain_has_lost_is_deployed_again_to_the_same_address(folder: Path) -> None:
-    async with Session(folder) as session:
-        await session.data("compile", sources={"src/Counter.sol": COUNTER})
-        first = await session.deploy("k")
-    (state,) = (folder / "state").glob("contracts/*/anvil.json")
-    state.unlink()
-    async with Session(folder) as session:
-        again = await session.deploy("k")
-        assert (again["address"], again["existing"]) == (first["address"], False)
-        assert (await session.data("call", to=first["address"], method="value"))["decoded"] == "7"
-
-
 @on_stage
 async def test_a_key_stands_for_one_deployment_alone(stage: Stage) -> None:
     session = stage.session
@@ -305,7 +292,9 @@ async def test_the_skill_is_served_and_its_example_and_its_names_are_right(stage
 
 
 @in_loop
-async def test_a_killed_server_leaves_no_program_and_no_deployment_is_lost(folder: Path) -> None:
+async def test_a_killed_server_loses_no_deployment_and_what_a_chain_has_lost_is_deployed_again(
+    folder: Path,
+) -> None:
     async with Session(folder) as session:
         await session.data("compile", sources={"src/Counter.sol": COUNTER})
         first = await session.deploy("k")
@@ -314,6 +303,12 @@ async def test_a_killed_server_leaves_no_program_and_no_deployment_is_lost(folde
         await until(lambda: not processes_in(folder))
     async with Session(folder) as session:
         assert await session.deploy("k") == {**first, "existing": True}
+    (state,) = (folder / "state").glob("contracts/*/anvil.json")
+    state.unlink()
+    async with Session(folder) as session:
+        again = await session.deploy("k")
+        assert (again["address"], again["existing"]) == (first["address"], False)
+        assert (await session.data("call", to=first["address"], method="value"))["decoded"] == "7"
 
 
 @needs("forge")

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ from support.contracts import needs
 from support.waiting import eventually, until
 
 from fastrpc import processes
+
+Run = Callable[[Awaitable[Any]], Any]
 
 LICENSE = "// SPDX-License-Identifier: MIT\n"
 COUNTER = LICENSE + "pragma solidity ^0.8.0; contract Counter { uint256 public number; }\n"
@@ -71,38 +73,64 @@ def is_gone(pid: int) -> bool:
     return not os.path.exists(f"/proc/{pid}")
 
 
-@pytest.fixture
-def soljson(monkeypatch: pytest.MonkeyPatch) -> str:
+def installed() -> str:
     """The compiler of the install folder, whichever one lies along PATH."""
     path = os.path.join(_programs.install_folder(), _programs.SOLJSON)
     if not os.path.exists(path):
         pytest.skip("npm's solc is not installed: run `fastrpc contracts install`")
+    return path
+
+
+@pytest.fixture
+def soljson(monkeypatch: pytest.MonkeyPatch) -> str:
+    path = installed()
     monkeypatch.setenv("FASTRPC_CONTRACTS_SOLC", path)
     return path
 
 
+@pytest.fixture(scope="class")
+def kept() -> Iterator[Run]:
+    """What runs coroutines in one loop, so that its compiler, npm's, stays from test to test."""
+    loop = asyncio.new_event_loop()
+
+    def run(coroutine: Awaitable[Any]) -> Any:
+        return loop.run_until_complete(asyncio.wait_for(coroutine, 100))
+
+    async def close() -> None:
+        await solc.close()
+        await processes.close()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FASTRPC_CONTRACTS_SOLC", installed())
+        yield run
+        run(close())
+    loop.close()
+
+
 @needs("node")
-class TestByNode:
-    def test_a_contract_compiles_and_the_version_is_known(self, soljson: str) -> None:
+class TestKept:
+    """One compiler's process, compilation after compilation."""
+
+    def test_a_contract_compiles_and_the_version_is_known(self, kept: Run) -> None:
         async def whole() -> None:
             assert compiled(await solc.compile_standard(request(COUNTER)))
             version = await solc.version()
             assert version.startswith("0.8.")
             assert version.count(".") == 2
 
-        run(whole())
+        kept(whole())
 
-    def test_a_syntax_error_is_part_of_the_answer(self, soljson: str) -> None:
-        answer = run(solc.compile_standard(request(COUNTER.replace("public number;", "public number"))))
+    def test_a_syntax_error_is_part_of_the_answer(self, kept: Run) -> None:
+        answer = kept(solc.compile_standard(request(COUNTER.replace("public number;", "public number"))))
         errors = [each for each in answer["errors"] if each["severity"] == "error"]
         assert errors[0]["type"] == "ParserError"
         assert errors[0]["sourceLocation"]["file"] == "Counter.sol"
 
-    def test_text_beyond_ascii_keeps_its_length(self, soljson: str) -> None:
+    def test_text_beyond_ascii_keeps_its_length(self, kept: Run) -> None:
         source = COUNTER.replace("number; }", 'number; string constant S = unicode"häßlich 🙂"; }')
-        assert compiled(run(solc.compile_standard(request(source))))
+        assert compiled(kept(solc.compile_standard(request(source))))
 
-    def test_five_megabytes_compile_in_the_same_process(self, soljson: str) -> None:
+    def test_five_megabytes_compile_in_the_same_process(self, kept: Run) -> None:
         async def whole() -> None:
             assert compiled(await solc.compile_standard(request(COUNTER)))
             pid = worker()
@@ -110,17 +138,20 @@ class TestByNode:
             assert compiled(await solc.compile_standard(request(COUNTER)))
             assert worker() == pid
 
-        run(whole())
+        kept(whole())
 
-    def test_compilations_at_once_take_turns(self, soljson: str) -> None:
+    def test_compilations_at_once_take_turns(self, kept: Run) -> None:
         async def whole() -> None:
             texts = [COUNTER + f"contract Other{number} {{}}" for number in range(5)]
             answers = await asyncio.gather(*(solc.compile_standard(request(text)) for text in texts))
             for number, answer in enumerate(answers):
                 assert set(answer["contracts"]["Counter.sol"]) == {"Counter", f"Other{number}"}
 
-        run(whole())
+        kept(whole())
 
+
+@needs("node")
+class TestByNode:
     def test_a_killed_compiler_is_an_error_and_the_next_one_works(self, soljson: str) -> None:
         async def whole() -> None:
             running = asyncio.ensure_future(solc.compile_standard(request(LARGER_THAN_A_PIPE)))
