@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
 
 DESCRIPTION = "Check a guard's configuration, or say what would become of a call; nothing runs."
-USAGE = "check FILE [TARGET…] | try FILE TOOL [KEY=VALUE…] [--as CLASS] [--target TARGET]  [--json]"
+USAGE = """\
+check FILE [TARGET…] [--json]
+       fastrpc guard try FILE TOOL [KEY=VALUE…] [--as CLASS] [--target TARGET]… [--json]"""
 EXAMPLES = """\
   fastrpc guard check guard.toml                      with the tools of the toolset
   fastrpc guard check guard.toml my_tools.py
