@@ -1,7 +1,7 @@
 """No line costs more than five times an ordinary one of its size: over stdio, and over HTTP.
 
 Ratios of processor time, taken in one process; `benchmarks/line_costs.py` has the lines, and shows all of
-them. Costs a quarter of a minute.
+them. Costs a minute.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ sys.path.append(os.path.join(REPOSITORY, "benchmarks"))
 
 line_costs = pytest.importorskip("line_costs", reason="the benchmarks are not here")
 
-SIZE = 4 * 1024 * 1024
+SIZE = 8 * 1024 * 1024
 DEAR = ("empty arrays", "integers of 4,000 digits")
 """Shapes that are put into every place, and broken in every way; the others are arguments."""
 
