@@ -123,6 +123,21 @@ def replace_file(path: str, data: bytes, mode: int = 0o600) -> None:
         raise
 
 
+def stamp_of(path: Path) -> tuple[int, int, int, int] | None:
+    """Return what changes when a file is written or replaced; None if there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino, facts.st_dev
+
+
+def is_trusted(facts: os.stat_result) -> bool:
+    """Whether a file or a folder belongs to this user or to root; root trusts every owner."""
+    own = os.geteuid()
+    return own == 0 or facts.st_uid in (own, 0)
+
+
 def check_regular(path: Path) -> None:
     """Raise OSError unless a file can be opened for reading. For files that a library opens by name."""
     os.close(open_regular(path))

@@ -2,9 +2,8 @@
 
    A cell counts them by slices of a twentieth of the window. The slices that count are the current one and the
    twenty before it, so no stretch of time as long as the window ever has more requests than the limit. Nothing is
-   locked: counters and cells change by compare-and-swap. Of requests at the very same moment in several processes
-   as many too many may be allowed as there are other processes. A cell whose window has passed carries no
-   information, and may be claimed for another key. */
+   locked: counters and cells change by compare-and-swap. Processes that take at the same moment may together take
+   one request too many for each process but one. A cell whose window has passed may be claimed for another key. */
 #ifndef FASTRPC_SLIDING_WINDOW_H
 #define FASTRPC_SLIDING_WINDOW_H
 

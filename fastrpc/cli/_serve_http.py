@@ -107,7 +107,7 @@ def _guarded(options: dict[str, str], application: dict[str, Any]) -> GuardedSer
         options["--guard"], "http", needs_tokens=not others and "--no-auth" not in options
     )
     if "--no-auth" not in options and serving.has_tokens:
-        application["token_sources"] = [serving.tokens]
+        application["token_sources"] = serving.token_sources
     return serving
 
 

@@ -1,7 +1,7 @@
 """``fastrpc audit``: reads the audit log: shows, searches, exports and verifies it, proves one record.
 
 Reads the segments of all processes in the order of time, and only those that a time limit does not exclude;
-the log is not locked, and nothing is written. What a damaged log still holds is shown: `verify` says what is
+it takes no lock on the log and writes nothing. It shows what a damaged log still holds; `verify` says what is
 wrong. Lines of the log's own are shown where they say something of records (`gap`, `delayed`). The rules of
 the format are in `fastrpc.guard.audit.verify`, which an auditor can run without fastrpc.
 """
@@ -19,6 +19,7 @@ from heapq import heappop, heappush
 from itertools import islice
 
 from fastrpc.cli import configuration
+from fastrpc.cli._durations import seconds_in
 from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
@@ -40,7 +41,6 @@ FOLDER = "audit"
 """In the state folder."""
 COLUMNS = ("time", "actor", "action", "tool", "outcome", "decision", "risk", "total_us", "id")
 WIDTHS = (24, 16, 12, 24, 14, 8, 8, 8, 0)
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 FOLLOW_SECONDS = 0.25
 TAIL = 10
 BLOCK = 64 * 1024
@@ -235,9 +235,9 @@ def _time_of(option: str, text: str | None) -> str:
     """Return a time as records have it; "" for None. Raises UsageError."""
     if text is None:
         return ""
-    ago = re.fullmatch(r"(\d{1,9})([smhdw])", text)
-    if ago:
-        found = datetime.now(timezone.utc) - timedelta(seconds=int(ago[1]) * UNITS[ago[2]])
+    ago = seconds_in(text)
+    if ago is not None:
+        found = datetime.now(timezone.utc) - timedelta(seconds=ago)
     else:
         try:
             found = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text))

@@ -1,4 +1,4 @@
-"""``fastrpc guard``: checks a guard's configuration, and says what would become of a call. Nothing runs.
+"""``fastrpc guard``: checks a guard's configuration, or prints its decision for a call. No tool is called.
 
 ``check`` reads the file as `fastrpc serve --guard` does, with the tools of a target, and prints what each
 class of callers may call. ``try`` judges one call, and shows what its rules saw.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.decisions import Decision, Policy
     from fastrpc.server import Server
 
-DESCRIPTION = "Check a guard's configuration, or say what would become of a call; nothing runs."
+DESCRIPTION = "Check a guard's configuration, or print its decision for a call; no tool is called."
 USAGE = """\
 check FILE [TARGET…] [--json]
        fastrpc guard try FILE TOOL [KEY=VALUE…] [--as CLASS] [--target TARGET]… [--json]"""
@@ -40,10 +40,12 @@ def main(arguments: list[str]) -> int:
     options = CommandParser("guard", USAGE, DESCRIPTION, EXAMPLES)
     options.add_argument("action", metavar="ACTION", help=", ".join(ACTIONS))
     options.add_argument("file", metavar="FILE", help="guard.toml, fastrpc.toml or mcp-server.json")
-    options.add_argument("words", metavar="…", nargs="*", help="of check: targets; of try: TOOL KEY=VALUE…")
-    options.add_argument("--as", dest="caller_class", metavar="CLASS", help="of try: the class of the caller")
+    options.add_argument("words", metavar="…", nargs="*", help="for check, targets; for try, TOOL KEY=VALUE…")
     options.add_argument(
-        "--target", action="append", metavar="TARGET", help="of try: whose tools; may be repeated"
+        "--as", dest="caller_class", metavar="CLASS", help="for try: the class of the caller"
+    )
+    options.add_argument(
+        "--target", action="append", metavar="TARGET", help="for try: a target with tools; may be repeated"
     )
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
     chosen = options.parse(arguments)
@@ -56,19 +58,14 @@ def main(arguments: list[str]) -> int:
 def _loaded(file: str, targets: list[str]) -> tuple[Server, Policy]:
     """Return the server of the targets, and the policy for it."""
     from fastrpc.cli._assemble import assemble
-    from fastrpc.guard.guard import Schemas
-    from fastrpc.guard.policy.decisions import Policy
     from fastrpc.guard.policy.file import read
-    from fastrpc.guard.serving import check_names
+    from fastrpc.guard.serving import policy_for
 
     found = read(file)
     settings = configuration({}, targets)
     settings.export(os.environ)
     server = assemble(targets, settings)
-    schemas = Schemas(server)
-    policy = Policy(found, schemas)
-    check_names(policy, schemas)
-    return server, policy
+    return server, policy_for(found, server)
 
 
 def _caller(policy: Policy, caller_class: str | None) -> Caller:
@@ -146,9 +143,7 @@ def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]
 
     target = Target("tool", tool.name, tool.effect)
     decision = _decision(policy, caller, tool)
-    verdict = decision.verdict
-    if decision.is_allowed and decision.rules:
-        verdict = policy.judge(decision, caller, target, arguments)
+    verdict = policy.judge(decision, caller, target, arguments)
     action = "deny" if verdict.action == "deny" else "ask" if policy.asks(verdict) else "allow"
     values = {**values_of(caller, target, verdict.risk), "args": arguments}
     return {

@@ -7,10 +7,11 @@ once. Running servers on the same database know of a change within half a second
 from __future__ import annotations
 
 import os
-import re
 from datetime import datetime, timezone
 
 from fastrpc.cli import configuration, write_line
+from fastrpc.cli._catalogue import print_json, print_table
+from fastrpc.cli._durations import SECONDS, seconds_in
 from fastrpc.command_line import CommandParser, suggestion
 from fastrpc.errors import UsageError
 from fastrpc.storage import GUARD_DATABASE, StorageError, open_database
@@ -47,8 +48,6 @@ OPTIONS = {
     "expires": "--expires",
     "overlap": "--overlap",
 }
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-DURATION = re.compile(r"([0-9]{1,9})([smhdw])\Z")
 
 
 def main(arguments: list[str]) -> int:
@@ -77,21 +76,25 @@ def _parser() -> CommandParser:
     options = CommandParser("token", USAGE, DESCRIPTION, EXAMPLES)
     options.add_argument("action", metavar="ACTION", help=", ".join(ACTIONS))
     options.add_argument("token_id", metavar="ID", nargs="?", help="the 12 characters behind frpc_")
-    options.add_argument("--owner", metavar="NAME", help="of create: whose token it is")
+    options.add_argument("--owner", metavar="NAME", help="for create: the owner of the token")
     options.add_argument(
         "--class",
         dest="caller_class",
         metavar="NAME",
-        help=f"of create: the class of caller ({DEFAULT_CLASS})",
+        help=f"for create: the class of caller ({DEFAULT_CLASS})",
     )
     options.add_argument(
-        "--scope", dest="scopes", metavar="SCOPE", action="append", help="of create: may be repeated"
+        "--scope",
+        dest="scopes",
+        metavar="SCOPE",
+        action="append",
+        help="for create: a scope of the token; may be repeated",
     )
     options.add_argument(
-        "--expires", metavar="WHEN", help="of create: 12h, 30d, or the last day, 2027-12-31 (never)"
+        "--expires", metavar="WHEN", help="for create: 12h, 30d, or the last day, 2027-12-31 (never)"
     )
     options.add_argument(
-        "--overlap", metavar="WHEN", help="of rotate: how long the old token stays valid (not at all)"
+        "--overlap", metavar="WHEN", help="for rotate: how long the old token stays valid (not at all)"
     )
     options.add_argument(
         "--database", metavar="URL", help="sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)"
@@ -145,7 +148,7 @@ def _rotate(store: TokenStore, chosen: Namespace) -> None:
 def _revoke(store: TokenStore, chosen: Namespace) -> None:
     record = store.revoke(chosen.token_id)
     if chosen.json:
-        _print_json(_described(record))
+        print_json(_described(record))
     else:
         write_line(f"fastrpc: token {record.id} of {record.owner} is revoked")
 
@@ -153,10 +156,8 @@ def _revoke(store: TokenStore, chosen: Namespace) -> None:
 def _list(store: TokenStore, chosen: Namespace) -> None:
     records = store.list()
     if chosen.json:
-        _print_json([_described(record) for record in records])
+        print_json([_described(record) for record in records])
         return
-    from fastrpc.cli._catalogue import print_table
-
     now = datetime.now(timezone.utc).timestamp()
     rows = [
         (
@@ -187,7 +188,7 @@ ACTIONS: dict[str, Callable[[TokenStore, Namespace], None]] = {
 
 def _show_new(record: TokenRecord, text: str, as_json: bool) -> None:
     if as_json:
-        _print_json({**_described(record), "token": text})
+        print_json({**_described(record), "token": text})
     else:
         print(text)
     until = "" if record.expires_at is None else f", valid until {_moment(record.expires_at)}"
@@ -210,12 +211,6 @@ def _described(record: TokenRecord) -> dict[str, Any]:
     }
 
 
-def _print_json(value: object) -> None:
-    import json
-
-    print(json.dumps(value, ensure_ascii=False, indent=2))
-
-
 def _moment(seconds: float | None) -> str | None:
     """Return a time as RFC 3339 has it."""
     if seconds is None:
@@ -234,10 +229,10 @@ def _day(seconds: float | None) -> str:
 
 def _seconds(text: str | None, option: str) -> float:
     """Return the seconds of a text such as ``90m``, 0 for none. Raises UsageError."""
-    match = DURATION.match(text or "0s")
-    if match is None:
+    seconds = seconds_in(text or "0s")
+    if seconds is None:
         raise UsageError(f"{option}: expected a time such as 90m, 12h or 30d, got {text!r:.80}")
-    return float(int(match[1]) * UNITS[match[2]])
+    return float(seconds)
 
 
 def _expires_in(text: str | None) -> float | None:
@@ -245,8 +240,9 @@ def _expires_in(text: str | None) -> float | None:
     UsageError."""
     if text is None:
         return None
-    if DURATION.match(text):
-        seconds = _seconds(text, "--expires")
+    given = seconds_in(text)
+    if given is not None:
+        seconds = float(given)
     else:
         try:
             day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=timezone.utc)
@@ -254,7 +250,7 @@ def _expires_in(text: str | None) -> float | None:
             raise UsageError(
                 f"--expires: expected a time such as 30d, or a date such as 2027-12-31, got {text!r:.80}"
             ) from None
-        seconds = day.timestamp() + UNITS["d"] - datetime.now(timezone.utc).timestamp()
+        seconds = day.timestamp() + SECONDS["d"] - datetime.now(timezone.utc).timestamp()
     if seconds <= 0:
         raise UsageError(f"--expires: {text} is over")
     return seconds

@@ -226,7 +226,7 @@ class Dispatcher(OutboundMessages):
 
     def quiet(self) -> bool:
         """The client has paused: get ready, and say whether the loop will be needed."""
-        self._take_plans()
+        self.take_plans()
         return self.runtime.needs_loop()
 
     def assume(self, version: str) -> None:
@@ -248,9 +248,9 @@ class Dispatcher(OutboundMessages):
         connection.structured = self.session.version in STRUCTURED
         connection.resources.clear()  # what is kept is of one version
         connection.prompts.clear()
-        self._take_plans()
+        self.take_plans()
 
-    def _take_plans(self) -> None:
+    def take_plans(self) -> None:
         """Have the connection call the tools that exist for its principal, or for all that share it."""
         plans = self.runtime.plans_for(None if self.connection.shared else self.principal)
         if self.connection.plans is not plans:
@@ -448,7 +448,7 @@ class Dispatcher(OutboundMessages):
 
     def plan_of_tool(self, name: str) -> Plan:
         """Return the plan of a tool. Raises InvalidParams for an unknown one."""
-        self._take_plans()
+        self.take_plans()
         plan = self.connection.plans.get(name)
         if plan is None:
             hint = self.runtime.hint_for(self.principal, self.runtime.registries.tools, name)

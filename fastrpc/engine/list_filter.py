@@ -197,8 +197,8 @@ class CallerView:
         return found
 
     def plans(self, plans: dict[str, Plan]) -> dict[str, Plan]:
-        """Return those of a server's plans whose tools exist for the class, the same dict each time. Raises
-        InternalError if a filter fails."""
+        """Return a server's plans without those of tools that an enforced filter hides from the class: the
+        same dict until the plans change. Raises InternalError if a filter fails."""
         if self._plans_of is not plans:
             self._plans = {name: plan for name, plan in plans.items() if self.has("tool", plan.tool)}
             self._plans_of = plans

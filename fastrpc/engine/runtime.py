@@ -475,11 +475,12 @@ class Runtime:
         """Return what a principal sees in lists; None: everything. Raises InternalError if a filter fails."""
         if not self.is_filtered:
             return None
-        if self._caller_lists is None:
+        lists = self._caller_lists  # which another thread may forget
+        if lists is None:
             from fastrpc.engine.list_filter import CallerLists
 
-            self._caller_lists = CallerLists(self)
-        return self._caller_lists.view(principal)
+            lists = self._caller_lists = CallerLists(self)
+        return lists.view(principal)
 
     @property
     def enforces_filters(self) -> bool:
@@ -517,9 +518,9 @@ class Runtime:
 
     def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
         """Filters show something else: forget what they have shown, tell clients; from whatever thread."""
-        self._caller_lists = None
+        self._caller_lists, enforced = None, self.enforces_filters
         for dispatcher in list(self.dispatchers):
-            if self.enforces_filters:
+            if enforced:
                 dispatcher.forget_plans()
             if concerns is None or concerns(dispatcher.principal):
                 for kind in ("tool", "resource", "prompt"):
@@ -670,12 +671,9 @@ def plan_of(
 
 
 def vector_form_of(handler: Handler) -> VectorForm:
-    """Return how compiled code calls a handler's function with values in a vector: the function, its
-    parameters as the compiled binder takes them, and the place of its Context, or -1.
-
-    One that takes keywords is called by `Signature.positional`. The parameters are None where compiled code
-    cannot serve it.
-    """
+    """Return how compiled code calls a handler: the function, or `Signature.positional` for one that takes
+    keywords; its parameters as the compiled binder takes them, None where that cannot serve it; and the place
+    of its Context, or -1."""
     signature = handler.signature
     parameters: list[tuple[str, str, Any, bool]] = [
         (each.name, each.kind, REQUIRED if each.required else each.default, each.nullable)

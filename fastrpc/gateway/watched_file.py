@@ -5,11 +5,10 @@ A file that cannot be read any more, or holds no servers, is logged once, and th
 
 from __future__ import annotations
 
-import os
-
 from fastrpc import diagnostics
 from fastrpc.client.config import read_servers
 from fastrpc.errors import InvalidConfig
+from fastrpc.regular_files import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class WatchedFile:
     def __init__(self, path: str, folder: str | None = None) -> None:
         self.path = path
         self.folder = folder
-        self._stamp = _stamp_of(path)
+        self._stamp = stamp_of(path)
         self.servers: dict[str, Any] = read_servers(path)
         self.gateway: Gateway | None = None
         """What uses these servers, from now on those of the changed file."""
@@ -37,7 +36,7 @@ class WatchedFile:
 
     def look(self) -> None:
         """Use the servers that the file has now, if it has changed."""
-        stamp = _stamp_of(self.path)
+        stamp = stamp_of(self.path)
         if stamp == self._stamp:
             return
         try:
@@ -54,12 +53,3 @@ class WatchedFile:
         if self.gateway is not None:
             for change in self.gateway.replace(servers):
                 diagnostics.write("info", f"{self.path}: {change}")
-
-
-def _stamp_of(path: str) -> Stamp:
-    """Return what changes when a file is written or replaced; None if there is none."""
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return None
-    return facts.st_mtime_ns, facts.st_size, facts.st_ino, facts.st_dev

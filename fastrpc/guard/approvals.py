@@ -30,7 +30,7 @@ LONGEST_SHOWN = 4000
 async def by_elicitation(call: CallInfo, verdict: Verdict, seconds: float) -> None:
     """Ask through the client of the call; return if the person accepts.
 
-    Raises ApprovalRejected, also where nobody can be asked, and ApprovalTimedOut.
+    Raises ApprovalRejected if the person declines or the client cannot ask one, and ApprovalTimedOut.
     """
     version = call.context.protocol_version
     if risks.rank(verdict.risk) >= risks.rank(risks.CRITICAL):

@@ -39,17 +39,27 @@ if TYPE_CHECKING:
 MOST_CALLERS = 4096
 
 
-class Entry:
-    """What the guard keeps of a principal: the caller, its class, the decisions and limits of what it
-    calls."""
+class CallerClass:
+    """The callers of whom the policy says the same: `key` is what they have in common, `caller` one of
+    them."""
 
-    __slots__ = ("caller", "decisions", "key", "limits")
+    __slots__ = ("caller", "key")
 
-    def __init__(self, caller: Caller, key: Hashable) -> None:
-        self.caller = caller
+    def __init__(self, key: Hashable, caller: Caller) -> None:
         self.key = key
+        self.caller = caller
+
+
+class Entry:
+    """What the guard keeps of a principal: its caller, the caller's class, and the decisions about the tools
+    that it has called, by name, each with the limits that count its calls."""
+
+    __slots__ = ("caller", "caller_class", "decisions")
+
+    def __init__(self, caller: Caller, caller_class: CallerClass) -> None:
+        self.caller = caller
+        self.caller_class = caller_class
         self.decisions: dict[str, tuple[Decision, tuple[RateLimit, ...]]] = {}
-        """By the kind and the name of what is called."""
 
 
 class Target:
@@ -64,9 +74,9 @@ class Target:
 
 
 class Guard:
-    """A guard by a policy. `caller_of` returns the caller of a principal; `approve` asks a person, None:
-    nobody can be asked. `rates` is shared by the workers of a server; `on_refusal` is told of what is
-    refused."""
+    """A guard by a policy. `caller_of` returns the caller of a principal; `approve` asks a person, by default
+    through the client of the call (`approvals.by_elicitation`). `rates` is shared by the workers of a server;
+    `on_refusal` is called with each call that is refused."""
 
     def __init__(
         self,
@@ -83,6 +93,7 @@ class Guard:
         self._rates = rates or RateTable()
         self._on_refusal = on_refusal
         self._entries: dict[str, Entry] = {}
+        self._classes: dict[Hashable, CallerClass] = {}
         self._server: Server | None = None
 
     @property
@@ -101,7 +112,7 @@ class Guard:
         """Decide by another policy from now on, and notify the clients whose lists are other ones now."""
         before = {principal: self._visible(entry) for principal, entry in self._entries.items()}
         self._policy = policy
-        self._entries = {}
+        self._entries, self._classes = {}, {}
         if self._server is not None:
             self._server.lists_changed(
                 lambda principal: before.get(principal) != self._visible(self.entry(principal))
@@ -135,15 +146,10 @@ class Guard:
 
     def _decide_slowly(self, call: CallInfo, entry: Entry, decision: Decision) -> Awaitable[None] | None:
         """Decide about a call that is not allowed at once."""
-        verdict = decision.verdict
-        if not decision.is_allowed:
-            raise self._refused(call, entry, verdict, self._not_allowed(call, decision))
-        if decision.rules:
-            target = Target(call.kind, call.name, call.effect)
-            verdict = self._policy.judge(decision, entry.caller, target, call.arguments)
-            if verdict.action == DENY:
-                error = NotAllowed(_why(call, verdict), call.context.protocol_version, rule=verdict.rule)
-                raise self._refused(call, entry, verdict, error)
+        target = Target(call.kind, call.name, call.effect)
+        verdict = self._policy.judge(decision, entry.caller, target, call.arguments)
+        if verdict.action == DENY:
+            raise self._refused(call, entry, verdict, self._not_allowed(call, decision, verdict))
         if not self._policy.asks(verdict):
             return None
         return self._asked(call, entry, verdict)
@@ -157,11 +163,18 @@ class Guard:
         except Exception as error:
             raise self._refused(call, entry, verdict, error) from None
 
-    def _not_allowed(self, call: CallInfo, decision: Decision) -> BaseException:
+    def _not_allowed(self, call: CallInfo, decision: Decision, verdict: Verdict) -> BaseException:
         version = call.context.protocol_version
         if decision.is_hidden and self._policy.config.hides and call.kind == "resource":
-            return ResourceNotFound(call.name, legacy=version != MODERN)
-        return NotAllowed(_why(call, decision.verdict), version, rule=decision.verdict.rule)
+            return ResourceNotFound(call.name, self._hint_for(call), legacy=version != MODERN)
+        return NotAllowed(_why(call, verdict), version, rule=verdict.rule)
+
+    def _hint_for(self, call: CallInfo) -> str:
+        """Return what an error about a resource that there is not suggests."""
+        if self._server is None:
+            return ""
+        runtime = self._server.runtime
+        return runtime.hint_for(call.principal, runtime.registries.resources, call.name)
 
     def _refused(self, call: CallInfo, entry: Entry, verdict: Verdict, error: BaseException) -> BaseException:
         if self._on_refusal is not None:
@@ -183,17 +196,21 @@ class Guard:
         if found is None:
             caller = self._caller_of(principal)
             if len(self._entries) >= MOST_CALLERS:
-                self._entries.clear()
-            found = self._entries[principal] = Entry(caller, self._policy.class_key(caller))
+                self._entries, self._classes = {}, {}
+            key = self._policy.class_key(caller)
+            caller_class = self._classes.setdefault(key, CallerClass(key, caller))
+            found = self._entries[principal] = Entry(caller, caller_class)
         return found
 
     def _decision(self, entry: Entry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
-        target = Target(call.kind, call.name, call.effect)
-        decision = self._policy.decision(entry.caller, entry.key, target)
+        decision = self._decision_for(entry.caller_class, Target(call.kind, call.name, call.effect))
         limits = tuple(self._limit(entry.caller, about, rate) for about, rate in decision.rates)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
         return decision, limits
+
+    def _decision_for(self, caller_class: CallerClass, target: Target) -> Decision:
+        return self._policy.decision(caller_class.caller, caller_class.key, target)
 
     def _limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
         return self._rates.limit(
@@ -207,14 +224,12 @@ class Guard:
 
     # --- lists --------------------------------------------------------------------------------------------
 
-    def _class_of(self, principal: str) -> Hashable:
-        entry = self.entry(principal)
-        return self._policy.version, entry.key, entry.caller
+    def _class_of(self, principal: str) -> CallerClass:
+        return self.entry(principal).caller_class
 
-    def _shows(self, caller_class: Any, item: ListItem) -> bool:
-        _, key, caller = caller_class
-        decision = self._policy.decision(caller, key, Target(item.kind, item.uri or item.name, item.effect))
-        return not decision.is_hidden
+    def _shows(self, caller_class: CallerClass, item: ListItem) -> bool:
+        target = Target(item.kind, item.uri or item.name, item.effect)
+        return not self._decision_for(caller_class, target).is_hidden
 
     def _visible(self, entry: Entry) -> frozenset[tuple[str, str]]:
         """Return what the caller sees of what is registered."""
@@ -231,7 +246,7 @@ class Guard:
             for each in registry:
                 name = each.key if kind.startswith("resource") else each.name
                 target = Target(kind, name, getattr(each, "effect", None))
-                if not self._policy.decision(entry.caller, entry.key, target).is_hidden:
+                if not self._decision_for(entry.caller_class, target).is_hidden:
                     found.append((kind, name))
         return frozenset(found)
 

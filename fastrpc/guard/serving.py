@@ -1,7 +1,7 @@
 """`fastrpc serve --guard FILE`: a guarded server, whose guard follows its file.
 
 `GuardedServing` reads the file in the process that starts, before any worker is forked, and refuses one
-that is wrong; `attach` puts the guard in front of the server of a process. The file is looked at each
+that is wrong; `guarded` puts the guard in front of the server of a process. The file is looked at each
 `CHECK_SECONDS`: a change holds at once, a broken one is logged and the policy stays as it was. The
 database of tokens is opened only where there is one. Imported by a guarded server alone.
 """
@@ -13,12 +13,14 @@ from hashlib import sha256
 
 from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
+from fastrpc.engine.request import CALLED_BY
 from fastrpc.errors import UsageError, suggestion
 from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy
 from fastrpc.guard.policy.sections import GuardConfigError
+from fastrpc.regular_files import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,16 +31,12 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.config import GuardConfig
     from fastrpc.guard.policy.decisions import Verdict
     from fastrpc.server import Server
-    from fastrpc.transports.http.guard import Admission
     from fastrpc.transports.http.token_source import TokenSource
-
-    Stamp = tuple[int, int, int] | None
 
 CHECK_SECONDS = 0.5
 NOBODY = Caller("", "")
 """Whose token is not valid any more: nothing is allowed."""
 CATEGORY = "mcp_server"
-METHODS = {"tool": "tools/call", "resource": "resources/read", "prompt": "prompts/get"}
 
 
 class GuardedServing:
@@ -52,7 +50,8 @@ class GuardedServing:
         if not self.config.allows(transport):
             raise GuardConfigError(f"{path}: transports: {transport} is not enabled")
         self.rates = RateTable()
-        self.tokens = ProcessTokens()
+        self.token_sources: list[TokenSource] = []
+        """What checks tokens over HTTP; filled by `guarded`, in the process that serves."""
         self._has_database = has_database(self.config) or (needs_tokens and not self.config.tokens)
 
     @property
@@ -62,10 +61,7 @@ class GuardedServing:
 
     def guarded(self, server: Server) -> Server:
         """Put the guard in front of a server, in this process, and return it. Raises UsageError."""
-        schemas = Schemas(server)
-        policy = Policy(self.config, schemas)
-        if not server.runtime.has_upstreams:
-            check_names(policy, schemas)
+        policy = policy_for(self.config, server)
         callers = Callers(self.config, self.transport, opened(self.config) if self._has_database else None)
         audit = Audit(self.config) if self.config.audit_mode is not None else None
         guard = Guard(
@@ -76,51 +72,38 @@ class GuardedServing:
             audit.guard = guard
             server.observe(audit)
         callers.follow(guard)
-        server.watch(PolicyFile(self.path, guard, schemas).look, CHECK_SECONDS)
-        self.tokens.sources = callers.sources()
+        server.watch(PolicyFile(self.path, guard, server).look, CHECK_SECONDS)
+        self.token_sources[:] = callers.sources()
         return server
 
 
-class ProcessTokens:
-    """A `TokenSource` that the process which starts has, and each worker has its own sources of."""
+def policy_for(config: GuardConfig, server: Server) -> Policy:
+    """Return a configuration as the policy of a server. Raises GuardConfigError.
 
-    def __init__(self) -> None:
-        self.sources: list[TokenSource] = []
-
-    def known(self, token: bytes) -> Admission | None:
-        for source in self.sources:
-            admission = source.known(token)
-            if admission is not None:
-                return admission
-        return None
-
-    async def find(self, token: bytes) -> Admission | None:
-        for source in self.sources:
-            admission = await source.find(token)
-            if admission is not None:
-                return admission
-        return None
-
-
-def check_names(policy: Policy, schemas: Schemas) -> None:
-    """Raise GuardConfigError for a rule about a tool that there is not, which would never hold; warn of such
-    a name in a list."""
+    Where all tools are known, a rule about one that there is not is an error, since it would never hold;
+    such a name in a list is logged.
+    """
+    schemas = Schemas(server)
+    policy = Policy(config, schemas)
+    if server.runtime.has_upstreams:
+        return policy
     known = list(schemas)
-    for rule in policy.config.rules:
+    for rule in config.rules:
         for name in sorted(rule.tools.names) if rule.tools is not None else ():
             if name not in schemas:
                 raise rule.where(["tools"], f"there is no tool {name}{suggestion(name, known)}")
     for name in policy.unknown_tools():
         diagnostics.write("warning", f"guard: there is no tool {name}{suggestion(name, known)}")
+    return policy
 
 
 class PolicyFile:
     """The file of a policy, in a process that serves."""
 
-    def __init__(self, path: str, guard: Guard, schemas: Schemas) -> None:
+    def __init__(self, path: str, guard: Guard, server: Server) -> None:
         self._path = path
         self._guard = guard
-        self._schemas = schemas
+        self._server = server
         self._stamp = stamp_of(path)
 
     def look(self) -> None:
@@ -130,22 +113,12 @@ class PolicyFile:
             return
         self._stamp = stamp
         try:
-            policy = Policy(policy_file.read(self._path), self._schemas)
-            check_names(policy, self._schemas)
+            policy = policy_for(policy_file.read(self._path), self._server)
         except UsageError as error:
             diagnostics.write("error", f"{error}; the policy stays as it was")
             return
         self._guard.use(policy)
         diagnostics.write("info", f"{self._path}: the policy {policy.version} holds now")
-
-
-def stamp_of(path: str) -> Stamp:
-    """Return what changes when a file is written or replaced; None if there is none."""
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return None
-    return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
 def has_database(config: GuardConfig) -> bool:
@@ -235,24 +208,18 @@ class Audit:
         for each in records:
             if each.outcome == "refused":
                 continue
-            entry = self.guard.entry(each.principal)
-            self._log.append(
-                {
-                    "category": CATEGORY,
-                    "actor": entry.caller.principal,
-                    "class": entry.caller.caller_class,
-                    "action": METHODS[each.kind],
-                    "tool": each.name,
-                    "outcome": each.outcome,
-                    "decision": "allow" if each.outcome != "unknown" else "deny",
-                    "policy": self.guard.policy.version,
-                    "bind_us": round(each.bind_us, 1),
-                    "guard_us": round(each.guard_us, 1),
-                    "run_us": round(each.run_us, 1),
-                    "encode_us": round(each.encode_us, 1),
-                    "total_us": round(each.total_us, 1),
-                    "bytes": each.size,
-                }
+            self._append(
+                self.guard.entry(each.principal).caller,
+                each.kind,
+                each.name,
+                each.outcome,
+                decision="allow" if each.outcome != "unknown" else "deny",
+                bind_us=round(each.bind_us, 1),
+                guard_us=round(each.guard_us, 1),
+                run_us=round(each.run_us, 1),
+                encode_us=round(each.encode_us, 1),
+                total_us=round(each.total_us, 1),
+                bytes=each.size,
             )
 
     def refused(self, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException) -> None:
@@ -261,22 +228,31 @@ class Audit:
 
         from fastrpc.guard.audit import salted_hash
 
-        assert self.guard is not None
         text = json.dumps(call.arguments, sort_keys=True, default=repr, skipkeys=True)
+        self._append(
+            caller,
+            call.kind,
+            call.name,
+            "refused",
+            decision="deny",
+            why=getattr(error, "reason", type(error).__name__),
+            rule=verdict.rule,
+            reason=verdict.reason,
+            risk=verdict.risk,
+            arguments=salted_hash(text.encode("utf-8", "surrogatepass")),
+        )
+
+    def _append(self, caller: Caller, kind: str, name: str, outcome: str, **more: object) -> None:
+        assert self.guard is not None
         self._log.append(
             {
                 "category": CATEGORY,
                 "actor": caller.principal,
                 "class": caller.caller_class,
-                "action": METHODS[call.kind],
-                "tool": call.name,
-                "outcome": "refused",
-                "decision": "deny",
-                "why": getattr(error, "reason", type(error).__name__),
-                "rule": verdict.rule,
-                "reason": verdict.reason,
-                "risk": verdict.risk,
+                "action": CALLED_BY[kind],
+                "tool": name,
+                "outcome": outcome,
                 "policy": self.guard.policy.version,
-                "arguments": salted_hash(text.encode("utf-8", "surrogatepass")),
+                **more,
             }
         )

@@ -12,7 +12,7 @@ import stat
 from time import monotonic, sleep
 from urllib.parse import quote
 
-from fastrpc.regular_files import look
+from fastrpc.regular_files import is_trusted, look
 from fastrpc.storage.errors import DatabaseDamaged, DatabaseUnavailable
 from fastrpc.storage.schema import VERSION_TABLE
 
@@ -28,7 +28,7 @@ def prepare(path: str) -> None:
         facts = os.stat(folder)
         if facts.st_mode & stat.S_IWOTH:
             raise _unsafe(path, f"others may write to {folder}", "chmod o-w")
-        if not _is_trusted(facts):
+        if not is_trusted(facts):
             raise _unsafe(path, f"{folder} belongs to another user", "name a folder of your own")
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
@@ -41,13 +41,8 @@ def prepare(path: str) -> None:
         ) from None
     if facts.st_mode & 0o007:
         raise _unsafe(path, f"others may use it (mode {facts.st_mode & 0o777:04o})", "chmod 600")
-    if not _is_trusted(facts):
+    if not is_trusted(facts):
         raise _unsafe(path, "it belongs to another user", "name a file of your own")
-
-
-def _is_trusted(facts: os.stat_result) -> bool:
-    own = os.geteuid()
-    return own == 0 or facts.st_uid in (own, 0)
 
 
 def _unsafe(path: str, reason: str, advice: str) -> DatabaseUnavailable:

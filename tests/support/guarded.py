@@ -12,7 +12,7 @@ from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy
 
 
-def shop() -> Server:
+def shop(*, has_secrets: bool = True) -> Server:
     app = Server("shop")
 
     @app.tool(effect="read", run="inline")
@@ -37,9 +37,11 @@ def shop() -> Server:
     def guide() -> str:
         return "the guide"
 
-    @app.resource("shop://secrets/{name}")
-    def secret(name: str) -> str:
-        return f"the secret {name}"
+    if has_secrets:
+
+        @app.resource("shop://secrets/{name}")
+        def secret(name: str) -> str:
+            return f"the secret {name}"
 
     @app.prompt
     def greet(name: str) -> str:

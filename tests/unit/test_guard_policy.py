@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.guarded import guarded, policy_of, shop
+from support.guarded import CALLERS, guarded, policy_of, shop
 from support.in_memory import every_version
 
 from fastrpc import Server
 from fastrpc.errors import RemoteError
+from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.refusals import ApprovalTimedOut
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 from fastrpc.testing import Client
@@ -122,18 +123,22 @@ def test_a_resource_outside_of_the_lists_is_answered_as_one_that_there_is_not(
     tmp_path: Path, version: str
 ) -> None:
     app, _ = guarded(tmp_path, LISTS)
+    without, _ = guarded(tmp_path, LISTS, shop(has_secrets=False))
 
     async def read(client: Client, uri: str) -> Any:
         try:
             return (await client.read(uri)).text
         except RemoteError as error:
-            return error.code, error.message.replace("secrets", "nothing")
+            return error.code, error.message
 
-    async def converse(client: Client) -> None:
-        assert await read(client, "shop://documents/guide") == "the guide"
-        assert await read(client, "shop://secrets/x") == await read(client, "shop://nothing/x")
+    async def found(client: Client) -> list[Any]:
+        uris = ("shop://documents/guide", "shop://secrets/x", "shop://secrets/guide", "shop://nothing/x")
+        return [await read(client, uri) for uri in uris]
 
-    talk(app, "ada", converse, version)
+    answers = talk(app, "ada", found, version)
+    assert answers == talk(without, "ada", found, version)
+    assert answers[0] == "the guide"
+    assert all(message.startswith("Resource not found") for _, message in answers[1:])
 
 
 def test_without_any_list_nothing_is_allowed(tmp_path: Path) -> None:
@@ -376,3 +381,39 @@ def test_mounted_servers_and_their_tools_pass_the_guard_by_the_names_that_client
     app, _ = guarded(tmp_path, '[expose]\ntools = ["shop_search"]\n', outer)
     assert call(app, "ada", "shop_search", text="x") == "found x"
     assert call(app, "ada", "shop_order", item="x") == -32602
+
+
+def test_callers_of_one_class_share_their_lists_and_plans(tmp_path: Path) -> None:
+    app, guard = guarded(tmp_path, LISTS)
+    assert app.runtime.view_of("somebody") is app.runtime.view_of("else")
+    assert app.runtime.view_of("somebody") is not app.runtime.view_of("ada")
+    guard.use(
+        policy_of(tmp_path, LISTS + "[[rules]]\nwhen = \"caller.name == 'else'\"\nthen = 'deny'\n", app)
+    )
+    assert app.runtime.view_of("somebody") is not app.runtime.view_of("else")
+
+
+def test_a_rule_that_tells_callers_apart_does_so_for_tools_that_come_later(tmp_path: Path) -> None:
+    text = (
+        EVERYTHING
+        + """
+[[rules]]
+tools = ["late"]
+when = "caller.owner == 'eve#2'"
+then = "deny"
+"""
+    )
+    app, guard = guarded(tmp_path, text)
+    assert call(app, "somebody", "search", text="x") == "found x"
+
+    @app.tool(run="inline")
+    def late() -> str:
+        return "late"
+
+    CALLERS["twin"] = Caller("twin#3", "guest")
+    try:
+        assert {guard.entry(each).caller.caller_class for each in ("twin", "eve")} == {"guest"}
+        assert call(app, "twin", "late") == "late"
+        assert call(app, "eve", "late") == -32000
+    finally:
+        del CALLERS["twin"]

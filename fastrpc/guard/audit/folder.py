@@ -11,6 +11,8 @@ import errno
 import os
 import stat
 
+from fastrpc.regular_files import is_trusted
+
 
 def opened(path: str) -> int:
     """Make a folder unless it is there, and return its descriptor. Raises OSError for one that belongs to
@@ -21,9 +23,8 @@ def opened(path: str) -> int:
         raise OSError(errno.ENOTDIR, "it is no folder", path) from None
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     facts = os.fstat(descriptor)
-    own = os.geteuid()
     reason = ""
-    if own != 0 and facts.st_uid not in (own, 0):
+    if not is_trusted(facts):
         reason = "it belongs to another user"
     elif facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         reason = "others may write to it (chmod go-w, or name a folder inside it)"

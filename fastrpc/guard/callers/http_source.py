@@ -6,7 +6,8 @@ other source knows. A verdict holds for one poll of the directory, so a cached h
 
 from __future__ import annotations
 
-from fastrpc.transports.http.guard import Admission, Refused
+from fastrpc.transports.http.auth import tokens_unreadable
+from fastrpc.transports.http.guard import Admission
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +27,5 @@ class DirectorySource:
 
     async def find(self, token: bytes) -> Admission | None:
         if not self._directory.is_available:
-            raise Refused(
-                503,
-                "The tokens cannot be read; see the server's log",
-                -32603,
-                headers=[(b"retry-after", b"10")],
-            )
+            raise tokens_unreadable()
         return None

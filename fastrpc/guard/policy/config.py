@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 RATE = re.compile(r"\s*([1-9][0-9]{0,8})\s*(?:/|per)\s*(second|minute|hour|day)s?\s*\Z")
 UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
-KINDS = ("tools", "resources", "prompts")
 DENY, ASK, ALLOW = ACTIONS = ("deny", "ask", "allow")
 LIST, CALL = PHASES = ("list", "call")
 

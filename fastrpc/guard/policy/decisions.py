@@ -91,24 +91,19 @@ class Policy:
         self.version = config.version
         self._schemas = schemas
         self._decisions: dict[Hashable, dict[tuple[str, str], Decision]] = {}
-        self._ready: dict[tuple[int, str], Rule | None] = {}
-        self._splits = False
+        self._general = [rule_for(rule, "", None) for rule in config.rules]
+        """The rules as far as they do not depend on the arguments of a tool."""
+        self._splits = any(rule.reads_caller for rule in self._general)
+        """Whether callers of one class may be told apart."""
+        self._of_tools: dict[tuple[int, str], Rule] = {}
         for number, rule in enumerate(config.rules):
-            names = rule.tools.names if rule.tools is not None else ()
-            for name in [
-                *names,
-                *(each for each in schemas if rule.tools is not None and rule.tools.match(each)),
-            ]:
-                if name in schemas:
-                    self._rule(number, name)
-            if rule.tools is None:
-                self._ready[number, ""] = rule_for(rule, "", None)
-        self._splits = any(rule.reads_caller for rule in self._ready.values() if rule is not None)
+            if rule.tools is not None:
+                for name in filter(rule.tools.match, schemas):
+                    self._rule_for_tool(number, name)
 
     def forget(self) -> None:
         """Decide again about everything: the tools have changed."""
-        self._decisions = {}
-        self._ready = {place: rule for place, rule in self._ready.items() if not place[1]}
+        self._decisions, self._of_tools = {}, {}
 
     def unknown_tools(self) -> list[str]:
         """Return the exact names of tools in lists and rules that no tool has."""
@@ -175,7 +170,10 @@ class Policy:
     def judge(
         self, decision: Decision, caller: Caller, target: Target, arguments: Mapping[str, Any]
     ) -> Verdict:
-        """Return the verdict on one call, whose decision has rules."""
+        """Return the verdict on one call: that of its decision, and of the rules that are evaluated for each
+        call."""
+        if not decision.rules:
+            return decision.verdict
         verdict, before = (
             judge(decision.rules, caller, target, arguments, decision.verdict.risk),
             decision.verdict,
@@ -217,23 +215,19 @@ class Policy:
 
     def _rules_about(self, target: Target) -> tuple[Rule, ...]:
         found = []
-        for number, config in enumerate(self.config.rules):
+        for number, (config, general) in enumerate(zip(self.config.rules, self._general, strict=True)):
             if config.tools is None:
-                rule = self._ready[number, ""]
+                found.append(general)
             elif target.kind == "tool" and config.tools.match(target.name):
-                rule = self._rule(number, target.name)
-            else:
-                continue
-            if rule is not None:
-                found.append(rule)
+                found.append(self._rule_for_tool(number, target.name))
         return tuple(found)
 
-    def _rule(self, number: int, tool: str) -> Rule:
-        found = self._ready.get((number, tool))
+    def _rule_for_tool(self, number: int, tool: str) -> Rule:
+        """Return a rule, checked against the arguments of a tool. Raises GuardConfigError."""
+        found = self._of_tools.get((number, tool))
         if found is None:
             found = rule_for(self.config.rules[number], tool, self._schemas.get(tool))
-            self._ready[number, tool] = found
-            self._splits = self._splits or found.reads_caller
+            self._of_tools[number, tool] = found
         return found
 
 

@@ -46,9 +46,6 @@ class Section:
         name = path_text(path)
         return GuardConfigError(f"{where}: {name}: {message}" if name else f"{where}: {message}")
 
-    def has(self, key: str) -> bool:
-        return key in self._table
-
     def take(self, key: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
         """Return the value of a key, as `convert` returns it; it raises ValueError with what is wrong."""
         self._taken.add(key)
@@ -129,11 +126,7 @@ def text(value: Any) -> str:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    if (
-        isinstance(value, str)
-        or not isinstance(value, list)
-        or not all(isinstance(each, str) for each in value)
-    ):
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise ValueError(f"expected an array of texts, got {shown(value)}")
     return tuple(value)
 

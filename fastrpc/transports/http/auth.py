@@ -213,12 +213,7 @@ class TokenFile(Tokens):
 
     async def find(self, token: bytes) -> Admission | None:
         if self._is_shut:
-            raise Refused(
-                503,
-                "The tokens cannot be read; see the server's log",
-                -32603,
-                headers=[(b"retry-after", b"10")],
-            )
+            raise tokens_unreadable()
         return None
 
     def _look(self) -> None:
@@ -270,6 +265,13 @@ class TokenFile(Tokens):
         if len(tokens) <= MOST_HIDDEN:
             for token in tokens:
                 hide(token.decode("ascii"))
+
+
+def tokens_unreadable() -> Refused:
+    """Return the refusal of a request whose token cannot be checked now."""
+    return Refused(
+        503, "The tokens cannot be read; see the server's log", -32603, headers=[(b"retry-after", b"10")]
+    )
 
 
 class TokenFunction:
