@@ -21,6 +21,7 @@ from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.regular_files import stamp_of
+from fastrpc.storage.settings import GUARD_DATABASE, default_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ class GuardedServing:
         self.rates = RateTable()
         self.token_sources: list[TokenSource] = []
         """What checks tokens over HTTP; filled by `guarded`, in the process that serves."""
-        self._has_database = has_database(self.config) or (needs_tokens and not self.config.tokens)
+        self._url = database_url(self.config)
+        is_there = bool(self._url) or os.path.exists(default_path())
+        self._has_database = is_there or (needs_tokens and not self.config.tokens)
 
     @property
     def has_tokens(self) -> bool:
@@ -62,7 +65,7 @@ class GuardedServing:
     def guarded(self, server: Server) -> Server:
         """Put the guard in front of a server, in this process, and return it. Raises UsageError."""
         policy = policy_for(self.config, server)
-        callers = Callers(self.config, self.transport, opened(self.config) if self._has_database else None)
+        callers = Callers(self.config, self.transport, opened(self._url) if self._has_database else None)
         audit = Audit(self.config) if self.config.audit_mode is not None else None
         guard = Guard(
             policy, callers.of, rates=self.rates, on_refusal=None if audit is None else audit.refused
@@ -121,20 +124,23 @@ class PolicyFile:
         diagnostics.write("info", f"{self._path}: the policy {policy.version} holds now")
 
 
-def has_database(config: GuardConfig) -> bool:
-    """Whether a database of tokens is named, or there is one."""
-    from fastrpc.storage.settings import GUARD_DATABASE, default_path
+def database_url(config: GuardConfig) -> str:
+    """Return the URL of the database, "" for the default one. It may hold a password: it is removed from the
+    environment, which the programs of tools inherit."""
+    from fastrpc.transports.http.auth import take
 
-    return bool(config.database or GUARD_DATABASE.read()) or os.path.exists(default_path())
+    url: str = config.database or GUARD_DATABASE.read()
+    take(GUARD_DATABASE.name)
+    return url
 
 
-def opened(config: GuardConfig) -> TokenDirectory:
-    """Return the tokens of the database. Raises UsageError."""
+def opened(url: str) -> TokenDirectory:
+    """Return the tokens of a database. Raises UsageError."""
     from fastrpc.guard.callers.directory import TokenDirectory
     from fastrpc.storage import StorageError, open_database
 
     try:
-        return TokenDirectory(open_database(config.database))
+        return TokenDirectory(open_database(url))
     except StorageError as error:
         raise UsageError(str(error)) from None
 
