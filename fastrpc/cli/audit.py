@@ -291,12 +291,13 @@ def fields_of(line: bytes) -> Record:
 def entries(folder: str, matches: Callable[[bytes], bool], since: str = "") -> Iterator[Entry]:
     """Yield the lines that are wanted, of all segments in the order of time. A segment is opened when its
     turn comes; one to which nothing was added since then is left out."""
-    waiting = deque(name for name in segments.names_in(folder) if _is_since(folder, name, since))
+    names = (name for name in segments.names_in(folder) if _is_since(folder, name, since))
+    waiting = deque((_earliest(name), name) for name in names)
     heap: list[tuple[str, int, bytes, Iterator[bytes]]] = []
     count = 0
     while waiting or heap:
-        while waiting and (not heap or _in_name(heap[0][0]) >= waiting[0].time):
-            _push(heap, count, _lines(folder, waiting.popleft()), matches)
+        while waiting and (not heap or heap[0][0] >= waiting[0][0]):
+            _push(heap, count, _lines(folder, waiting.popleft()[1]), matches)
             count += 1
         if heap:
             time, number, line, rest = heappop(heap)
@@ -329,9 +330,14 @@ def _moment(line: bytes) -> str:
     return str(fields.get("time", ""))
 
 
-def _in_name(time: str) -> str:
-    """Return a time as the names of segments have it."""
-    return time.replace("-", "").replace(":", "")
+def _earliest(name: segments.Name) -> str:
+    """Return the time before which no record of a segment was made, "" if its name does not tell: records may
+    have waited for the segment, whose name has the time at which it was begun."""
+    try:
+        begun = datetime.strptime(name.time, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return ""
+    return rfc3339(int(begun.timestamp() * 1000) - SLACK_MILLISECONDS)
 
 
 def _is_since(folder: str, name: segments.Name, since: str) -> bool:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,14 @@ def found(text: str) -> list[str]:
 def test_what_passes_all_filters_is_found_in_the_order_of_time(capsys, log, folder, filters, days) -> None:
     code, text = run(capsys, folder, "search", "--json", *filters)
     assert (code, found(text)) == (0, days)
+
+
+def test_records_that_have_waited_for_their_segment_stand_in_the_order_of_time(capsys, log, folder) -> None:
+    _, late = sorted(path for path in Path(folder).glob("*.jsonl") if path.name != "dropped.jsonl")
+    begun = datetime.strptime(late.name[:20], "%Y%m%dT%H%M%S.%fZ") + timedelta(milliseconds=500)
+    late.rename(late.with_name(f"{begun:%Y%m%dT%H%M%S}.{begun.microsecond // 1000:03d}Z{late.name[20:]}"))
+    code, text = run(capsys, folder, "search", "--json")
+    assert (code, found(text)) == (0, ["20", "21", "22", "23"])
 
 
 def test_nothing_found_is_exit_code_1(capsys, log, folder) -> None:
