@@ -80,8 +80,9 @@ class Context(CallContext):
     @property
     def principal(self) -> str:
         """The authenticated principal: the same text for all calls with the same token, or with JWTs of the
-        same issuer and subject; "" over stdio, and over HTTP without authentication. A tool that stores
-        data between calls must store it by principal.
+        same issuer and subject (and, where a guard gives them classes by their claims, of the same class and
+        scopes); "" over stdio, and over HTTP without authentication. A tool that stores data between calls
+        must store it by principal.
         """
         return "" if self._channel is None else self._channel.principal
 

@@ -181,6 +181,7 @@ class AsgiOptions(TypedDict, total=False):
     resource: str | None
     audience: str | None
     scopes: Texts | None
+    principal_of: Callable[[str, Mapping[str, Any], Iterable[str]], str] | None
     auth: None
     hosts: Texts
     loopback: bool

@@ -108,6 +108,7 @@ def _guarded(options: dict[str, str], application: dict[str, Any]) -> GuardedSer
     )
     if "--no-auth" not in options and serving.has_tokens:
         application["token_sources"] = serving.token_sources
+    application["principal_of"] = serving.principal_of(application["auth_servers"] or ())
     return serving
 
 

@@ -214,7 +214,7 @@ class Guard:
 
     def _limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
         return self._rates.limit(
-            f"{caller.principal}\0{tool}\0{rate.text}", rate.seconds * 1_000_000_000, rate.count
+            f"{caller.counted_as}\0{tool}\0{rate.text}", rate.seconds * 1_000_000_000, rate.count
         )
 
     def _registry_changed(self) -> None:

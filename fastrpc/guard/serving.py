@@ -15,6 +15,7 @@ from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.errors import UsageError, suggestion
+from fastrpc.guard.callers import claims
 from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
@@ -25,6 +26,8 @@ from fastrpc.storage.settings import GUARD_DATABASE, default_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord
     from fastrpc.guard.audit import AuditLog
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.config import GuardConfig
     from fastrpc.guard.policy.decisions import Verdict
     from fastrpc.server import Server
+    from fastrpc.transports.http.issuers import PrincipalOf
     from fastrpc.transports.http.token_source import TokenSource
 
 CHECK_SECONDS = 0.5
@@ -61,6 +65,20 @@ class GuardedServing:
     def has_tokens(self) -> bool:
         """Whether clients may have tokens of the guard's: of its file or its database."""
         return self._has_database or bool(self.config.tokens)
+
+    def principal_of(self, issuers: Iterable[str]) -> PrincipalOf | None:
+        """Return what names the principals of these authorization servers' tokens, None if no rule is about
+        their claims. Raises GuardConfigError for a rule about another server."""
+        if not self.config.claims:
+            return None
+        known = list(issuers)
+        for number, rule in enumerate(self.config.claims):
+            if rule.issuer and rule.issuer not in known:
+                raise GuardConfigError(
+                    f"{self.path}: claims[{number}].issuer: no --auth-server is "
+                    f"{rule.issuer}{suggestion(rule.issuer, known)}"
+                )
+        return claims.ClaimedCallers(self.config.claims, self.config.default_class).principal_of
 
     def guarded(self, server: Server) -> Server:
         """Put the guard in front of a server, in this process, and return it. Raises UsageError."""
@@ -146,7 +164,7 @@ def opened(url: str) -> TokenDirectory:
 
 
 class Callers:
-    """Who calls: by a token of the database or of the file, by another token, or over stdio."""
+    """Who calls: by a token of the database, of the file or of an authorization server, or over stdio."""
 
     def __init__(self, config: GuardConfig, transport: str, directory: TokenDirectory | None) -> None:
         self._config = config
@@ -169,7 +187,10 @@ class Callers:
                 return self._user
             return self._directory.caller_with(token) or NOBODY
         found = None if self._directory is None else self._directory.caller_of(principal)
-        return found or self._tokens.get(principal) or Caller(principal, self._config.default_class)
+        found = found or self._tokens.get(principal)
+        if found is None and self._config.claims:
+            found = claims.caller_of(principal)
+        return found or Caller(principal, self._config.default_class)
 
     def follow(self, guard: Guard) -> None:
         """Have the guard look callers up again whose tokens have changed."""

@@ -207,7 +207,10 @@ def test_a_change_of_the_file_holds_while_it_serves_and_a_broken_one_changes_not
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[clases.agent]\n", "guard.toml, line 1: clases: no such key (did you mean classes, callers?)"),
+        (
+            "[clases.agent]\n",
+            "guard.toml, line 1: clases: no such key (did you mean classes, claims, callers?)",
+        ),
         (
             GUARD.replace("args.count", "args.cuont"),
             "the tool order has no such argument (did you mean count?)",

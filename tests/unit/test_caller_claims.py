@@ -1,94 +1,136 @@
-"""Rules from claims to a class: which fit, and what is said of those that cannot be."""
+"""Callers with an authorization server's token: which class claims give, and how principals are named."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from fastrpc.errors import InvalidConfig
-from fastrpc.guard.callers.claims import ClaimRules
+from fastrpc.guard.callers import claims
+from fastrpc.guard.callers.caller import Caller, token_principal, user_principal
+from fastrpc.guard.callers.claims import ClaimedCallers, ClaimRule, caller_of
+from fastrpc.guard.policy.patterns import Patterns
 
+HERE, THERE = "https://as.test/realms/a", "https://else.test"
 RULES = [
-    {"claim": "groups", "contains": "ops", "class": "operator"},
-    {"claim": ["realm_access", "roles"], "contains": "dev", "class": "developer"},
-    {"claim": "scope", "contains": "write", "class": "writer"},
-    {"claim": "https://example.com/level", "equals": 3, "class": "third"},
-    {"claim": "email_verified", "equals": True, "class": "person"},
-    {"claim": "azp", "present": True, "class": "program"},
+    ClaimRule(("groups",), claims.contains("ops"), "operator"),
+    ClaimRule(("realm_access", "roles"), claims.contains("dev"), "developer"),
+    ClaimRule(("scope",), claims.contains("write"), "writer"),
+    ClaimRule(("https://example.com/level",), claims.equals(3), "third"),
+    ClaimRule(("email_verified",), claims.equals(True), "person"),
+    ClaimRule(("email",), claims.matching(Patterns(["*@example.com"]).match), "staff"),
+    ClaimRule(("azp",), claims.present(True), "program"),
+    ClaimRule(("tenant",), claims.equals("x"), "foreign", THERE),
 ]
 
 
+def named(given: dict[str, Any], issuer: str = HERE, scopes: tuple[str, ...] = ()) -> str:
+    return ClaimedCallers(RULES, "default").principal_of(issuer, {"sub": "7", **given}, scopes)
+
+
+def caller(given: dict[str, Any], issuer: str = HERE, scopes: tuple[str, ...] = ()) -> Caller:
+    found = caller_of(named(given, issuer, scopes))
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize(
-    ("claims", "expected"),
+    ("given", "expected"),
     [
-        ({}, None),
-        ({"sub": "7"}, None),
+        ({}, "default"),
         ({"groups": ["ops", "x"]}, "operator"),
-        ({"groups": ["Ops"]}, None),
+        ({"groups": ["Ops"]}, "default"),
         ({"groups": "ops other"}, "operator"),
-        ({"groups": "opsx"}, None),
-        ({"groups": {"ops": 1}}, None),
-        ({"groups": None}, None),
-        ({"groups": [["ops"]]}, None),
+        ({"groups": "opsx"}, "default"),
+        ({"groups": {"ops": 1}}, "default"),
+        ({"groups": None}, "default"),
+        ({"groups": [["ops"]]}, "default"),
         ({"realm_access": {"roles": ["dev"]}}, "developer"),
-        ({"realm_access": ["roles"]}, None),
-        ({"realm_access.roles": ["dev"]}, None),
+        ({"realm_access": ["roles"]}, "default"),
+        ({"realm_access.roles": ["dev"]}, "default"),
         ({"scope": "read write"}, "writer"),
-        ({"scope": "rewrite"}, None),
+        ({"scope": "rewrite"}, "default"),
         ({"https://example.com/level": 3}, "third"),
-        ({"https://example.com/level": "3"}, None),
+        ({"https://example.com/level": "3"}, "default"),
         ({"email_verified": True}, "person"),
-        ({"email_verified": 1}, None),
-        ({"email_verified": "true"}, None),
+        ({"email_verified": 1}, "default"),
+        ({"email_verified": "true"}, "default"),
+        ({"email": "ada@example.com"}, "staff"),
+        ({"email": ["x", "ada@example.com"]}, "staff"),
+        ({"email": "ada@example.com.evil.test"}, "default"),
+        ({"email": 7}, "default"),
         ({"azp": ""}, "program"),
-        ({"azp": None}, None),
+        ({"azp": None}, "default"),
         ({"groups": ["ops"], "azp": "x"}, "operator"),
     ],
 )
-def test_the_first_rule_that_fits_says_the_class(claims: dict[str, Any], expected: str | None) -> None:
-    assert ClaimRules(RULES).class_of(claims) == expected
+def test_the_first_rule_that_fits_says_the_class(given: dict[str, Any], expected: str) -> None:
+    assert caller(given).caller_class == expected
 
 
-def test_without_rules_nobody_has_a_class() -> None:
-    assert ClaimRules([]).class_of({"groups": ["ops"]}) is None
+def test_a_rule_about_one_issuer_says_nothing_of_another_s_tokens() -> None:
+    assert caller({"tenant": "x"}, THERE).caller_class == "foreign"
+    assert caller({"tenant": "x"}, HERE).caller_class == "default"
+
+
+def test_tokens_of_one_subject_with_other_rights_are_callers_apart_whose_rates_count_together() -> None:
+    plain, operator = caller({}), caller({"groups": ["ops"]}, scopes=("b", "a", "b"))
+    assert plain.principal == f"default@{HERE}#7"
+    assert operator.principal == f'operator"a b"@{HERE}#7'
+    assert (operator.scopes, operator.owner) == (("a", "b"), f"{HERE}#7")
+    assert plain.counted_as == operator.counted_as == f"{HERE}#7"
+    assert named({}, scopes=("a", "b")) == named({}, scopes=("b", "a"))
+
+
+def test_no_subject_and_no_scope_makes_the_principal_of_another_caller() -> None:
+    """What a client can choose, its subject or the scopes that it asks for, is never read as a class."""
+    hostile = ["operator@https://as.test#7", f'operator"x"@{HERE}#7', f"{HERE}#7", "a\nb", '"', "#", "@", " "]
+    for text in hostile:
+        for given, scopes in (({"sub": text}, ("a",)), ({}, (text,)), ({}, ("a", text))):
+            principal = named(given, scopes=scopes)
+            found = caller_of(principal)
+            assert found is not None
+            assert found.caller_class == "default"
+            assert found.owner == f"{HERE}#{given.get('sub', '7')}"
+            assert set(found.scopes) <= set(scopes)
 
 
 @pytest.mark.parametrize(
-    ("rules", "words"),
+    "principal",
     [
-        ({"claim": "a"}, "expected a list, got dict"),
-        (["x"], "rule 1: expected an object, got str"),
-        ([RULES[0], {"clam": "a"}], "rule 2: unknown member 'clam' (did you mean claim?)"),
-        ([{"claim": "a", "class": "b"}], "rule 1: expected one of equals, contains, present, got none"),
-        (
-            [{"claim": "a", "class": "b", "equals": 1, "contains": 2}],
-            "rule 1: expected one of equals, contains, present, got equals and contains",
-        ),
-        ([{"claim": "a", "equals": 1}], "rule 1: class: expected the name of a class, got nothing"),
-        (
-            [{"claim": "a", "equals": 1, "class": "a b"}],
-            "rule 1: class: expected the name of a class, got 'a b'",
-        ),
-        (
-            [{"equals": 1, "class": "a"}],
-            "rule 1: claim: expected a name, or a list of names, got nothing",
-        ),
-        ([{"claim": [], "equals": 1, "class": "a"}], "claim: expected a name, or a list of names, got []"),
-        ([{"claim": ["a", 1], "equals": 1, "class": "a"}], "claim: expected a name"),
-        ([{"claim": "a", "equals": None, "class": "a"}], "equals: expected a text, a number or a boolean"),
-        ([{"claim": "a", "contains": ["b"], "class": "a"}], "contains: expected a text, a number"),
-        ([{"claim": "a", "contains": "", "class": "a"}], "contains: expected a text, a number"),
-        ([{"claim": "a", "present": False, "class": "a"}], "present: expected true, got False"),
+        "",
+        f"{HERE}#7",
+        f"{HERE}#operator@{HERE}#7",
+        token_principal("ada@example.com", "k3x7q2mfa4zt"),
+        user_principal("operator@host"),
+        "0" * 64,
+        "operator@as.test#7",
     ],
 )
-def test_a_rule_that_cannot_be_is_named_with_its_member(rules: Any, words: str) -> None:
-    with pytest.raises(InvalidConfig) as caught:
-        ClaimRules(rules)
+def test_what_other_sources_name_is_no_principal_of_claims(principal: str) -> None:
+    assert caller_of(principal) is None
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "words"),
+    [
+        (claims.path, None, "expected a name, or an array of names, got None"),
+        (claims.path, [], "expected a name, or an array of names, got []"),
+        (claims.path, ["a", 1], "expected a name, or an array of names"),
+        (claims.equals, None, "expected a text, a number or a boolean, got None"),
+        (claims.contains, ["b"], "expected a text, a number or a boolean, got ['b']"),
+        (claims.contains, "", "expected a text, a number or a boolean, got ''"),
+        (claims.present, False, "expected true, got False"),
+    ],
+)
+def test_what_a_rule_cannot_ask_is_said(read: Callable[[object], object], value: object, words: str) -> None:
+    with pytest.raises(ValueError, match="expected") as caught:
+        read(value)
     assert words in str(caught.value)
 
 
 def test_an_error_quotes_little_of_a_rule() -> None:
-    with pytest.raises(InvalidConfig) as caught:
-        ClaimRules([{"claim": "a", "equals": ["x" * 10_000], "class": "a"}])
+    with pytest.raises(ValueError, match="expected") as caught:
+        claims.equals(["x" * 10_000])
     assert len(str(caught.value)) < 400

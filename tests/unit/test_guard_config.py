@@ -29,7 +29,10 @@ def mistake(folder: Path, text: str, name: str = "guard.toml") -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[clases.agent]\n", "guard.toml, line 1: clases: no such key (did you mean classes, callers?)"),
+        (
+            "[clases.agent]\n",
+            "guard.toml, line 1: clases: no such key (did you mean classes, claims, callers?)",
+        ),
         ("\n[expose]\ntols = []\n", "guard.toml, line 3: expose.tols: no such key (did you mean tools?)"),
         ("[expose]\ntools = 'x'\n", "guard.toml, line 2: expose.tools: expected an array of texts, got 'x'"),
         (
@@ -70,6 +73,22 @@ def mistake(folder: Path, text: str, name: str = "guard.toml") -> str:
             "database: expected env:NAME, file:PATH or {{vault:name}}",
         ),
         ("[defaults]\nclass = 'a b'\n", "defaults.class: expected a name of letters, digits"),
+        ("[[claims]]\nequals = 'b'\nclass = 'c'\n", "guard.toml, line 1: claims[0]: claim is missing"),
+        ("[[claims]]\nclaim = 'a'\nequals = 'b'\n", "guard.toml, line 1: claims[0]: class is missing"),
+        (
+            "[[claims]]\nclaim = 'a'\nclass = 'b'\n",
+            "claims[0]: expected one of equals, contains, matches, present, got none",
+        ),
+        (
+            "[[claims]]\nclaim = 'a'\nclass = 'b'\nequals = 1\npresent = true\n",
+            "claims[0]: expected one of equals, contains, matches, present, got equals and present",
+        ),
+        (
+            "[[claims]]\nclaim = 'a'\nclass = 'b'\nequals = []\n",
+            "line 4: claims[0].equals: expected a text, a number or a boolean, got []",
+        ),
+        ("[[claims]]\nclam = 'a'\nclaim = 'a'\nclass = 'b'\n", "line 2: claims[0].clam: no such key"),
+        ("[[claims]]\nclaim = 'a'\nclass = 'a:b'\n", "claims[0].class: expected a name of letters, digits"),
     ],
 )
 def test_a_mistake_is_named_with_its_line_what_was_expected_and_what_came(

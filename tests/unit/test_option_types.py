@@ -54,6 +54,7 @@ def test_the_tables_have_the_options_that_there_are() -> None:
     assert keys(options.CommandProxyOptions) == proxy | set(Command.OPTIONS)
     assert keys(options.UrlProxyOptions) == proxy | {"protocol_version", *Remote.OPTIONS}
     auth = {"auth", "auth_servers", "audience", "resource", "scopes", "token", "token_file", "token_sources"}
+    auth.add("principal_of")
     assert keys(options.AsgiOptions) == auth | {*LIMITS, *PLACES}
     http = keys(options.AsgiOptions) | keywords(Settings.__init__) - {"drain_seconds", "stats", "trace"}
     assert keys(options.HttpOptions) == http

@@ -4,7 +4,7 @@
 * `tokens`: opaque tokens, made, rotated and revoked in the guard's database.
 * `directory`: all live tokens in memory, at most half a second old; `http_source` hands them to the
   authenticator over HTTP, `stdio` says who calls over stdio.
-* `claims`: rules that map the claims of an authorization server's token to a class.
+* `claims`: callers with an authorization server's token, whose class its claims say.
 
 Importing this package imports none of them.
 """

@@ -6,6 +6,7 @@ The principal is the name that quotas, sessions, approvals and audits know a cal
   by rotation: a rotated token is the same caller, with the same sessions and quotas. Two tokens that were
   created apart are two callers, even of the same owner.
 * ``os:USER`` over stdio without a token.
+* ``CLASS@ISSUER#SUBJECT`` for an authorization server's token, where claims say the class (`claims`).
 
 An owner has neither ``:`` nor ``#``, so these are no names of each other, nor of an authorization server's
 ``ISSUER#SUBJECT``, whose issuer is a URL.
@@ -15,9 +16,10 @@ from __future__ import annotations
 
 
 class Caller:
-    """Who calls. `token_id` is that of the token that was presented, "" without one."""
+    """Who calls. `token_id` is that of the token that was presented, "" without one. `counted_as` is the name
+    by which rates count: that of several callers, if they are one subject with several tokens."""
 
-    __slots__ = ("caller_class", "owner", "principal", "scopes", "token_id")
+    __slots__ = ("caller_class", "counted_as", "owner", "principal", "scopes", "token_id")
 
     def __init__(
         self,
@@ -27,12 +29,14 @@ class Caller:
         owner: str = "",
         scopes: tuple[str, ...] = (),
         token_id: str = "",
+        counted_as: str = "",
     ) -> None:
         self.principal = principal
         self.caller_class = caller_class
         self.owner = owner or principal
         self.scopes = scopes
         self.token_id = token_id
+        self.counted_as = counted_as or principal
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Caller) and self._facts() == other._facts()
@@ -44,7 +48,7 @@ class Caller:
         return f"Caller({self.principal!r}, {self.caller_class!r})"
 
     def _facts(self) -> tuple[object, ...]:
-        return self.principal, self.caller_class, self.owner, self.scopes, self.token_id
+        return self.principal, self.caller_class, self.owner, self.scopes, self.token_id, self.counted_as
 
 
 def token_principal(owner: str, family: str) -> str:

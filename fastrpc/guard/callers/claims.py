@@ -1,92 +1,133 @@
-"""Rules that map the claims of an access token (RFC 7519, 4) to a class of callers. The first that fits wins.
+"""Callers with an authorization server's token: their class by its claims (RFC 7519, 4), and their principal.
 
-        rules = ClaimRules([{"claim": "groups", "contains": "ops", "class": "operator"},
-                            {"claim": ["realm_access", "roles"], "contains": "dev", "class": "developer"}])
-        rules.class_of({"sub": "7", "groups": ["ops"]})  # "operator"
+    [[claims]]
+    claim = "groups"              # or ["realm_access", "roles"]: a claim in a claim
+    contains = "ops"
+    class = "operator"
 
-`claim` is the name of a claim, or a list of names that leads into nested ones. `equals` wants the same value
-of the same type (1 is not true); `contains` an element of an array, or a word of a text whose words are
-separated by spaces, as in ``scope``; `present` wants that there is one, whatever it is. Pure: rules are
-checked when they are made, and a claim of another shape than a rule expects does not fit.
+The first rule that fits wins. `equals` wants the same value of the same type (1 is not true); `contains` an
+element of an array, or a word of a text whose words are separated by spaces, as in ``scope``; `matches` a
+text, or an element, that one of some globs matches; `present` that there is one, whatever it is. A claim of
+another shape does not fit.
+
+The class and the scopes stand in the principal, ``CLASS@ISSUER#SUBJECT`` or ``CLASS"SCOPES"@ISSUER#SUBJECT``:
+whatever is kept by principal (sessions, lists, decisions, approvals) is that of the token of the request, and
+two tokens of one subject with other claims never have each other's rights. No scope has a quotation mark
+(RFC 6749, 3.3), no class a colon and no issuer a fragment, so a principal is read in one way; what other
+sources name is none of these. Pure: nothing is kept, and each process reads a principal alike.
 """
 
 from __future__ import annotations
 
 import re
 
-from fastrpc.errors import InvalidConfig, excerpt, suggestion
+from fastrpc.errors import excerpt
+from fastrpc.guard.callers.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     Test = Callable[[object], bool]
 
-TESTS = ("equals", "contains", "present")
-MEMBERS = ("claim", *TESTS, "class")
-CLASS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+PRINCIPAL = re.compile(r'([^":]+)(?:"([^"]*)")?@(https?://[^#]*#.*)\Z', re.DOTALL)
+SCOPE = re.compile(r"[!#-\[\]-~]+\Z")
 _MISSING = object()
 
 
-class ClaimRules:
-    """Rules, each a dict as in a configuration. Raises InvalidConfig, which names the rule and the member."""
+class ClaimRule:
+    """One rule: tokens of `issuer`, "" for all, whose claim at `path` passes `test`, are of a class."""
 
-    def __init__(self, rules: Sequence[Mapping[str, Any]]) -> None:
-        if not isinstance(rules, (list, tuple)):
-            raise InvalidConfig(f"claim rules: expected a list, got {type(rules).__name__}")
-        self._rules = [_read(rule, number) for number, rule in enumerate(rules, 1)]
+    __slots__ = ("caller_class", "issuer", "path", "test")
 
-    def class_of(self, claims: Mapping[str, Any]) -> str | None:
-        """Return the class of the first rule that fits, None if none does."""
-        for path, test, caller_class in self._rules:
-            value = _at(claims, path)
-            if value is not _MISSING and test(value):
-                return caller_class
+    def __init__(self, path: tuple[str, ...], test: Test, caller_class: str, issuer: str = "") -> None:
+        self.path = path
+        self.test = test
+        self.caller_class = caller_class
+        self.issuer = issuer
+
+    def fits(self, issuer: str, claims: Mapping[str, Any]) -> bool:
+        """Whether it holds for a token's claims."""
+        if self.issuer and self.issuer != issuer:
+            return False
+        value = _at(claims, self.path)
+        return value is not _MISSING and self.test(value)
+
+
+class ClaimedCallers:
+    """Callers with tokens of authorization servers, whom `rules`, or else `default_class`, give a class."""
+
+    def __init__(self, rules: Iterable[ClaimRule], default_class: str) -> None:
+        self._rules = tuple(rules)
+        self._default_class = default_class
+
+    def principal_of(self, issuer: str, claims: Mapping[str, Any], scopes: Iterable[str]) -> str:
+        """Return the principal of a token whose claims are verified."""
+        fitting = (rule.caller_class for rule in self._rules if rule.fits(issuer, claims))
+        caller_class = next(fitting, self._default_class)
+        granted = " ".join(sorted({scope for scope in scopes if SCOPE.match(scope)}))
+        quoted = f'"{granted}"' if granted else ""
+        return f"{caller_class}{quoted}@{issuer}#{claims['sub']}"
+
+
+def caller_of(principal: str) -> Caller | None:
+    """Return the caller of a principal that `ClaimedCallers` has made, None for any other."""
+    found = PRINCIPAL.match(principal)
+    if found is None:
         return None
+    caller_class, scopes, subject = found.groups()
+    return Caller(
+        principal, caller_class, owner=subject, scopes=tuple((scopes or "").split()), counted_as=subject
+    )
 
 
-def _read(rule: Mapping[str, Any], number: int) -> tuple[tuple[str, ...], Test, str]:
-    where = f"claim rules: rule {number}"
-    if not isinstance(rule, dict):
-        raise InvalidConfig(f"{where}: expected an object, got {type(rule).__name__}")
-    for member in rule:
-        if member not in MEMBERS:
-            hint = suggestion(str(member), MEMBERS, 1) or f"; there are {', '.join(MEMBERS)}"
-            raise InvalidConfig(f"{where}: unknown member {excerpt(str(member))!r}{hint}")
-    given = [name for name in TESTS if name in rule]
-    if len(given) != 1:
-        raise InvalidConfig(
-            f"{where}: expected one of {', '.join(TESTS)}, got {' and '.join(given) or 'none'}"
-        )
-    caller_class = rule.get("class")
-    if not isinstance(caller_class, str) or not CLASS.match(caller_class):
-        raise InvalidConfig(f"{where}: class: expected the name of a class, got {_shown(caller_class)}")
-    return _path(rule.get("claim"), where), _test(given[0], rule[given[0]], where), caller_class
+# --- kinds of values --------------------------------------------------------------------------------------
+# Each raises ValueError with what was expected and what came.
 
 
-def _path(claim: object, where: str) -> tuple[str, ...]:
-    names = [claim] if isinstance(claim, str) else claim
-    if not isinstance(names, (list, tuple)) or not names or not all(isinstance(n, str) and n for n in names):
-        raise InvalidConfig(f"{where}: claim: expected a name, or a list of names, got {_shown(claim)}")
+def path(value: object) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not names or not all(isinstance(n, str) and n for n in names):
+        raise ValueError(f"expected a name, or an array of names, got {_shown(value)}")
     return tuple(names)
 
 
-def _test(kind: str, wanted: object, where: str) -> Test:
-    if kind == "present":
-        if wanted is not True:
-            raise InvalidConfig(f"{where}: present: expected true, got {_shown(wanted)}")
-        return lambda value: value is not None
+def equals(wanted: object) -> Test:
+    _check_plain(wanted)
+    return lambda value: _is_same(value, wanted)
+
+
+def contains(wanted: object) -> Test:
+    _check_plain(wanted)
+    return lambda value: any(_is_same(element, wanted) for element in _elements(value))
+
+
+def present(wanted: object) -> Test:
+    if wanted is not True:
+        raise ValueError(f"expected true, got {_shown(wanted)}")
+    return lambda value: value is not None
+
+
+def matching(match: Callable[[str], bool]) -> Test:
+    """Return the test that a text, or an element of an array, is one for which `match` holds."""
+
+    def test(value: object) -> bool:
+        texts = value if isinstance(value, list) else [value]
+        return any(isinstance(text, str) and match(text) for text in texts)
+
+    return test
+
+
+def _check_plain(wanted: object) -> None:
     if not isinstance(wanted, (str, int, float)) or wanted == "":
-        raise InvalidConfig(f"{where}: {kind}: expected a text, a number or a boolean, got {_shown(wanted)}")
-    if kind == "equals":
-        return lambda value: _is_same(value, wanted)
+        raise ValueError(f"expected a text, a number or a boolean, got {_shown(wanted)}")
 
-    def contains(value: object) -> bool:
-        elements = value.split(" ") if isinstance(value, str) else value
-        return isinstance(elements, list) and any(_is_same(element, wanted) for element in elements)
 
-    return contains
+def _elements(value: object) -> list[object]:
+    if isinstance(value, str):
+        return [*value.split(" ")]
+    return value if isinstance(value, list) else []
 
 
 def _is_same(value: object, wanted: object) -> bool:
@@ -102,4 +143,4 @@ def _at(claims: object, path: tuple[str, ...]) -> object:
 
 
 def _shown(value: object) -> str:
-    return "nothing" if value is None else excerpt(repr(value))
+    return excerpt(repr(value))

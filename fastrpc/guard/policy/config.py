@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 
+from fastrpc.guard.callers import claims
 from fastrpc.guard.policy import risks, sections
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.references import References
@@ -31,10 +32,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc.guard.callers.claims import ClaimRule
+
 RATE = re.compile(r"\s*([1-9][0-9]{0,8})\s*(?:/|per)\s*(second|minute|hour|day)s?\s*\Z")
 UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 DENY, ASK, ALLOW = ACTIONS = ("deny", "ask", "allow")
 LIST, CALL = PHASES = ("list", "call")
+
+
+CLAIM_TESTS: dict[str, Callable[[Any], Callable[[object], bool]]] = {
+    "equals": claims.equals,
+    "contains": claims.contains,
+    "matches": lambda glob: claims.matching(Patterns([sections.text(glob)]).match),
+    "present": claims.present,
+}
+"""What a rule about a claim may ask of it."""
 
 
 class Rate:
@@ -109,6 +121,7 @@ class GuardConfig:
         self.expose = Grant(root.section("expose"))
         self.classes = {name: Grant(each) for name, each in root.named_sections("classes")}
         self.callers = {name: Grant(each) for name, each in root.named_sections("callers")}
+        self.claims = [_claim_rule(each) for each in root.list_of_sections("claims")]
         self.risks = _risks(root.section("risk"))
         self.rules = [RuleConfig(each, number) for number, each in enumerate(root.list_of_sections("rules"))]
         approvals = root.section("approvals")
@@ -166,6 +179,19 @@ def _tables(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise ValueError(f"expected an array of tables, got {sections.shown(value)}")
     return value
+
+
+def _claim_rule(section: Section) -> ClaimRule:
+    issuer: str = section.take("issuer", sections.text, "")
+    path: tuple[str, ...] = section.needed("claim", claims.path)
+    found = {name: section.take(name, test) for name, test in CLAIM_TESTS.items()}
+    caller_class: str = section.needed("class", sections.name)
+    section.end()
+    given = [name for name, test in found.items() if test is not None]
+    if len(given) != 1:
+        came = " and ".join(given) or "none"
+        raise section.error([], f"expected one of {', '.join(CLAIM_TESTS)}, got {came}")
+    return claims.ClaimRule(path, found[given[0]], caller_class, issuer)
 
 
 def _risks(section: Section | None) -> list[tuple[Patterns, str]]:

@@ -337,13 +337,14 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
     authenticator, which excludes the other options.
     `token_sources`: further ones, such as the guard's. `token_file`: see TokenFile. `auth_servers`: issuers
     of access tokens for `resource`, this server's own URL; `audience`, if they name it otherwise; `scopes`
-    that a token must have. ``auth=None``: no token is needed, and None is returned. Raises UsageError if
-    neither tokens nor ``auth=None`` are given.
+    that a token must have; `principal_of`, which names their principals (`issuers`). ``auth=None``: no token
+    is needed, and None is returned. Raises UsageError if neither tokens nor ``auth=None`` are given.
     """
     token, file = options.pop("token", None), options.pop("token_file", None)
     issuers = options.pop("auth_servers", None) or ()
     resource, audience = options.pop("resource", None), options.pop("audience", None)
     scopes = tuple(options.pop("scopes", None) or ())
+    principal_of = options.pop("principal_of", None)
     is_open = options.pop("auth", "needed") is None
     if isinstance(token, Authenticator):
         if is_open or file is not None or issuers or resource or audience or scopes:
@@ -366,7 +367,7 @@ def authenticator_from(options: dict[str, Any]) -> Authenticator | None:
 
         if resource is None:
             raise UsageError("--auth-server: the address of this server (resource) is needed too")
-        sources.append(Issuers(issuers, audience or resource, scopes=scopes))
+        sources.append(Issuers(issuers, audience or resource, scopes=scopes, principal_of=principal_of))
     if file is not None:  # last: while it cannot be read it refuses the tokens that no other source knows
         sources.append(TokenFile(os.fspath(file)))
     if not sources:

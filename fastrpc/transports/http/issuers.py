@@ -1,7 +1,8 @@
 """Access tokens of external authorization servers: signed JWTs (RFC 9068), their keys fetched and kept.
 
 A token is valid if a configured issuer's key has signed it with an asymmetric algorithm, for this server
-(RFC 8707), if it has not expired, and has the required scopes. Keys are fetched only from the configured
+(RFC 8707), if it has not expired, and has the required scopes. Its principal is ``ISSUER#SUBJECT``, unless
+`principal_of` names it otherwise. Keys are fetched only from the configured
 issuers (`signing_keys`): `jku`, `x5u` and `jwk` of a token are ignored. While an issuer is down and its keys
 are too old, requests are refused (503). PyJWT checks signatures. A result is cached for at most a minute.
 """
@@ -25,8 +26,11 @@ from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
+
+    PrincipalOf = Callable[[str, Mapping[str, Any], Iterable[str]], str]
+    """Names the principal of a verified token: of its issuer, its claims and its scopes."""
 
 TYPES = ("at+jwt", "application/at+jwt", "jwt")
 LEEWAY_SECONDS = 30
@@ -43,6 +47,7 @@ class Issuers:
         audience: str,
         *,
         scopes: Iterable[str] = (),
+        principal_of: PrincipalOf | None = None,
         now: Callable[[], float] = time,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -50,6 +55,7 @@ class Issuers:
         self._issuers = {issuer: Issuer(issuer, clock) for issuer in issuers}
         self._audience = audience
         self._scopes = frozenset(scopes)
+        self._principal_of = principal_of or _subject_of
         self._now = now
         self._clock = clock
         self._kept: dict[bytes, Admission] = {}
@@ -134,11 +140,11 @@ class Issuers:
             raise InvalidToken("the token has expired")
         if now < begins - LEEWAY_SECONDS:
             raise InvalidToken("the token is not valid yet")
-        if not self._scopes.issubset(scopes_of(claims)):
+        scopes = scopes_of(claims)
+        if not self._scopes.issubset(scopes):
             raise InsufficientScope
-        # An issuer's address has no fragment, so no two pairs make the same text.
         left = min(KEPT_SECONDS, expires + LEEWAY_SECONDS - now)
-        return Admission(f"{issuer}#{subject}", self._clock() + left)
+        return Admission(self._principal_of(issuer, claims, scopes), self._clock() + left)
 
 
 class Issuer(SigningKeys):
@@ -186,6 +192,11 @@ def _metadata_addresses(issuer: str) -> list[str]:
         f"{root}/.well-known/openid-configuration/{path}",
         f"{root}/{path}/.well-known/openid-configuration",
     ]
+
+
+def _subject_of(issuer: str, claims: Mapping[str, Any], scopes: Iterable[str]) -> str:
+    # An issuer's address has no fragment, so no two pairs make the same text.
+    return f"{issuer}#{claims['sub']}"
 
 
 def scopes_of(claims: dict[str, Any]) -> list[str]:
