@@ -43,7 +43,9 @@ async def by_elicitation(call: CallInfo, verdict: Verdict, seconds: float) -> No
             key = f"approval-{digest(call)}"
             answer = await call.context.elicit(question(call, verdict, seconds), key=key)
     except TimeoutError:
-        raise ApprovalTimedOut(f"Nobody has approved {call.name} within {seconds:g} s", version) from None
+        raise ApprovalTimedOut(
+            f"Nobody has approved {call.name} within {seconds:g} s: it was not run", version
+        ) from None
     except ToolError as error:
         raise ApprovalRejected(f"{call.name} needs the approval of a person: {error}", version) from None
     if not answer.accepted:

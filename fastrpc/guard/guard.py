@@ -17,7 +17,7 @@ from typing import Any
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.errors import ResourceNotFound
 from fastrpc.guard.policy.config import DENY
-from fastrpc.guard.refusals import NotAllowed, RateExceeded
+from fastrpc.guard.refusals import ApprovalTimedOut, NotAllowed, RateExceeded
 from fastrpc.protocol.versions import MODERN
 
 TYPE_CHECKING = False
@@ -161,6 +161,8 @@ class Guard:
         try:
             await approve(call, verdict, self._policy.config.approval_seconds)
         except Exception as error:
+            if isinstance(error, ApprovalTimedOut):
+                error.has_code = self._policy.config.timeout_is_error
             raise self._refused(call, entry, verdict, error) from None
 
     def _not_allowed(self, call: CallInfo, decision: Decision, verdict: Verdict) -> BaseException:

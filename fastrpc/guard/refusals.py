@@ -7,7 +7,7 @@ On the four older wires the codes are -32000 to -32004, which JSON-RPC 2.0 (5.1)
 
 from __future__ import annotations
 
-from fastrpc.errors import ProtocolError
+from fastrpc.errors import ProtocolError, ToolError
 from fastrpc.protocol.versions import MODERN
 
 TYPE_CHECKING = False
@@ -40,11 +40,16 @@ class ApprovalRejected(GuardRefusal):
 
 
 class ApprovalTimedOut(GuardRefusal):
-    """Nobody has answered in time."""
+    """Nobody has answered in time. The caller of a tool is told so by a result with ``isError: true``, which
+    the model reads, unless `has_code` is set."""
 
     legacy_code = -32002
     modern_code = 408
     reason = "approval_timed_out"
+    has_code = False
+
+    def answering(self, kind: str, server: object) -> BaseException:
+        return self if self.has_code or kind != "tool" else ToolError(self.message)
 
 
 class RateExceeded(GuardRefusal):

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.access_control import BOTH, INITIALIZE, Caller
 from support.http_server import FASTRPC, HttpProcess
+from support.raw_http import Answer
 from support.waiting import eventually
 
 from fastrpc import Client
@@ -187,6 +189,36 @@ def test_the_workers_of_a_server_count_the_calls_of_a_caller_together(folder: Pa
     assert 30 <= sum(kind == "found" for kind, _ in found) <= 33
     assert len({process for kind, process in found if kind == "found"}) > 1, "several workers have answered"
     assert {facts for kind, facts in found if kind == "refused"} == {(429, "rate_limit")}
+
+
+@pytest.mark.parametrize("more", [(), ("Origin: http://localhost",)])  # the fast path, and the regular one
+def test_over_http_a_refusal_by_rate_says_when_to_call_again_in_retry_after(
+    folder: Path, more: tuple[str, ...]
+) -> None:
+    (folder / "guard.toml").write_text('[expose]\ntools = ["*"]\nrate = "2/hour"\n')
+    words = '{"text":"\\"retry_after_seconds\\":7"}'
+    with over_http(folder, "--no-auth") as server:
+        caller = Caller(server.port)
+        opened = caller.ask("POST", "/mcp", *BOTH, *more, body=INITIALIZE)
+        session = f"Mcp-Session-Id: {opened.headers['mcp-session-id']}"
+        params = b'{"name":"search","arguments":%b}' % words.encode()
+        body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % params
+
+        def stateless() -> Answer:
+            return caller.call("search", *more, arguments=words)
+
+        def in_session() -> Answer:
+            return caller.ask("POST", "/mcp", *BOTH, *more, session, body=body)
+
+        for ask in (stateless, in_session):
+            answer = ask()
+            assert "found" in answer.json["result"]["content"][0]["text"]
+            assert "retry-after" not in answer.headers
+        for ask, code in ((stateless, 429), (in_session, -32004)):
+            answer = ask()
+            assert (answer.status, answer.json["error"]["code"]) == (200, code)
+            assert answer.headers["retry-after"] == str(answer.json["error"]["data"]["retry_after_seconds"])
+        assert server.stop() == 0
 
 
 def test_a_change_of_the_file_holds_while_it_serves_and_a_broken_one_changes_nothing(folder: Path) -> None:

@@ -304,9 +304,20 @@ def test_nobody_answering_means_no(tmp_path: Path) -> None:
         assert (verdict.risk, seconds) == ("high", 300.0)
         raise ApprovalTimedOut("nobody", call.context.protocol_version)
 
-    app, _ = guarded(tmp_path, ASKING, approve=approve)
-    assert call(app, "ada", "wipe", place="x") == -32002
-    assert call(app, "ada", "wipe", MODERN, place="x") == 408
+    refused: list[str] = []
+    options: dict[str, Any] = {
+        "approve": approve,
+        "on_refusal": lambda call, caller, verdict, error: refused.append(error.reason),
+    }
+    app, _ = guarded(tmp_path, ASKING, **options)
+    for version in (LATEST_LEGACY, MODERN):
+        result = talk(app, "ada", lambda client: client.call("wipe", place="x"), version)
+        assert (result.is_error, result.text) == (True, "nobody")
+    assert refused == ["approval_timed_out"] * 2
+
+    with_code, _ = guarded(tmp_path, ASKING + '[approvals]\ntimeout_answer = "error"\n', **options)
+    assert call(with_code, "ada", "wipe", place="x") == -32002
+    assert call(with_code, "ada", "wipe", MODERN, place="x") == 408
 
 
 def test_a_rule_sets_the_risk_of_the_calls_that_it_is_about(tmp_path: Path) -> None:

@@ -125,11 +125,13 @@ class GuardConfig:
         self.risks = _risks(root.section("risk"))
         self.rules = [RuleConfig(each, number) for number, each in enumerate(root.list_of_sections("rules"))]
         approvals = root.section("approvals")
-        self.asks_from, self.approval_seconds = risks.HIGH, 300.0
+        self.asks_from, self.approval_seconds, self.timeout_is_error = risks.HIGH, 300.0, False
         if approvals is not None:
             levels = sections.one_of(*risks.LEVELS[1:], "never")
             self.asks_from = approvals.take("from", levels, risks.HIGH)
             self.approval_seconds = approvals.take("timeout_seconds", sections.seconds, 300.0)
+            answer = approvals.take("timeout_answer", sections.one_of("result", "error"), "result")
+            self.timeout_is_error = answer == "error"
             approvals.end()
         audit = root.section("audit")
         self.audit_mode: str | None = "group"

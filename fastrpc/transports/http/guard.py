@@ -190,7 +190,10 @@ def cors_headers(origin: str | None) -> list[tuple[bytes, bytes]]:
         return []
     return [
         (b"access-control-allow-origin", origin.encode("latin-1")),
-        (b"access-control-expose-headers", b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"),
+        (
+            b"access-control-expose-headers",
+            b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After",
+        ),
         (b"vary", b"Origin"),
     ]
 

@@ -24,7 +24,7 @@ from fastrpc.transports.http import refusals
 from fastrpc.transports.http.access_token import Presented
 from fastrpc.transports.http.heads import LIST, Heads
 from fastrpc.transports.http.pending_response import PendingResponse
-from fastrpc.transports.http.request import error_line, stateless_status
+from fastrpc.transports.http.request import DATA_END, error_line, retry_after, stateless_status
 from fastrpc.transports.http.shared import SharedConnection
 
 TYPE_CHECKING = False
@@ -238,6 +238,8 @@ class HotPath:
             if status >= 400:
                 refusals.note(status, body, method="POST", path=path, client=client)
             return response(status, body, headers)
+        if body.endswith(DATA_END) and (more := retry_after(body)):
+            return response(status, body, [*headers, *more])
         if headers is not self._headers:
             self._take_headers(headers)
         return b"%b%d%b%b" % (self._begin, len(body), JSON, body)

@@ -7,6 +7,7 @@ request is aborted (`Stalled`), so that its memory is freed.
 from __future__ import annotations
 
 import asyncio
+import json
 
 from fastrpc import diagnostics
 from fastrpc._core.encoder import dumps
@@ -42,6 +43,11 @@ ERROR_STATUS = {-32601: 404, -32603: 500}
 
 STATELESS_STATUS = {-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400}
 """The HTTP status of errors in 2026-07-28; in earlier versions a response always has 200."""
+
+
+DATA_END = b"}}}"
+"""How an error with ``data`` ends, and few results: no other answer is looked at by `retry_after`."""
+RETRY_AFTER, LONGEST_REFUSAL = b'"retry_after_seconds":', 1024
 
 
 class Stalled(Exception):
@@ -183,6 +189,8 @@ class Request:
         if status >= 400:
             refusals.note(status, body, method=self.method, path=self.path, client=self.client)
         head = [*(headers or []), *cors_headers(self.origin)]
+        if body.endswith(DATA_END):
+            head += retry_after(body)
         if status != 204:
             head.append((b"content-length", b"%d" % len(body)))
         if body:
@@ -229,6 +237,22 @@ def stateless_status(answer: bytes, id: bytes) -> int:
     if not answer.startswith(prefix):
         return 200
     return STATELESS_STATUS.get(int(answer[len(prefix) : len(prefix) + 12].partition(b",")[0]), 200)
+
+
+def retry_after(answer: bytes) -> Headers:
+    """Return the header of an answer that refuses a call by a rate, and says when to call again (RFC 9110,
+    10.2.3); nothing for any other answer.
+
+    The status of such an answer stays 200, as that of any other error of a call: clients read the JSON-RPC
+    error of a 200, and some take a 429 for a failure of the connection.
+    """
+    if len(answer) > LONGEST_REFUSAL or RETRY_AFTER not in answer:
+        return []
+    message = json.loads(answer)
+    error = message.get("error") if isinstance(message, dict) else None
+    data = error.get("data") if isinstance(error, dict) else None
+    seconds = data.get("retry_after_seconds") if isinstance(data, dict) else None
+    return [(b"retry-after", b"%d" % seconds)] if isinstance(seconds, int) and seconds > 0 else []
 
 
 def _nothing() -> None:
