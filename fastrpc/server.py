@@ -320,10 +320,10 @@ class Server:
         """Show in lists what the caller's class may see: `classify(principal)` returns the class, by default
         the principal itself; `shows(caller_class, item)` says whether it sees a `ListItem`, True or False.
 
-        What a class sees is kept until `lists_changed`. A hidden tool or prompt can be called, unless the
-        filter is `enforced`: then it does not exist for the caller. To refuse calls is a guard's part. All
-        filters, those of mounted servers too, must show an entry; if one raises, the list is answered with
-        error -32603. Raises DefinitionError for what is no function.
+        What a class sees is kept until `lists_changed`. What is hidden can be called, unless the filter is
+        `enforced`: then it does not exist for the caller; what a URI leads to is asked about as a resource
+        with that URI. To refuse calls is a guard's part. All filters, those of mounted servers too, must show
+        an entry; if one raises, the answer is error -32603. Raises DefinitionError for what is no function.
         """
         from fastrpc.engine.list_filter import ListFilter
 
@@ -332,8 +332,7 @@ class Server:
         self.lists_changed()
 
     def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
-        """Ask the filters anew, and tell clients that lists have changed, or only those whose principal it
-        `concerns`; from whatever thread."""
+        """Ask the filters anew, and notify the clients of principals that it `concerns`, by default all."""
         for runtime in self._runtimes():
             runtime.lists_changed(concerns)
 
@@ -650,9 +649,10 @@ class Server:
         not fetch for them what only this machine can reach."""
         return self._over_http or any(host.over_http for host in self._hosts)
 
-    def _input_schema_of(self, name: str) -> dict[str, Any] | None:
+    def _input_schema_of(self, name: str, principal: str | None = None) -> dict[str, Any] | None:
         self.load_tools()
-        tool = self.registries.tools.get(name)
+        is_hidden = principal is not None and name not in self.runtime.plans_for(principal)
+        tool = None if is_hidden else self.registries.tools.get(name)
         return None if tool is None else tool.descriptor("2026-07-28")["inputSchema"]
 
     def connect(self, main: Dispatcher | None = None) -> Dispatcher:

@@ -210,6 +210,11 @@ class CallerView:
         filter fails."""
         return self._shows(kind, entry, entry.origin, enforced=True)
 
+    def has_at(self, reader: Any, uri: str) -> bool:
+        """Whether what a resource, a template or a provider has at a URI exists for the class. Raises
+        InternalError if a filter fails."""
+        return self._shows("resource", reader, reader.origin, enforced=True, uri=uri)
+
     def listed(self, entries: list[Any], origin: Iterable[tuple[Any, str]]) -> list[Any]:
         """Return the resources that the class sees, of those that a provider has listed, which comes from the
         servers of `origin`. Nothing is kept. Raises InternalError if a filter fails."""
@@ -226,12 +231,16 @@ class CallerView:
         self._lists.keep(self, len(page))
 
     def _shows(
-        self, kind: ItemKind, entry: Any, origin: Iterable[tuple[Any, str]], enforced: bool = False
+        self,
+        kind: ItemKind,
+        entry: Any,
+        origin: Iterable[tuple[Any, str]],
+        enforced: bool = False,
+        uri: str | None = None,
     ) -> bool:
         """Ask the filters, or only those that are enforced, of each server through which the entry came, by
-        the name that it has there."""
-        uri: str | None = None
-        if kind != "tool" and kind != "prompt":
+        the name that it has there. `uri`: that of a resource, if not the entry's own."""
+        if uri is None and kind != "tool" and kind != "prompt":
             uri = entry.uri_template if kind == "resource_template" else entry.uri
         effect = entry.effect if kind == "tool" else None
         for server, name in ((self._lists.runtime.server, entry.name), *origin):

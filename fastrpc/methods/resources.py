@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from fastrpc.definitions.registry import Registries
     from fastrpc.definitions.resource import Provider, ResourceTemplate
     from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.interfaces import Runtime
+    from fastrpc.engine.list_filter import CallerView
     from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
 
@@ -187,16 +189,25 @@ def _check_length(uri: str) -> None:
 def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
     """Return the handler of a URI, and the arguments to call it with. Raises ResourceNotFound, and
     InvalidParams if some template matches but for a value."""
-    runtime = request.dispatcher.runtime
-    found = bound_at(runtime.registries, uri)
+    runtime, principal = request.dispatcher.runtime, request.dispatcher.principal
+    found = bound_at(runtime.registries, uri, _enforced_view(runtime, principal))
     if found is None:
-        hint = runtime.hint_for(request.dispatcher.principal, runtime.registries.resources, uri)
+        hint = runtime.hint_for(principal, runtime.registries.resources, uri)
         raise ResourceNotFound(uri, hint, legacy=request.version != MODERN)
     return found
 
 
-def bound_at(registries: Registries, uri: str) -> tuple[Reader, list[Any]] | None:
-    """Return the handler of a URI, and the arguments to call it with; None if there is none.
+def _enforced_view(runtime: Runtime, principal: str) -> CallerView | None:
+    """Return what says what exists for a principal; None: everything. Raises InternalError if a filter
+    fails."""
+    return runtime.view_of(principal) if runtime.enforces_filters else None
+
+
+def bound_at(
+    registries: Registries, uri: str, view: CallerView | None = None
+) -> tuple[Reader, list[Any]] | None:
+    """Return the handler of a URI, and the arguments to call it with; None if there is none, or none that
+    exists in a view: no value is bound for what does not, since its misfit would tell of it.
 
     Of equally specific templates the one with the most variables in the URI is chosen, then the first. One
     whose parameters do not accept the values is skipped. Raises InvalidParams if some template matches but
@@ -204,20 +215,38 @@ def bound_at(registries: Registries, uri: str) -> tuple[Reader, list[Any]] | Non
     """
     meant = normal(uri)
     resource = registries.resources.get(meant)
-    if resource is not None:
+    if resource is not None and (view is None or view.has_at(resource, meant)):
         return resource, resource.signature.bind({})
     refusal = None
     for template, values in _templates_at(registries, meant):
+        if view is not None and not view.has_at(template, meant):
+            continue
         try:
             return template, template.signature.bind(values)
         except ArgumentError as error:
             refusal = refusal or error
     reader = _provider_at(registries, meant)
-    if reader is not None:
+    if reader is not None and (view is None or view.has_at(reader, meant)):
         return reader, reader.bind(meant)
     if refusal is not None:
         raise InvalidParams(f"{excerpt(uri)}: {refusal}", {"uri": excerpt(uri)})
     return None
+
+
+def hides_at(dispatcher: Dispatcher, uri: str) -> bool:
+    """Whether something is at a URI, but nothing that exists for the principal."""
+    registries = dispatcher.runtime.registries
+    try:
+        view = _enforced_view(dispatcher.runtime, dispatcher.principal)
+        if view is None:
+            return False
+        meant = normal(uri)
+        templates = [template for template, _ in _templates_at(registries, meant)]
+        found = [registries.resources.get(meant), *templates, _provider_at(registries, meant)]
+        states = [view.has_at(each, meant) for each in found if each is not None]
+    except InternalError:  # the log tells of the filter
+        return True
+    return bool(states) and not any(states)
 
 
 def _templates_at(registries: Registries, meant: str) -> list[tuple[ResourceTemplate, dict[str, Any]]]:

@@ -72,13 +72,25 @@ def send_changes(dispatcher: Dispatcher) -> None:
 
 
 def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
-    """Notify the client that a resource has changed, if it has subscribed to it."""
+    """Notify the client that a resource has changed, if it has subscribed to it and the resource exists for
+    it: a stream may name any URI, and what exists may have changed since."""
     session = dispatcher.session
-    if session.state == READY and uri in session.subscriptions:
+    in_session = session.state == READY and uri in session.subscriptions
+    streams = [
+        request
+        for request in dispatcher.listening.values()
+        if uri in request.params["notifications"].get("resourceSubscriptions", ())
+    ]
+    if not (in_session or streams):
+        return
+    from fastrpc.methods.resources import hides_at
+
+    if hides_at(dispatcher, uri):
+        return
+    if in_session:
         dispatcher.notify(UPDATED, {"uri": uri})
-    for request in list(dispatcher.listening.values()):
-        if uri in request.params["notifications"].get("resourceSubscriptions", ()):
-            _send(dispatcher, request, UPDATED, b'"uri":' + dumps(uri) + b",")
+    for request in streams:
+        _send(dispatcher, request, UPDATED, b'"uri":' + dumps(uri) + b",")
 
 
 def _send(dispatcher: Dispatcher, request: Request, method: str, members: bytes = b"") -> None:

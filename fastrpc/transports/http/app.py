@@ -68,7 +68,7 @@ class HttpApp:
     """The ASGI application of one server.
 
     `connect` returns a new dispatcher, or another one of a session's, ``connect(main=dispatcher)``;
-    `tool_schema` the input schema of a tool by its name, or None. `max_batch` bounds the elements of a batch.
+    `tool_schema` the input schema of a tool, for a principal, or None. `max_batch` bounds a batch.
     """
 
     mcp_paths: tuple[str, ...] = ("/mcp", "/mcp/http")
@@ -84,7 +84,7 @@ class HttpApp:
         connect: Connect,
         guard: Guard,
         *,
-        tool_schema: Callable[[str], dict[str, Any] | None] = lambda name: None,
+        tool_schema: Callable[..., dict[str, Any] | None] = lambda name, principal=None: None,
         max_batch: int = 100,
         max_body: int = MAX_BODY,
         keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
@@ -373,7 +373,7 @@ class HttpApp:
         name = message.param(NAMED[method]) if method in NAMED else None
         check_headers(request.headers, method, name, version)
         if method == "tools/call" and version == MODERN:
-            schema = self.tool_schema(name) if isinstance(name, str) else None
+            schema = self.tool_schema(name, request.principal) if isinstance(name, str) else None
             if schema is not None and parameter_headers(schema):
                 arguments = message.param("arguments")
                 check_parameters(request.headers, schema, arguments if isinstance(arguments, dict) else {})
@@ -665,7 +665,7 @@ class HttpApp:
 
 def application(
     connect: Connect,
-    tool_schema: Callable[[str], dict[str, Any] | None],
+    tool_schema: Callable[..., dict[str, Any] | None],
     options: dict[str, Any],
     max_batch: int,
 ) -> HttpApp:
