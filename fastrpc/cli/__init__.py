@@ -37,7 +37,7 @@ COMMANDS = {
     "repl": "use a server by hand: a prompt with completion",
     "demo": "show a whole conversation between a client and a server",
     "selftest": "check the tools against their contract",
-    "guard": "check a guard's configuration, or print its decision for a call",
+    "guard": "check a guard's configuration, print its decision for a call, or explain one",
     "token": "make, list, rotate and revoke the tokens of callers",
     "audit": "read the audit log: show, search, export, verify it, prove a record",
     "install-client": "enter this server in a client's configuration",

@@ -101,7 +101,7 @@ def _with_filters() -> _Parser:
     return parser
 
 
-def _folder(chosen: Namespace) -> str:
+def folder_of(chosen: Namespace) -> str:
     folder: str = chosen.folder or os.path.join(configuration()["FASTRPC_STATE_DIR"], FOLDER)
     if not os.path.isdir(folder):
         raise UsageError(f"audit: there is no log in {folder}")
@@ -118,7 +118,7 @@ def tail(arguments: list[str]) -> int:
     parser.add_argument("-n", metavar="N", type=int, default=TAIL, help=f"how many ({TAIL})")
     parser.add_argument("--json", action="store_true", help="the lines as they are")
     chosen = parser.parse(arguments)
-    folder, matches = _folder(chosen), _filter_of(chosen)
+    folder, matches = folder_of(chosen), _filter_of(chosen)
     show = _printer(chosen.json)
     follower = Follower(folder)
     for entry in latest(folder, max(0, chosen.n), matches):
@@ -140,7 +140,7 @@ def search(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="the lines as they are")
     parser.add_argument("--limit", metavar="N", type=int, help="the first N")
     chosen = parser.parse(arguments)
-    found = entries(_folder(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
+    found = entries(folder_of(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
     show = _printer(chosen.json)
     count = 0
     for entry in found:
@@ -159,7 +159,7 @@ def export(arguments: list[str]) -> int:
     parser.add_argument("--format", choices=("json", "csv"), default="json", help="json: as they are")
     parser.add_argument("--output", metavar="FILE", help="a new file, of mode 0600")
     chosen = parser.parse(arguments)
-    found = entries(_folder(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
+    found = entries(folder_of(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
     if chosen.output is None:
         _export(found, chosen.format, sys.stdout.buffer.write)
         sys.stdout.flush()
@@ -184,7 +184,7 @@ def verify(arguments: list[str]) -> int:
     from fastrpc.guard.audit import verify as verifier
 
     try:
-        return verifier.show(verifier.verify(_folder(chosen), chosen.public_key, chosen.checkpoint))
+        return verifier.show(verifier.verify(folder_of(chosen), chosen.public_key, chosen.checkpoint))
     except (OSError, ValueError) as error:
         raise UsageError(f"audit verify: {error}") from None
 
@@ -197,7 +197,7 @@ def prove(arguments: list[str]) -> int:
     from fastrpc.guard.audit import verify as verifier
 
     try:
-        print(verifier.prove(_folder(chosen), chosen.id))
+        print(verifier.prove(folder_of(chosen), chosen.id))
     except LookupError as error:
         write_line(f"fastrpc: {error}")
         return 1

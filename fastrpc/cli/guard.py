@@ -1,7 +1,8 @@
-"""``fastrpc guard``: checks a guard's configuration, or prints its decision for a call. No tool is called.
+"""``fastrpc guard``: checks a guard's configuration, or explains a decision about a call. No tool is called.
 
 ``check`` reads the file as `fastrpc serve --guard` does, with the tools of a target, and prints what each
-class of callers may call. ``try`` judges one call, and shows what its rules saw.
+class of callers may call. ``try`` judges one call, and shows what its rules saw. ``why`` explains a call that
+was refused, from its record in the audit log (`_guard_why`).
 """
 
 from __future__ import annotations
@@ -22,36 +23,54 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.decisions import Decision, Policy
     from fastrpc.server import Server
 
-DESCRIPTION = "Check a guard's configuration, or print its decision for a call; no tool is called."
+DESCRIPTION = "Check a guard's configuration, or print or explain its decision; no tool is called."
 USAGE = """\
 check FILE [TARGET…] [--json]
-       fastrpc guard try FILE TOOL [KEY=VALUE…] [--as CLASS] [--target TARGET]… [--json]"""
+       fastrpc guard try FILE TOOL [KEY=VALUE…] [--as CLASS] [--target TARGET]… [--json]
+       fastrpc guard why ID [FILE] [--folder FOLDER] [--json]"""
 EXAMPLES = """\
   fastrpc guard check guard.toml                      with the tools of the toolset
   fastrpc guard check guard.toml my_tools.py
   fastrpc guard try guard.toml search text=x --as agent --target my_tools.py
   fastrpc guard try guard.toml order count=11 --target my_tools.py --json
+  fastrpc guard why audit_01M8BQNEE9163M5P6X0000016K guard.toml
 """
-ACTIONS = ("check", "try")
+ACTIONS = ("check", "try", "why")
 
 
 def main(arguments: list[str]) -> int:
-    """Run one action; return 0, or 1 for a call that would not run at once. Raises UsageError."""
+    """Run one action; return 0, or 1 for a call that would not run at once, or a record that there is not.
+    Raises UsageError."""
     options = CommandParser("guard", USAGE, DESCRIPTION, EXAMPLES)
     options.add_argument("action", metavar="ACTION", help=", ".join(ACTIONS))
-    options.add_argument("file", metavar="FILE", help="guard.toml, fastrpc.toml or mcp-server.json")
-    options.add_argument("words", metavar="…", nargs="*", help="for check, targets; for try, TOOL KEY=VALUE…")
+    options.add_argument(
+        "file", metavar="FILE", help="guard.toml, fastrpc.toml or mcp-server.json; for why, a record's ID"
+    )
+    options.add_argument(
+        "words", metavar="…", nargs="*", help="for check, targets; for try, TOOL KEY=VALUE…; for why, FILE"
+    )
     options.add_argument(
         "--as", dest="caller_class", metavar="CLASS", help="for try: the class of the caller"
     )
     options.add_argument(
         "--target", action="append", metavar="TARGET", help="for try: a target with tools; may be repeated"
     )
+    options.add_argument(
+        "--folder", metavar="FOLDER", help="for why: the audit log (audit, in FASTRPC_STATE_DIR)"
+    )
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
     chosen = options.parse(arguments)
     if chosen.action not in ACTIONS:
         hint = suggestion(chosen.action, ACTIONS) or f"; there are {', '.join(ACTIONS)}"
         raise UsageError(f"guard: unknown action {chosen.action!r}{hint}")
+    if chosen.folder is not None and chosen.action != "why":
+        raise UsageError(f"guard {chosen.action}: --folder is for why")
+    if chosen.action != "try" and (chosen.caller_class is not None or chosen.target is not None):
+        raise UsageError(f"guard {chosen.action}: --as and --target are for try")
+    if chosen.action == "why":
+        from fastrpc.cli._guard_why import why
+
+        return why(chosen)
     return _check(chosen) if chosen.action == "check" else _try(chosen)
 
 
@@ -85,8 +104,6 @@ def _decision(policy: Policy, caller: Caller, tool: Any) -> Decision:
 
 
 def _check(chosen: Namespace) -> int:
-    if chosen.caller_class is not None or chosen.target is not None:
-        raise UsageError("guard check: --as and --target are for try; name the targets behind the file")
     server, policy = _loaded(chosen.file, chosen.words)
     config = policy.config
     classes = list(dict.fromkeys([config.user_class, config.default_class, *config.classes]))

@@ -139,7 +139,9 @@ class Guard:
             wait = limit.take()
             if wait:
                 self._give_back(limits, limit)
-                raise self._refused(call, entry, decision.verdict, _too_often(call, wait))
+                error = _too_often(call, wait)
+                error.about, error.rate = decision.rates[limits.index(limit)]
+                raise self._refused(call, entry, decision.verdict, error)
         if decision.is_plain:
             return None
         return self._decide_slowly(call, entry, decision)

@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fastrpc.guard.policy.config import Rate
+
 
 class GuardRefusal(ProtocolError):
     """The guard has refused a call. `reason` is a word for programs, in the error's ``data``."""
@@ -53,7 +55,11 @@ class ApprovalTimedOut(GuardRefusal):
 
 
 class RateExceeded(GuardRefusal):
-    """The caller calls too often. `retry_after_seconds` is in the error's ``data``."""
+    """The caller calls too often. `retry_after_seconds` is in the error's ``data``; `rate` is the one that is
+    used up, and `about` the tool that it is of, "" for all."""
+
+    rate: Rate
+    about = ""
 
     legacy_code = -32004
     modern_code = 429

@@ -254,7 +254,9 @@ class Audit:
         import json
 
         from fastrpc.guard.audit import salted_hash
+        from fastrpc.guard.reasons import because
 
+        assert self.guard is not None
         text = json.dumps(call.arguments, sort_keys=True, default=repr, skipkeys=True)
         self._append(
             caller,
@@ -267,6 +269,7 @@ class Audit:
             reason=verdict.reason,
             risk=verdict.risk,
             arguments=salted_hash(text.encode("utf-8", "surrogatepass")),
+            because=because(self.guard.policy, call, caller, verdict, error),
         )
 
     def _append(self, caller: Caller, kind: str, name: str, outcome: str, **more: object) -> None:

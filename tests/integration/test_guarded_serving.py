@@ -321,6 +321,36 @@ def test_check_shows_what_each_class_may_call_and_try_judges_a_call(folder: Path
     assert "did you mean 'agent'" in fastrpc(folder, *arguments, "--as", "agnt", code=2)
 
 
+def test_why_explains_a_refusal_from_its_record_and_says_what_has_changed_since(folder: Path) -> None:
+    with over_stdio(folder) as client:
+        assert outcome(client, "order", item="x", count=11) == 403
+        assert outcome(client, "ordr", item="x") == -32602
+        assert outcome(client, "search", text="x").startswith("found")
+    found = {each["tool"]: each["id"] for each in records(folder)}
+    said = fastrpc(folder, "guard", "why", found["order"], "guard.toml")
+    assert "Rule small-orders (deny): args.count > 10\n  args.count > 10 is true\n  args.count = 11\n" in said
+    assert "each line by itself:\n  args.count <= 10\n" in said
+    assert ", as guard.toml is now" in said
+
+    (folder / "guard.toml").write_text(GUARD.replace("> 10", "> 100"))
+    said = fastrpc(folder, "guard", "why", found["order"], "guard.toml")
+    assert "each line by itself:\n  args.count <= 10\n" in said, "it is explained as it was"
+    assert "guard.toml has changed since" in said
+    assert "the rule is another one" in said
+    as_json = json.loads(fastrpc(folder, "guard", "why", found["order"], "--json"))
+    (way,) = as_json["rule"]["ways"]
+    assert way == {"needs": ["args.count <= 10"], "paths": ["args.count"], "example": {"args.count": 10}}
+
+    (folder / "guard.toml").write_text(GUARD.replace('["*"]', '["order"]'))
+    said = fastrpc(folder, "guard", "why", found["ordr"], "guard.toml")
+    assert "expose.tools does not have it; the nearest is order" in said
+    assert "by itself" not in fastrpc(folder, "guard", "why", found["search"])
+    assert "no record audit_0" in fastrpc(folder, "guard", "why", "audit_0", code=1)
+    assert "--as and --target are for try" in fastrpc(folder, "guard", "why", "audit_0", "--as", "x", code=2)
+    assert "--folder is for why" in fastrpc(folder, "guard", "check", "guard.toml", "--folder", "x", code=2)
+    assert "at most one file" in fastrpc(folder, "guard", "why", "audit_0", "a", "b", code=2)
+
+
 def test_the_servers_of_a_gateway_stand_behind_its_guard(folder: Path) -> None:
     server = {"command": sys.executable, "args": ["-m", "fastrpc", "serve", "shop.py:app"]}
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"shop": server}}))

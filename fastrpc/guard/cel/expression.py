@@ -16,6 +16,10 @@ from fastrpc.guard.cel.parser import parse
 from fastrpc.guard.cel.types import Type
 from fastrpc.guard.cel.values import MOST_STEPS, as_bool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.guard.cel.atoms import Atoms
+
 
 class Expression:
     """What `fastrpc.guard.cel.compile` returns."""
@@ -34,6 +38,7 @@ class Expression:
         self._members = {name: frozenset(members) for name, members in reads.members.items()}
         self._slots = [None] * reads.slots
         self._run = compiled(source, self._tree)
+        self._atoms: Atoms | None = None
 
     def members(self, variable: str) -> frozenset[str]:
         """Return the direct members of a variable that the expression names; see `whole`."""
@@ -58,6 +63,15 @@ class Expression:
         if value is True or value is False:
             return value
         return as_bool(value, "the rule")
+
+    @property
+    def atoms(self) -> Atoms:
+        """The parts that decide the expression, which is a condition; made when first asked for."""
+        if self._atoms is None:
+            from fastrpc.guard.cel.atoms import Atoms
+
+            self._atoms = Atoms(self.source, self._tree, self._slots)
+        return self._atoms
 
     def explain(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Return what an evaluation read, compared and called, in that order: the source and the value of

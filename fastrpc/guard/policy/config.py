@@ -84,6 +84,13 @@ class Grant:
             return self.tools
         return self.prompts if kind == "prompt" else self.resources
 
+    def allows(self, kind: str, name: str) -> bool | None:
+        """Whether the list of a kind has a name, or a URI; None if there is no such list."""
+        patterns = self.patterns(kind)
+        if patterns is None:
+            return None
+        return patterns.match(name) if kind in ("tool", "prompt") else patterns.match_uri(name)
+
 
 class RuleConfig:
     """One rule as it is written; `where` makes an error about one of its keys."""

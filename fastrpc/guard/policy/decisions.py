@@ -130,6 +130,10 @@ class Policy:
         own = self._own_grant(caller)
         return [*grants, *(each for each in (of_class, own) if each is not None)]
 
+    def rule(self, id: str, target: Target) -> Rule | None:
+        """Return a rule as it is for what is called; None: it is not about that. Raises GuardConfigError."""
+        return next((rule for rule in self._rules_about(target) if rule.config.id == id), None)
+
     def decision(self, caller: Caller, key: Hashable, target: Target) -> Decision:
         """Return the decision about a caller, of the class `key`, and what it calls."""
         of_class = self._decisions.get(key)
@@ -185,12 +189,8 @@ class Policy:
     def _is_exposed(self, caller: Caller, target: Target) -> bool:
         if not caller.caller_class:
             return False
-        lists = [
-            patterns for grant in self.grants(caller) if (patterns := grant.patterns(target.kind)) is not None
-        ]
-        if target.kind in ("resource", "resource_template"):
-            return bool(lists) and all(patterns.match_uri(target.name) for patterns in lists)
-        return bool(lists) and all(patterns.match(target.name) for patterns in lists)
+        states = [grant.allows(target.kind, target.name) for grant in self.grants(caller)]
+        return True in states and False not in states
 
     def _risk(self, target: Target) -> str:
         if target.kind != "tool":

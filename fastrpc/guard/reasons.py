@@ -1,0 +1,144 @@
+"""Why the guard has refused a call, as its audit record says it; `fastrpc guard why` explains it from there.
+
+Of a rule: its text, the values that it has read, and the states of its atoms, so that it is explained as it
+was even if the file has changed since. No other argument is recorded; long values are cut, secrets masked. Of
+an allowlist: the lists that lack the name. Costs some 30 microseconds a refusal, and the first one by a rule
+the compilation of its atoms.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fastrpc.errors import suggest
+from fastrpc.guard.guard import Target
+from fastrpc.guard.policy.config import DENY
+from fastrpc.guard.policy.decisions import NOT_EXPOSED, values_of
+from fastrpc.guard.policy.risks import of_effect
+from fastrpc.guard.policy.sections import GuardConfigError
+from fastrpc.guard.refusals import RateExceeded
+from fastrpc.redaction import MASK, NAMES, masked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc._core.call_info import CallInfo
+    from fastrpc.guard.callers.caller import Caller
+    from fastrpc.guard.policy.decisions import Policy, Verdict
+    from fastrpc.guard.policy.rules import Rule
+
+SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
+LONGEST_TEXT = 200
+MOST_PARTS = 20
+MOST_COMPARED = 1000
+DEEPEST = 4
+LISTS = {"tool": "tools", "prompt": "prompts"}
+"""The key of the list of each kind; of all others ``resources``."""
+
+
+def because(
+    policy: Policy, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException
+) -> dict[str, Any]:
+    """Return what the record of a refused call says of why."""
+    if isinstance(error, RateExceeded):
+        return {"rate": {"rate": error.rate.text, "tool": error.about, **error.data}}
+    target = Target(call.kind, call.name, call.effect)
+    if verdict.action == DENY and verdict.reason == NOT_EXPOSED:
+        return {"lists": lacking(policy, caller, target)}
+    found: dict[str, Any] = {}
+    try:
+        rule = policy.rule(verdict.rule, target) if verdict.rule else None
+    except GuardConfigError:  # the verdict's reason says so
+        rule = None
+    if rule is not None:
+        found["rule"] = _facts(rule, caller, target, verdict.risk, call.arguments)
+    if verdict.action != DENY:
+        by = _set_by(policy, target, verdict.risk)
+        found["asks"] = {"from": policy.config.asks_from, "risk": verdict.risk, "by": by}
+    return found
+
+
+def lacking(policy: Policy, caller: Caller, target: Target) -> list[dict[str, Any]]:
+    """Return the lists that do not have what is called, each with the name or glob that is the nearest; where
+    there is no list, those that there could be."""
+    config = policy.config
+    tables = {id(config.expose): "expose"}
+    tables |= {id(grant): f"classes.{name}" for name, grant in config.classes.items()}
+    tables |= {id(grant): f"callers.{name}" for name, grant in config.callers.items()}
+    key = LISTS.get(target.kind, "resources")
+    grants = policy.grants(caller)
+    states = [grant.allows(target.kind, target.name) for grant in grants]
+    found = []
+    for grant, state in zip(grants, states, strict=True):
+        patterns = grant.patterns(target.kind)
+        if patterns is not None and state is False:
+            near = suggest(target.name, patterns.texts[:MOST_COMPARED], 1)
+            found.append({"list": f"{tables[id(grant)]}.{key}", "nearest": near[0] if near else None})
+    if states.count(None) == len(states):
+        names = ("expose", f"classes.{caller.caller_class}")
+        found = [{"list": f"{name}.{key}", "nearest": None} for name in names]
+    return found
+
+
+def _facts(
+    rule: Rule, caller: Caller, target: Target, risk: str, arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a rule, and what it saw. A text that looks as if it held a secret is left out."""
+    values = values_of(caller, target, risk)
+    if rule.reads_arguments:
+        values["args"] = arguments
+    atoms = rule.expression.atoms
+    short = Shortened(atoms.read(values))
+    config = rule.config
+    return {
+        "id": config.id,
+        "then": config.then,
+        "when": config.when if masked(config.when) == config.when else None,
+        "values": short.values,
+        "whole": short.is_whole,
+        "states": atoms.states(values),
+    }
+
+
+def _set_by(policy: Policy, target: Target, risk: str) -> str:
+    """Return what gives a call its risk."""
+    for patterns, level in policy.config.risks:
+        if patterns.match(target.name):
+            return f"risk.{patterns.texts[0]}" if level == risk else "a rule"
+    if of_effect(target.effect, policy.config.unknown_risk) != risk:
+        return "a rule"
+    return f"the effect {target.effect}" if target.effect else "defaults.unknown_risk"
+
+
+class Shortened:
+    """Values as a record holds them. `is_whole`: nothing was left out, and a rule sees the same in them."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.is_whole = True
+        self.values = self._short(values, DEEPEST)
+
+    def _short(self, value: Any, depth: int) -> Any:
+        if value is None or isinstance(value, bool | float):
+            return value
+        if isinstance(value, int) and -(2**63) <= value < 2**63:
+            return int(value)
+        if isinstance(value, str):
+            text = str.__str__(value)
+            hidden = masked(text)
+            self.is_whole &= len(text) <= LONGEST_TEXT and hidden == text
+            return hidden if len(hidden) <= LONGEST_TEXT else f"{hidden[:LONGEST_TEXT]}…"
+        if isinstance(value, dict) and depth:
+            self.is_whole &= len(value) <= MOST_PARTS
+            return {str(key): self._member(str(key), value[key], depth) for key in list(value)[:MOST_PARTS]}
+        if isinstance(value, list | tuple) and depth:
+            self.is_whole &= len(value) <= MOST_PARTS
+            return [self._short(each, depth - 1) for each in value[:MOST_PARTS]]
+        self.is_whole = False
+        return f"({type(value).__name__})"
+
+    def _member(self, name: str, value: Any, depth: int) -> Any:
+        if SECRET_NAME.search(name):
+            self.is_whole = False
+            return MASK
+        return self._short(value, depth - 1)
