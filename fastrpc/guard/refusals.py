@@ -7,7 +7,7 @@ On the four older wires the codes are -32000 to -32004, which JSON-RPC 2.0 (5.1)
 
 from __future__ import annotations
 
-from fastrpc.errors import ProtocolError
+from fastrpc.errors import ProtocolError, ToolError
 from fastrpc.protocol.versions import MODERN
 
 TYPE_CHECKING = False
@@ -45,6 +45,25 @@ class ApprovalTimedOut(GuardRefusal):
     legacy_code = -32002
     modern_code = 408
     reason = "approval_timed_out"
+
+
+class ApprovalPending(GuardRefusal):
+    """Nobody has answered yet, and the call cannot be held longer: it has to come again. For a tool it is a
+    result, which the model reads."""
+
+    legacy_code = -32002
+    modern_code = 408
+    reason = "approval_waiting"
+
+    def answering(self, kind: str, server: Any) -> BaseException:
+        return ToolError(self.message) if kind == "tool" else self
+
+
+class TooManyApprovals(GuardRefusal):
+    """So many calls of the caller wait for an approval that no other one may."""
+
+    legacy_code = -32001
+    reason = "too_many_approvals"
 
 
 class RateExceeded(GuardRefusal):

@@ -35,7 +35,7 @@ def stdio_caller(
     """
     token = token_from_environment(environment)
     if token is None:
-        name = _user_name()
+        name = user_name()
         return Caller(user_principal(name), user_class, owner=name)
     if directory is None:
         raise UsageError(f"{VARIABLE}: there is no database of tokens to check it against")
@@ -48,7 +48,7 @@ def stdio_caller(
     return found[0]
 
 
-def _user_name() -> str:
+def user_name() -> str:
     """Return the name of the user of this process, its number if it has none."""
     import pwd
 

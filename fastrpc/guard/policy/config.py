@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 
 from fastrpc.guard.policy import risks, sections
+from fastrpc.guard.policy.approval_config import ApprovalConfig
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.references import References
 from fastrpc.guard.policy.sections import Section
@@ -111,13 +112,7 @@ class GuardConfig:
         self.callers = {name: Grant(each) for name, each in root.named_sections("callers")}
         self.risks = _risks(root.section("risk"))
         self.rules = [RuleConfig(each, number) for number, each in enumerate(root.list_of_sections("rules"))]
-        approvals = root.section("approvals")
-        self.asks_from, self.approval_seconds = risks.HIGH, 300.0
-        if approvals is not None:
-            levels = sections.one_of(*risks.LEVELS[1:], "never")
-            self.asks_from = approvals.take("from", levels, risks.HIGH)
-            self.approval_seconds = approvals.take("timeout_seconds", sections.seconds, 300.0)
-            approvals.end()
+        self.approvals = ApprovalConfig(root.section("approvals"))
         audit = root.section("audit")
         self.audit_mode: str | None = "group"
         self.audit_folder: str = ""
