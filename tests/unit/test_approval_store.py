@@ -43,8 +43,14 @@ def store(tmp_path: Path, clock: Clock) -> Iterator[ApprovalStore]:
 
 def question(**changed: Any) -> Question:
     facts: dict[str, Any] = {
-        **{"caller": "ada#1", "server": "shop", "kind": "tool", "name": "wipe", "policy": "p1"},
-        **{"arguments": {"place": "x"}, "schema": {"type": "object"}, **changed},
+        "caller": "ada#1",
+        "server": "shop",
+        "kind": "tool",
+        "name": "wipe",
+        "policy": "p1",
+        "arguments": {"place": "x"},
+        "schema": {"type": "object"},
+        **changed,
     }
     call = {key: facts.pop(key) for key in ("caller", "server", "kind", "name", "policy")}
     binding = Binding(**call, arguments=facts.pop("arguments"), schema=facts.pop("schema"))
