@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
+from os import PathLike, fspath
 
 from fastrpc.redaction import masked
 
@@ -117,6 +118,8 @@ def _plain(value: Any) -> Any:
         return sorted((_tagged(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
     if isinstance(value, tuple):
         return list(value)
+    if isinstance(value, PathLike):
+        return fspath(value)
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
     from fastrpc.json_encoding import UnencodableResult, to_json
