@@ -16,13 +16,6 @@ def seconds_in(text: str) -> int | None:
     return None if found is None else int(found[1]) * SECONDS[found[2]]
 
 
-def moment(seconds: float | None) -> str | None:
-    """Return seconds since 1970 as RFC 3339 has it, in UTC."""
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def minute(seconds: float | None) -> str:
     """Return seconds since 1970 for a table, in UTC."""
     if seconds is None:

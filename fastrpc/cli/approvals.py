@@ -12,17 +12,17 @@ from time import sleep
 
 from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_json, print_table
-from fastrpc.cli._durations import minute, moment, seconds_in
+from fastrpc.cli._durations import minute, seconds_in
 from fastrpc.cli._guard_database import guard_database
 from fastrpc.command_line import CommandParser, suggestion
 from fastrpc.errors import UsageError
+from fastrpc.guard.approvals.description import described, moment
 from fastrpc.storage import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
-    from typing import Any
 
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
 
@@ -237,49 +237,6 @@ def _valid_for(text: str | None) -> float:
 
 
 # --- what is shown ----------------------------------------------------------------------------------------
-
-
-def described(approval: Approval, now: float) -> dict[str, Any]:
-    """Return an approval as JSON has it."""
-    import json
-
-    edited = approval.edited_arguments
-    return {
-        "id": approval.id,
-        "state": approval.state_at(now),
-        "caller": approval.caller,
-        "class": approval.caller_class,
-        "server": approval.server,
-        "kind": approval.kind,
-        "name": approval.name,
-        "arguments": _parsed(approval.arguments),
-        "edited": None if edited is None else json.loads(edited),
-        "risk": approval.risk,
-        "rule": approval.rule,
-        "reason": approval.reason,
-        "approvers": approval.approvers.split("\n") if approval.approvers else [],
-        "digest": approval.digest.hex(),
-        "policy": approval.policy,
-        "asked_at": moment(approval.asked_at),
-        "expires_at": moment(approval.expires_at),
-        "decided_at": moment(approval.decided_at),
-        "decided_by": approval.decided_by,
-        "channel": approval.channel,
-        "comment": approval.comment,
-        "valid_until": moment(approval.valid_until),
-        "uses_left": approval.uses_left,
-        "used_at": moment(approval.used_at),
-    }
-
-
-def _parsed(arguments: str) -> Any:
-    """Return arguments as they are kept; a text, if they were too long to be kept whole."""
-    import json
-
-    try:
-        return json.loads(arguments)
-    except ValueError:
-        return arguments
 
 
 def _print(approval: Approval, now: float, as_json: bool) -> None:

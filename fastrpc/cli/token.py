@@ -10,10 +10,11 @@ from datetime import datetime, timezone
 
 from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_json, print_table
-from fastrpc.cli._durations import SECONDS, minute, moment, seconds_in
+from fastrpc.cli._durations import SECONDS, minute, seconds_in
 from fastrpc.cli._guard_database import guard_database
 from fastrpc.command_line import CommandParser, suggestion
 from fastrpc.errors import UsageError
+from fastrpc.guard.approvals.description import moment
 from fastrpc.storage import StorageError
 
 TYPE_CHECKING = False

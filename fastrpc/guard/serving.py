@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fastrpc._core.recorder import CallRecord
     from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.approvals.store import Approval
+    from fastrpc.guard.approvals.webhook import Sender
     from fastrpc.guard.audit import AuditLog
     from fastrpc.guard.callers.directory import TokenDirectory
     from fastrpc.guard.policy.config import GuardConfig
@@ -74,10 +75,18 @@ class GuardedServing:
         database = GuardDatabase(self._url)
         callers = Callers(self.config, self.transport, tokens_of(database) if self._has_database else None)
         audit = Audit(self.config) if self.config.audit_mode is not None else None
+        webhook = self._webhook(server, database)
+
+        def on_event(event: str, asked: CallToApprove, approval: Approval) -> None:
+            if audit is not None:
+                audit.approval(event, asked, approval)
+            if webhook is not None and event != "used":
+                webhook.send(event, approval)
+
         guard = Guard(
             policy,
             callers.of,
-            approve=Approvals(server.name, database.open, None if audit is None else audit.approval),
+            approve=Approvals(server.name, database.open, on_event),
             rates=self.rates,
             on_refusal=None if audit is None else audit.refused,
         )
@@ -89,6 +98,23 @@ class GuardedServing:
         server.watch(PolicyFile(self.path, guard, server).look, CHECK_SECONDS)
         self.token_sources[:] = callers.sources()
         return server
+
+    def _webhook(self, server: Server, database: GuardDatabase) -> Sender | None:
+        """Take signed decisions over HTTP, and return what sends approvals, if they are sent."""
+        config = self.config.approvals
+        if config.webhook is None:
+            return None
+        from fastrpc.guard.approvals import webhook
+
+        if self.transport == "http":
+            from fastrpc.guard.approvals.endpoint import ApprovalsEndpoint
+            from fastrpc.guard.approvals.store import ApprovalStore
+
+            receiver = webhook.Receiver(
+                config.webhook.secret, lambda: ApprovalStore(database.open()), config.valid_seconds
+            )
+            server.http_endpoints[webhook.PATH] = ApprovalsEndpoint(receiver)
+        return webhook.Sender(config.webhook.url, config.webhook.secret) if config.webhook.url else None
 
 
 def policy_for(config: GuardConfig, server: Server) -> Policy:

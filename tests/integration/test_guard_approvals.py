@@ -17,10 +17,10 @@ from support.http_server import FASTRPC, HttpProcess
 from support.waiting import eventually
 
 from fastrpc import Client
-from fastrpc.cli.approvals import described
 from fastrpc.client.sync import SyncClient
 from fastrpc.errors import RemoteError
 from fastrpc.guard.approvals.binding import Binding
+from fastrpc.guard.approvals.description import described
 from fastrpc.guard.approvals.store import ApprovalStore, Question
 from fastrpc.storage.database import Database
 

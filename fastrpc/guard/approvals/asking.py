@@ -99,7 +99,7 @@ class CallToApprove:
 class Approvals:
     """Asks about the calls of one server. `database` opens the guard's database when somebody is asked first,
     on a thread; None: there is none. `on_event` is called with ``asked``, ``approved``, ``rejected``,
-    ``used``, for the audit."""
+    ``used``."""
 
     def __init__(
         self, server: str, database: Callable[[], Database] | None = None, on_event: OnEvent | None = None

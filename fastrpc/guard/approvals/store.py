@@ -52,6 +52,10 @@ class ApprovalError(FastrpcError):
     """An approval that cannot be asked for, decided or used."""
 
 
+class UnknownApproval(ApprovalError):
+    """There is no approval with this id."""
+
+
 class TooManyWaiting(ApprovalError):
     """So many calls of this caller wait that no other one may."""
 
@@ -408,7 +412,7 @@ def _one(connection: Connection, approval_id: str) -> Approval:
     if row is not None:
         return _approval(row)
     known = [str(found) for found in connection.execute(select(approvals.c.id).limit(1000)).scalars()]
-    raise ApprovalError(f"there is no approval {excerpt(approval_id)!r}{suggestion(approval_id, known, 1)}")
+    raise UnknownApproval(f"there is no approval {excerpt(approval_id)!r}{suggestion(approval_id, known, 1)}")
 
 
 def _may_be(wanted: set[str], now: float) -> list[ColumnElement[bool]]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc.guard.policy.references import References
     from fastrpc.guard.policy.sections import Section
 
 NEVER = "never"
@@ -23,7 +24,7 @@ class ApprovalConfig:
     who may decide, all if it is empty; `editable`: tools whose arguments an approver may change;
     `most_waiting` calls of one caller may wait."""
 
-    def __init__(self, section: Section | None) -> None:
+    def __init__(self, section: Section | None, references: References) -> None:
         take: Callable[..., Any] = section.take if section is not None else lambda _, __, default: default
         self.least: str = take("from", sections.one_of(*risks.LEVELS[1:], NEVER), risks.HIGH)
         self.timeout_seconds: float = take("timeout_seconds", sections.seconds, 300.0)
@@ -34,8 +35,29 @@ class ApprovalConfig:
         self.editable: Patterns = take(
             "editable", lambda value: Patterns(sections.texts(value)), Patterns(())
         )
+        webhook = section.section("webhook") if section is not None else None
+        self.webhook = None if webhook is None else WebhookConfig(webhook, references)
         if section is not None:
             section.end()
+
+
+class WebhookConfig:
+    """Where approvals are sent ("": nowhere), and the secret that signs what is sent and what comes back."""
+
+    def __init__(self, section: Section, references: References) -> None:
+        self.url: str = section.take("url", _url, "")
+        self.secret: str = section.needed("secret", lambda value: references.resolve(sections.text(value)))
+        section.end()
+
+
+def _url(value: Any) -> str:
+    from urllib.parse import urlsplit
+
+    found = sections.text(value)
+    parts = urlsplit(found)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        raise ValueError("expected an http or https URL without a name or a password in it")
+    return found
 
 
 def _count(value: Any) -> int:

@@ -112,7 +112,7 @@ class GuardConfig:
         self.callers = {name: Grant(each) for name, each in root.named_sections("callers")}
         self.risks = _risks(root.section("risk"))
         self.rules = [RuleConfig(each, number) for number, each in enumerate(root.list_of_sections("rules"))]
-        self.approvals = ApprovalConfig(root.section("approvals"))
+        self.approvals = ApprovalConfig(root.section("approvals"), references)
         audit = root.section("audit")
         self.audit_mode: str | None = "group"
         self.audit_folder: str = ""
