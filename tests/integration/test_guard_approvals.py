@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy import insert, select
 from support.http_server import FASTRPC, HttpProcess
 from support.waiting import eventually
 
@@ -21,8 +23,9 @@ from fastrpc.client.sync import SyncClient
 from fastrpc.errors import RemoteError
 from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.description import described
-from fastrpc.guard.approvals.store import ApprovalStore, Question
+from fastrpc.guard.approvals.store import ApprovalStore, Decision, Question, new_approval, row_of
 from fastrpc.storage.database import Database
+from fastrpc.storage.schema import approvals as table
 
 if TYPE_CHECKING:
     from support.postgres import Cluster
@@ -283,19 +286,27 @@ def test_approvals_outlive_every_process_and_a_call_runs_at_most_once(folder: Pa
                 assert called(client, "wipe", place="x") == "wiped x 1"
             else:
                 assert called(client, "wipe", place="x").startswith("ap_")
-            kill_children()
+            kill_servers(folder)
     assert runs(folder) == ["x 1"]
 
 
-def kill_children() -> None:
-    """Kill every server that this process has started, as a crash does."""
-    shown = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True
-    )
-    for line in shown.stdout.splitlines():
-        pid, _, arguments = line.strip().partition(" ")
-        if "serve shop.py:app" in arguments:
-            os.kill(int(pid), signal.SIGKILL)
+def kill_servers(folder: Path) -> None:
+    """Kill every server in a folder, as a crash does."""
+    found = servers(folder)
+    assert found
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+
+
+def servers(folder: Path) -> list[int]:
+    """The processes that serve in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            serves = b"shop.py:app" in (process / "cmdline").read_bytes().split(b"\0")
+            if serves and (process / "cwd").resolve() == folder.resolve():
+                found.append(int(process.name))
+    return found
 
 
 DECIDE = """
@@ -392,3 +403,64 @@ def test_workers_share_what_waits_over_postgresql(folder: Path, postgres: Cluste
             approvals(folder, "reject", second["id"], FASTRPC_GUARD_DATABASE=url)
             assert sorted(held.result(60)) == ["403", "wiped x 1"]
         assert server.stop() == 0
+
+
+def test_ten_thousand_that_wait_are_rows_which_outlive_a_crash_and_run_at_most_once(folder: Path) -> None:
+    """They hold neither memory nor threads of a server that calls of them come to."""
+    (folder / "guard.toml").write_text(
+        GUARD.format(hold=0.1).replace("most_waiting = 3", "most_waiting = 20000")
+    )
+    with over_stdio(folder) as client:
+        called(client, "wipe", place="first")
+        before = memory_kb(folder)
+        fill(folder, 10_000)
+        assert called(client, "wipe", place="7").startswith("ap_")
+        approved = {each["id"]: each["arguments"]["place"] for each in waiting(folder)[50:70]}
+        assert len(approved) == 20
+        for approval_id in approved:
+            approve(folder, approval_id)
+        places = list(approved.values())
+        for place in places[:10]:
+            assert called(client, "wipe", place=place) == f"wiped {place} 1"
+        assert memory_kb(folder) - before < 20_000
+        kill_servers(folder)
+    with over_stdio(folder) as client:
+        for place in places:
+            ran = called(client, "wipe", place=place) == f"wiped {place} 1"
+            assert ran == (place in places[10:])
+    assert sorted(runs(folder)) == sorted(f"{place} 1" for place in places)
+
+
+def fill(folder: Path, count: int) -> None:
+    """Have so many calls wait that are like the one that does."""
+    database = Database(f"sqlite:///{folder}/state/guard.sqlite3")
+    with database.changing() as connection:
+        (known,) = connection.execute(select(table)).all()
+        schema, asked = json.loads(known.schema), []
+        for number in range(count):
+            call = {name: getattr(known, name) for name in ("caller", "server", "kind", "name", "policy")}
+            question = Question(
+                binding=Binding(**call, arguments={"place": str(number), "count": 1}, schema=schema),
+                **call,
+                owner=known.owner,
+                caller_class=known.caller_class,
+                risk=known.risk,
+                rule="",
+                reason="",
+            )
+            asked.append(row_of(new_approval(question, known.asked_at + number * 1e-4)))
+        connection.execute(insert(table), asked)
+    database.close()
+
+
+def approve(folder: Path, approval_id: str) -> None:
+    database = Database(f"sqlite:///{folder}/state/guard.sqlite3")
+    ApprovalStore(database).decide(approval_id, Decision(True, "os:grace", "command line"))
+    database.close()
+
+
+def memory_kb(folder: Path) -> int:
+    """The resident memory of the server in a folder."""
+    (pid,) = servers(folder)
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0])

@@ -4,8 +4,8 @@ The approval is a row of the guard's database, which anybody may decide who may:
 webhook. Meanwhile its caller learns of it by what its client can do, the first of these that it can:
 
 * a form (MCP: elicitation), whose answer decides, unless the risk is critical;
-* progress, while the call is held, for `hold_seconds`; then a result that says to call again with the same
-  arguments, which finds the same approval.
+* progress, while the call is held, for `hold_seconds`, unless `MOST_HELD` are; then a result that says to
+  call again with the same arguments, which finds the same approval.
 
 A call that is held is a suspended coroutine: no thread, no worker. It runs only behind an update of the row
 that has used the approval (`store`), after the caller, the policy and the tool were looked at once more. What
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     OnEvent = Callable[[str, "CallToApprove", "Approval"], object]
 
 PROGRESS_SECONDS = 5.0
+MOST_HELD = 1000
+"""Calls that are held in one process, 10 KB each. Another one has to come again at once."""
 MOST_ATTEMPTS = 4
 """How often a call asks anew whose approval another call has used."""
 
@@ -238,7 +240,7 @@ class Approvals:
 
     async def _held(self, kept: _Kept, asked: CallToApprove, approval: Approval, left: float) -> None:
         """Hold the call and report progress; have it come again before its client gives it up."""
-        hold = min(asked.config.hold_seconds, left)
+        hold = min(asked.config.hold_seconds, left) if kept.watcher.count < MOST_HELD else 0.0
         call, began = asked.call, monotonic()
         decided = kept.watcher.watch(approval.id)
         try:

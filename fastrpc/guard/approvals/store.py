@@ -183,17 +183,17 @@ class ApprovalStore:
             for each in found:
                 if each.digest == question.binding.digest and _still_holds(each, question, now):
                     return Asked(each, False, void)
-            waits = select(func.count()).where(
+            waits = select(approvals.c.id).where(
                 approvals.c.state == WAITING,
                 approvals.c.caller == question.caller,
                 approvals.c.expires_at > now,
             )
-            if connection.execute(waits).scalar_one() >= question.most_waiting:
+            if len(connection.execute(waits.limit(question.most_waiting)).all()) >= question.most_waiting:
                 raise TooManyWaiting(
                     f"{question.most_waiting} calls of this caller wait for an approval; no other one may"
                 )
-            made = _new(question, now)
-            connection.execute(insert(approvals).values(**{name: getattr(made, name) for name in COLUMNS}))
+            made = new_approval(question, now)
+            connection.execute(insert(approvals), row_of(made))
             note_change(connection, TOPIC)
             return Asked(made, True, void)
 
@@ -351,7 +351,8 @@ def _why_not(approval: Approval, now: float) -> str:
 # --- rows -------------------------------------------------------------------------------------------------
 
 
-def _new(question: Question, now: float) -> Approval:
+def new_approval(question: Question, now: float) -> Approval:
+    """Return an approval that waits."""
     return Approval(
         id=PREFIX + "".join(secrets.choice(ID_CHARACTERS) for _ in range(ID_LENGTH)),
         state=WAITING,
@@ -421,6 +422,11 @@ def _may_be(wanted: set[str], now: float) -> list[ColumnElement[bool]]:
         return []
     waits = approvals.c.state != WAITING
     return [or_(waits, approvals.c.expires_at > now)]
+
+
+def row_of(approval: Approval) -> dict[str, Any]:
+    """Return an approval as a row of the table."""
+    return {name: getattr(approval, name) for name in COLUMNS}
 
 
 def _approval(row: Row[Any]) -> Approval:

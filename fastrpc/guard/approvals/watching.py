@@ -41,6 +41,11 @@ class Watcher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fastrpc-approvals")
         self._number = STALE
 
+    @property
+    def count(self) -> int:
+        """How many approvals are waited for."""
+        return len(self._waiting)
+
     async def run(self, function: Callable[..., Value], *arguments: Any) -> Value:
         """Call a function on the database's thread, and return what it returns."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
