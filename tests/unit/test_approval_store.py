@@ -203,6 +203,10 @@ def test_where_approvers_are_named_nobody_else_approves_but_anybody_rejects(stor
     with pytest.raises(NotAllowedToApprove, match="none of its approvers: os:grace, linus"):
         store.decide(approval.id, decision(by="os:bob"))
     assert store.decide(approval.id, decision(False, by="os:bob")).state == "rejected"
+    with pytest.raises(NotAllowedToApprove, match="ada#1 is none of its approvers"):
+        store.decide(
+            asked(store, arguments={"x": 1}, approvers=("linus",)).id, decision(by="ada#1", channel="client")
+        )
     other = asked(store, arguments={}, approvers=("os:grace", "linus"))
     assert store.decide(other.id, decision(by="os:linus")).state == "approved"
 

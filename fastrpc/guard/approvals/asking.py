@@ -20,6 +20,7 @@ from time import monotonic
 from fastrpc.errors import ToolError
 from fastrpc.guard.approvals import form
 from fastrpc.guard.approvals.binding import Binding, Unbindable
+from fastrpc.guard.approvals.people import person
 from fastrpc.guard.policy import risks
 from fastrpc.guard.refusals import (
     ApprovalPending,
@@ -81,6 +82,12 @@ class CallToApprove:
     @property
     def is_critical(self) -> bool:
         return risks.rank(self.verdict.risk) >= risks.rank(risks.CRITICAL)
+
+    @property
+    def may_ask_client(self) -> bool:
+        """Whether the answer of a form of the client may decide."""
+        approvers, names = self.config.approvers, {self.caller.principal, person(self.caller.principal)}
+        return not self.is_critical and (not approvers or not names.isdisjoint(approvers))
 
     def binding(self, server: str) -> Binding:
         """Raises ApprovalRejected for arguments that nobody can be asked about."""
@@ -146,6 +153,8 @@ class Approvals:
             if approval.state == "waiting":
                 await self._decided(kept, asked, binding, approval)
                 approval = await kept.watcher.run(kept.store.get, approval.id)
+                if approval.state_at(kept.store.clock()) in ("waiting", "expired"):
+                    raise ApprovalTimedOut(_nobody(asked), asked.version, approval=approval.id)
                 self._note(approval.state, asked, approval)
             if approval.state == "rejected":
                 why = f": {approval.comment}" if approval.comment else ""
@@ -201,7 +210,7 @@ class Approvals:
     async def _decided(self, kept: _Kept, asked: CallToApprove, binding: Binding, approval: Approval) -> None:
         """Wait until somebody has decided. Raises ApprovalTimedOut, and ApprovalPending."""
         left = approval.expires_at - kept.store.clock()
-        if not asked.is_critical:
+        if asked.may_ask_client:
             try:
                 await self._by_form(kept, asked, binding, approval, left)
             except ToolError:
@@ -251,7 +260,7 @@ class Approvals:
                     return
         finally:
             kept.watcher.forget(approval.id, decided)
-        if left <= asked.config.hold_seconds:
+        if hold >= left:
             raise ApprovalTimedOut(_nobody(asked), asked.version, approval=approval.id)
         raise ApprovalPending(
             "".join(f"{each}. " for each in asked.void)
@@ -267,9 +276,9 @@ class Approvals:
         from fastrpc.time_limit import TimeLimit
 
         name, seconds = asked.call.name, asked.config.timeout_seconds
-        if asked.is_critical:
+        if not asked.may_ask_client:
             raise ApprovalRejected(
-                f"{name} is critical: it cannot be approved through the client that calls it", asked.version
+                f"{name} cannot be approved through the client that calls it", asked.version
             )
         try:
             async with TimeLimit(seconds):

@@ -17,6 +17,7 @@ from time import time
 from sqlalchemy import func, insert, or_, select, update
 
 from fastrpc.errors import FastrpcError, excerpt, suggestion
+from fastrpc.guard.approvals.people import person
 from fastrpc.guard.callers.token_text import ID_CHARACTERS, ID_LENGTH
 from fastrpc.guard.policy import risks
 from fastrpc.storage.schema import approvals, note_change
@@ -309,15 +310,10 @@ def check_may_approve(approval: Approval, decision: Decision) -> None:
                 f"critical: {decision.by} calls, and cannot approve; another person has to"
             )
     approvers = approval.approvers.split("\n") if approval.approvers else []
-    if approvers and decision.channel != CLIENT and not {decision.by, person(decision.by)} & set(approvers):
+    if approvers and not {decision.by, person(decision.by)} & set(approvers):
         raise NotAllowedToApprove(f"{decision.by} is none of its approvers: {', '.join(approvers)}")
     if decision.edited_arguments is not None and not approval.may_edit:
         raise NotAllowedToApprove(f"the policy does not let arguments of {approval.name} be edited")
-
-
-def person(name: str) -> str:
-    """Return who stands behind a name: ``ada`` for ``os:ada``, ``ada#k3x7…`` and ``ada``."""
-    return name.removeprefix("os:").partition("#")[0].casefold()
 
 
 def _says_the_same(approval: Approval, decision: Decision) -> bool:
