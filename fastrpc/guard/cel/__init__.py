@@ -11,7 +11,8 @@ denies.
 What there is: literals of int, double, string (raw and triple-quoted, too), bool, null, lists and maps; the
 operators ``== != < <= > >= in && || ! + - * / %`` and ``? :``; ``a.b``, ``a[b]``, ``has(a.b)``; the functions
 ``size int double string matches``; the methods ``startsWith endsWith contains matches size``; the macros
-``all exists exists_one filter map``; comments. What there is not: unsigned ints, bytes, times, messages,
+``all exists exists_one filter map``; comments; and, which CEL has not, ``shellReads shellParses shellPrograms``
+about command lines for bash (`fastrpc.guard.shell`). What there is not: unsigned ints, bytes, times, messages,
 ``type()``, optional values, functions of one's own.
 
 Bounded: 4,096 characters and 64 levels of a source; 100,000 steps of an evaluation (`values.MOST_STEPS`), and
