@@ -49,7 +49,6 @@ echo x>/dev/null
 echo x {fd}>/dev/null
 >/dev/null
 >/dev/null ls
-ls > /dev/null x
 ls &
 ls & rm x
 ls && rm x &
@@ -125,6 +124,10 @@ echo "${x@P}"
 '' x
 "" x
 # nothing but a comment
+""")
+KNOWN_TO_ONE_READING = lines(r"""
+ls > /dev/null x
+a%b
 export PATH=.
 declare x=1
 local x
@@ -194,6 +197,8 @@ python --version x
 python -V -c 1
 python3
 node x
+node -v
+node --version
 node -e 1
 ruby --version
 cargo --version
@@ -593,7 +598,6 @@ false
 tree -L 2 -I node_modules
 python --version
 python3 -V
-node -v
 sed -n 10,20p x
 sed -n '$p' x y
 sed -n '10,$p' src/*.py

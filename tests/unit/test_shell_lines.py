@@ -6,7 +6,15 @@ A line here is never run.
 from __future__ import annotations
 
 import pytest
-from support.shell_lines import BEHIND_A_NEWLINE, HARMLESS, MULTILINE, NOT_HARMLESS, NOT_UNDERSTOOD, ODD
+from support.shell_lines import (
+    BEHIND_A_NEWLINE,
+    HARMLESS,
+    KNOWN_TO_ONE_READING,
+    MULTILINE,
+    NOT_HARMLESS,
+    NOT_UNDERSTOOD,
+    ODD,
+)
 
 from fastrpc.guard.shell import git, harmless, lexer, parser, programs
 from fastrpc.guard.shell.harmless import only_reads
@@ -14,6 +22,7 @@ from fastrpc.guard.shell.harmless import only_reads
 
 @pytest.mark.parametrize("line", [*NOT_UNDERSTOOD, *ODD])
 def test_what_is_more_than_simple_commands_is_not_understood(line: str) -> None:
+    assert lexer.read(line) is None
     assert parser.commands(line) is None
     assert not only_reads(line)
 
@@ -28,20 +37,37 @@ def test_what_only_reads_is_harmless(line: str) -> None:
     assert only_reads(line)
 
 
-@pytest.mark.parametrize("line", ["ls > /dev/null x", "a%b", "a%b x | ls"])
+@pytest.mark.parametrize("line", KNOWN_TO_ONE_READING)
 def test_what_one_of_the_two_readings_does_not_know_is_not_understood(line: str) -> None:
     assert lexer.read(line) is not None
     assert parser.commands(line) is None
+    assert not only_reads(line)
 
 
-def test_a_tree_that_divides_the_words_otherwise_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = "ls a b"
-    for words in (["ls", "a b"], ["ls", "a"], ["ls", "a", "b", "c"]):
-        read = [[lexer.Word(word, word, False) for word in words]]
-        monkeypatch.setattr(parser, "read", lambda line, read=read: read)
-        assert parser.commands(line) is None
-    monkeypatch.undo()
-    assert parser.commands(line) is not None
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("echo 'a b'", "echo ab", "echo a b c", "echo", "echo a; b"),
+        *("echo a b > f", "echo a b 2>&1f", "echo a b < f", "echo a b <<< f", "> f echo a b"),
+        *(
+            "(echo a b)",
+            "{ echo a b; }",
+            "! echo a b",
+            "echo a b &",
+            "X=1 echo a b",
+            "if echo a b; then x; fi",
+        ),
+        *("f() { echo a b; }", "echo a b; (", "echo a b; $(x)", "echo a b |& x"),
+    ],
+)
+def test_a_tree_that_says_something_else_than_the_words_is_not_believed(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [lexer.Word(word, word, False) for word in ("echo", "a", "b")]
+    monkeypatch.setattr(parser, "read", lambda line: [words])
+    assert parser.commands("echo a b") is not None
+    assert parser.commands("echo a b >/dev/null # x") is not None
+    assert parser.commands(line) is None
 
 
 def test_commands_are_words_as_a_program_gets_them_in_their_order() -> None:

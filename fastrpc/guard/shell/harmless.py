@@ -72,9 +72,7 @@ def _sed(words: Sequence[str], has_patterns: bool) -> bool:
 
 def _date(words: Sequence[str], has_patterns: bool) -> bool:
     """An operand without ``+`` sets the clock."""
-    if has_patterns or not PROGRAMS["date"].allows(words):
-        return False
-    return all(is_option(word) or word.startswith("+") for word in words)
+    return PROGRAMS["date"].allows(words) and all(is_option(word) or word[:1] == "+" for word in words)
 
 
 def _command(words: Sequence[str], has_patterns: bool) -> bool:

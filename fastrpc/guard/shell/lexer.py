@@ -108,7 +108,7 @@ class _Reader:
 
     def redirection(self) -> bool:
         found = REDIRECTION.match(self.line, self.at)
-        if found is None or not self.command or self.line[self.at - 1] not in " \t":
+        if found is None or not self.command:
             return False
         self.at = found.end()
         return True

@@ -96,16 +96,15 @@ VERSIONS = {
     "g++": ("--version",),
     "gcc": ("--version",),
     "make": ("--version",),
-    "node": ("--version", "-v"),
     "python": ("--version", "-V"),
     "python3": ("--version", "-V"),
 }
-"""Programs that may only say which version they are, with these options. cargo, go and npm are not there: by
-a file of the folder they fetch or run another version of themselves."""
+"""Programs that may only say which version they are, with these options. Not among them are cargo, go, node
+and npm: by a file of the folder they, or what is installed in their place, fetch or run another version."""
 
 # What is not there, and why: uniq writes its second operand; tree takes no value in an option's own word, and
-# writes with -o and -R; sort writes with -o, and runs --compress-program; diff runs pr with -l; file writes with
-# -C and -p; hostname sets the name that it is given; tail never ends with -f.
+# writes with -o and -R; sort writes with -o, and runs --compress-program; diff runs pr with -l; file writes
+# with -C and -p; hostname sets the name that it is given; tail never ends with -f.
 PROGRAMS = {
     "arch": program(operands=0),
     "basename": program("az", "s", "multiple suffix zero"),
