@@ -123,6 +123,10 @@ ls a$
 echo "${x@P}"
 '' x
 "" x
+%1
+%ls x
+ls; %
+'%1'
 # nothing but a comment
 """)
 KNOWN_TO_ONE_READING = lines(r"""
@@ -456,6 +460,8 @@ git branch -a x
 git branch --edit-description
 git branch --unset-upstream
 git branch --merged x
+git branch --format --list x
+git branch -a --list x
 git branch --list x -D
 git branch --list --delete x
 git branch --list x --edit-description
@@ -470,6 +476,9 @@ git tag -s x
 git tag -v x
 git tag -n x
 git tag --list x -d
+git tag --format --list x
+git tag --sort -l x
+git tag -n --list x
 git remote add x y
 git remote rm x
 git remote show x

@@ -96,8 +96,9 @@ SUBCOMMANDS = {
     **dict.fromkeys(("log", "rev-list", "show"), LOG),
 }
 LISTING = {"branch": ("--list",), "tag": ("--list", "-l")}
-"""Subcommands that make what their operands name, unless one of these options says that they list it. ``-l``
-of ``git branch`` was another option once."""
+"""Subcommands that make what their operands name, unless one of these options says that they list it. It has
+to stand first: elsewhere it may be the value of another one (``--format --list``). ``-l`` of ``git branch``
+was another option once."""
 BEFORE_SUBCOMMANDS = ("--no-pager", "--no-optional-locks")
 
 
@@ -111,7 +112,7 @@ def only_reads(words: Sequence[str]) -> bool:
     known = SUBCOMMANDS.get(name)
     if known is None or any(_checks_signatures(word) for word in options):
         return False
-    if name in LISTING and not any(option in options for option in LISTING[name]):
+    if name in LISTING and not (options and options[0] in LISTING[name]):
         known = known._replace(operands=0)
     return known.allows(options)
 

@@ -128,11 +128,16 @@ class _Reader:
         is_pattern = first_pattern >= 0
         if is_pattern and (first_pattern == 0 or text[0] == "-"):  # it may become an option
             return False
-        if not self.command and (is_pattern or not text or text in RESERVED or "=" in text):
+        if not self.command and (is_pattern or not _is_program(text)):
             return False
         self.command.append(Word(self.line[start : self.at], text, is_pattern))
         self.is_joined = False
         return True
+
+
+def _is_program(name: str) -> bool:
+    """Whether a word at the beginning of a command is a program's name, and no keyword, assignment or job."""
+    return bool(name) and name not in RESERVED and "=" not in name and name[0] != "%"
 
 
 def _has_tilde(before: str, part: str) -> bool:
