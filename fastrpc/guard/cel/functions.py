@@ -149,6 +149,7 @@ def load_shell() -> None:
     from fastrpc.guard.shell.parser import load
 
     load()
+    importlib.import_module("fastrpc.guard.shell.harmless")  # else the first call would wait for its tables
 
 
 def shell_reads(frame: Frame, line: Any) -> bool:

