@@ -310,13 +310,35 @@ def test_the_servers_of_a_gateway_stand_behind_its_guard(folder: Path) -> None:
         assert outcome(client, "shop_wipe", place="x") == -32602
 
 
+AGENT_POLICY = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "agent-guard.toml")
+
+
 def test_the_shipped_policy_for_an_agent_asks_before_commands_and_for_nothing_else(folder: Path) -> None:
-    policy = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "agent-guard.toml")
-    found = json.loads(fastrpc(folder, "guard", "check", policy, "--json"))
+    found = json.loads(fastrpc(folder, "guard", "check", AGENT_POLICY, "--json"))
     words = {each["tool"]: each["local"] for each in found["tools"]}
     assert len(words) == 13
-    assert {tool for tool, word in words.items() if word == "asks"} == {"Bash", "BackgroundBash"}
+    assert {tool for tool, word in words.items() if word == "asks"} == {"BackgroundBash"}
+    assert words["Bash"] == "asks, by rules"
     assert {word.partition(",")[0] for word in words.values()} == {"asks", "allowed"}
+
+
+def test_the_shipped_policy_lets_an_agent_read_by_commands_and_asks_before_others(folder: Path) -> None:
+    asked: list[str] = []
+
+    def decline(params: dict[str, Any]) -> bool:
+        asked.append(params["message"])
+        return False
+
+    command = [*FASTRPC, "serve", "--guard", AGENT_POLICY]
+    with Client.sync(command, cwd=str(folder), env=variables(folder), on_elicit=decline) as client:
+        assert "guard.toml\nshop.py" in outcome(client, "Bash", command="ls")
+        assert "app = Server" in outcome(client, "Bash", command="grep -rn 'app =' . | head -5 2>/dev/null")
+        assert asked == []
+        for line in ("rm shop.py", "ls; rm shop.py", "ls $(rm shop.py)", "echo > shop.py", "find . -delete"):
+            assert outcome(client, "Bash", command=line) == 403
+    assert len(asked) == 5
+    assert "rm shop.py" in asked[0]
+    assert (folder / "shop.py").read_text() == TOOLS
 
 
 @pytest.mark.parametrize("is_http", [False, True])

@@ -150,6 +150,7 @@ LAYERS = {
     **numbered("fastrpc.storage", 60),
     **numbered("fastrpc.storage.migrations", 60),
     **numbered("fastrpc.storage.migrations.versions", 60),
+    **numbered("fastrpc.guard.shell", 60),
     **numbered("fastrpc.guard.audit", 61),
     **numbered("fastrpc.guard.callers", 62),
     **numbered("fastrpc.guard.cel", 61),
