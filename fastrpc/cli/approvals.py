@@ -17,6 +17,7 @@ from fastrpc.cli._guard_database import guard_database
 from fastrpc.command_line import CommandParser, suggestion
 from fastrpc.errors import UsageError
 from fastrpc.guard.approvals.description import described, moment
+from fastrpc.guard.callers.stdio import current_user
 from fastrpc.storage import StorageError
 
 TYPE_CHECKING = False
@@ -46,7 +47,6 @@ OF_ACTION = {
     "watch": (),
 }
 OPTIONS = {"all": "--all", "times": "--times", "valid_for": "--for", "comment": "--comment"}
-CHANNEL = "command line"
 MOST_TIMES = 1_000_000
 POLL_SECONDS = 0.5
 
@@ -154,12 +154,12 @@ def _reject(store: ApprovalStore, chosen: Namespace) -> None:
 
 
 def _decide(store: ApprovalStore, chosen: Namespace, approves: bool, edited: str | None = None) -> None:
-    from fastrpc.guard.approvals.store import Decision
+    from fastrpc.guard.approvals.store import COMMAND_LINE, Decision
 
     decision = Decision(
         approves,
-        _user(),
-        CHANNEL,
+        current_user(),
+        COMMAND_LINE,
         comment=chosen.comment or "",
         edited_arguments=edited,
         uses=_times(chosen.times),
@@ -186,12 +186,14 @@ def _watch(store: ApprovalStore, chosen: Namespace) -> None:
 
 
 def _ask(store: ApprovalStore, approval: Approval) -> None:
-    from fastrpc.guard.approvals.store import ApprovalError, Decision
+    from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalError, Decision
 
     answer = input("approve? [y]es, [n]o, anything else: later  ").strip().lower()
     if answer in ("y", "yes", "n", "no"):
         try:
-            decided = store.decide(approval.id, Decision(answer.startswith("y"), _user(), CHANNEL))
+            decided = store.decide(
+                approval.id, Decision(answer.startswith("y"), current_user(), COMMAND_LINE)
+            )
         except ApprovalError as error:
             write_line(f"fastrpc: {error}")
         else:
@@ -210,13 +212,6 @@ ACTIONS: dict[str, Callable[[ApprovalStore, Namespace], None]] = {
 
 
 # --- values -----------------------------------------------------------------------------------------------
-
-
-def _user() -> str:
-    from fastrpc.guard.callers.caller import user_principal
-    from fastrpc.guard.callers.stdio import user_name
-
-    return user_principal(user_name())
 
 
 def _times(text: str | None) -> int:

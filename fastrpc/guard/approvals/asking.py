@@ -4,6 +4,7 @@ The approval is a row of the guard's database, which anybody may decide who may:
 webhook. Meanwhile its caller learns of it by what its client can do, the first of these that it can:
 
 * a form (MCP: elicitation), whose answer decides, unless the risk is critical;
+* the server's terminal, where the setting ASK_TERMINAL allows it;
 * progress, while the call is held, for `hold_seconds`, unless `MOST_HELD` are; then a result that says to
   call again with the same arguments, which finds the same approval.
 
@@ -18,9 +19,9 @@ import asyncio
 from time import monotonic
 
 from fastrpc.errors import ToolError
-from fastrpc.guard.approvals import form
+from fastrpc.guard.approvals import at_terminal, form
 from fastrpc.guard.approvals.binding import Binding, Unbindable
-from fastrpc.guard.approvals.people import person
+from fastrpc.guard.callers.stdio import current_user
 from fastrpc.guard.policy import risks
 from fastrpc.guard.refusals import (
     ApprovalPending,
@@ -31,7 +32,7 @@ from fastrpc.guard.refusals import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 
     OnEvent = Callable[[str, "CallToApprove", "Approval"], object]
 
-PROGRESS_SECONDS = 5.0
+FIRST_SECONDS, PROGRESS_SECONDS = 0.1, 5.0
+"""Until the first report of progress, and between two."""
 MOST_HELD = 1000
 """Calls that are held in one process, 10 KB each. Another one has to come again at once."""
 MOST_ATTEMPTS = 4
@@ -82,12 +84,6 @@ class CallToApprove:
     @property
     def is_critical(self) -> bool:
         return risks.rank(self.verdict.risk) >= risks.rank(risks.CRITICAL)
-
-    @property
-    def may_ask_client(self) -> bool:
-        """Whether the answer of a form of the client may decide."""
-        approvers, names = self.config.approvers, {self.caller.principal, person(self.caller.principal)}
-        return not self.is_critical and (not approvers or not names.isdisjoint(approvers))
 
     def binding(self, server: str) -> Binding:
         """Raises ApprovalRejected for arguments that nobody can be asked about."""
@@ -209,33 +205,42 @@ class Approvals:
 
     async def _decided(self, kept: _Kept, asked: CallToApprove, binding: Binding, approval: Approval) -> None:
         """Wait until somebody has decided. Raises ApprovalTimedOut, and ApprovalPending."""
+        from fastrpc.guard.approvals.store import CLIENT, TERMINAL, may_approve
+
         left = approval.expires_at - kept.store.clock()
-        if asked.may_ask_client:
-            try:
-                await self._by_form(kept, asked, binding, approval, left)
-            except ToolError:
-                pass  # the client has no forms
-            else:
+        question = form.text(asked.call, asked.verdict, binding.shown, asked.config.timeout_seconds)
+        ways: tuple[tuple[str, str, Callable[[], Coroutine[Any, Any, bool]]], ...] = (
+            (CLIENT, asked.caller.principal, lambda: form.accepts(asked.call, binding.digest, question)),
+            (TERMINAL, current_user(), lambda: at_terminal.accepts(question)),
+        )
+        for channel, by, accepts in ways:
+            if may_approve(approval, by, channel):
+                try:
+                    await self._by_answer(kept, asked, approval, left, accepts(), by, channel)
+                except ToolError:
+                    continue  # nobody can be asked there
                 return
         await self._held(kept, asked, approval, left)
 
-    async def _by_form(
-        self, kept: _Kept, asked: CallToApprove, binding: Binding, approval: Approval, left: float
+    async def _by_answer(
+        self,
+        kept: _Kept,
+        asked: CallToApprove,
+        approval: Approval,
+        left: float,
+        answering: Coroutine[Any, Any, bool],
+        by: str,
+        channel: str,
     ) -> None:
-        """Ask the client, while others may decide. Raises ToolError for a client that has no forms."""
-        from fastrpc.guard.approvals.store import CLIENT, Decision, NotWaiting
+        """Wait for the answer of one person, while others may decide. Raises what `answering` does, and
+        ApprovalTimedOut."""
+        from fastrpc.guard.approvals.store import Decision, NotWaiting
 
-        config = asked.config
-        answer = asyncio.ensure_future(
-            form.accepts(asked.call, binding.digest, asked.verdict, binding.shown, config.timeout_seconds)
-        )
-        others = kept.watcher.watch(approval.id)
+        answer, others = asyncio.ensure_future(answering), kept.watcher.watch(approval.id)
         try:
-            await asyncio.wait((answer, others), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            await self._first_of(asked, approval, (answer, others), left)
             if answer.done():
-                said = answer.result()
-                by = asked.caller.principal
-                decision = Decision(said, by, CLIENT, valid_seconds=config.valid_seconds)
+                decision = Decision(answer.result(), by, channel, valid_seconds=asked.config.valid_seconds)
                 try:
                     await kept.watcher.run(kept.store.decide, approval.id, decision)
                 except NotWaiting:
@@ -248,16 +253,13 @@ class Approvals:
             await asyncio.gather(answer, return_exceptions=True)
 
     async def _held(self, kept: _Kept, asked: CallToApprove, approval: Approval, left: float) -> None:
-        """Hold the call and report progress; have it come again before its client gives it up."""
+        """Hold the call, and have it come again before its client gives it up."""
         hold = min(asked.config.hold_seconds, left) if kept.watcher.count < MOST_HELD else 0.0
-        call, began = asked.call, monotonic()
         decided = kept.watcher.watch(approval.id)
         try:
-            while (passed := monotonic() - began) < hold:
-                call.context.progress(passed, hold, f"waiting for the approval of a person: {approval.id}")
-                await asyncio.wait((decided,), timeout=min(PROGRESS_SECONDS, hold - passed))
-                if decided.done():
-                    return
+            await self._first_of(asked, approval, (decided,), hold)
+            if decided.done():
+                return
         finally:
             kept.watcher.forget(approval.id, decided)
         if hold >= left:
@@ -265,10 +267,26 @@ class Approvals:
         raise ApprovalPending(
             "".join(f"{each}. " for each in asked.void)
             + f"{approval.id} is waiting for the approval of a person. "
-            f"Call {call.name} again with the same arguments",
+            f"Call {asked.call.name} again with the same arguments",
             asked.version,
             approval=approval.id,
         )
+
+    @staticmethod
+    async def _first_of(
+        asked: CallToApprove, approval: Approval, futures: tuple[asyncio.Future[Any], ...], seconds: float
+    ) -> None:
+        """Wait until one of these is done, for so many seconds at most, and report progress."""
+        began, wait = monotonic(), FIRST_SECONDS
+        while (passed := monotonic() - began) < seconds:
+            if passed:
+                waits = f"waiting for the approval of a person: {approval.id}"
+                asked.call.context.progress(passed, seconds, waits)
+            limit = min(wait, seconds - passed)
+            done, _ = await asyncio.wait(futures, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return
+            wait = PROGRESS_SECONDS
 
     # --- without a database ---------------------------------------------------------------------------------
 
@@ -276,15 +294,14 @@ class Approvals:
         from fastrpc.time_limit import TimeLimit
 
         name, seconds = asked.call.name, asked.config.timeout_seconds
-        if not asked.may_ask_client:
+        if asked.is_critical or asked.config.approvers:
             raise ApprovalRejected(
                 f"{name} cannot be approved through the client that calls it", asked.version
             )
         try:
             async with TimeLimit(seconds):
-                accepted = await form.accepts(
-                    asked.call, binding.digest, asked.verdict, binding.shown, seconds
-                )
+                question = form.text(asked.call, asked.verdict, binding.shown, seconds)
+                accepted = await form.accepts(asked.call, binding.digest, question)
         except TimeoutError:
             raise ApprovalTimedOut(_nobody(asked), asked.version) from None
         except ToolError as error:

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 LONGEST_SHOWN = 4000
 
 
-async def accepts(call: CallInfo, digest: bytes, verdict: Verdict, shown: str, seconds: float) -> bool:
+async def accepts(call: CallInfo, digest: bytes, question: str) -> bool:
     """Return whether the person at the client accepts. Raises ToolError for a client that cannot ask, and
     InputRequired for one of 2026-07-28 that has not been asked yet."""
-    question = text(call, verdict, shown, seconds)
     answer: Any = await call.context.elicit(question, key=f"approval-{digest.hex()}")
     return bool(answer.accepted)
 

@@ -45,8 +45,8 @@ WAITING, APPROVED, REJECTED, USED, EXPIRED, VOID = STATES = (
 )
 ASK_LOCK = 0x66727061
 """The first key of PostgreSQL's advisory lock under which calls of a caller are asked for."""
-CLIENT = "client"
-"""The channel of the form that the caller's own client shows."""
+CLIENT, TERMINAL, COMMAND_LINE, WEBHOOK = "client", "terminal", "command line", "webhook"
+"""The channels. The first is the form that the caller's own client shows."""
 
 
 class ApprovalError(FastrpcError):
@@ -154,8 +154,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Decision:
-    """What somebody says of an approval. `by` is who, `channel` by which way: ``client``, ``command line``,
-    ``webhook``. It may be used `uses` times, for `valid_seconds` from now on."""
+    """What somebody says of an approval: `by` is who, `channel` which way. It may be used `uses` times, for
+    `valid_seconds` from now on."""
 
     approves: bool
     by: str
@@ -314,6 +314,15 @@ def check_may_approve(approval: Approval, decision: Decision) -> None:
         raise NotAllowedToApprove(f"{decision.by} is none of its approvers: {', '.join(approvers)}")
     if decision.edited_arguments is not None and not approval.may_edit:
         raise NotAllowedToApprove(f"the policy does not let arguments of {approval.name} be edited")
+
+
+def may_approve(approval: Approval, by: str, channel: str) -> bool:
+    """Whether this person may approve by this channel."""
+    try:
+        check_may_approve(approval, Decision(True, by, channel))
+    except NotAllowedToApprove:
+        return False
+    return True
 
 
 def _says_the_same(approval: Approval, decision: Decision) -> bool:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
 
 PATH = "/approvals"
-CHANNEL = "webhook"
 RETRY_SECONDS = (1.0, 10.0)
 NEWEST_SECONDS = 300.0
 """How far the timestamp of a decision may be from this clock."""
@@ -91,6 +90,7 @@ class Receiver:
     def receive(self, body: bytes, timestamp: str | None, signature: str | None) -> bytes:
         """Take a decision, and return the approval as JSON. Raises Refused, and StorageError."""
         from fastrpc.guard.approvals.store import (
+            WEBHOOK,
             ApprovalError,
             Decision,
             NotAllowedToApprove,
@@ -105,7 +105,7 @@ class Receiver:
         decision = Decision(
             said["decision"] == "approve",
             said["by"],
-            CHANNEL,
+            WEBHOOK,
             comment=said.get("comment", ""),
             edited_arguments=None if edited is None else json.dumps(edited, ensure_ascii=False),
             valid_seconds=self._valid_seconds,
