@@ -16,8 +16,9 @@ ALONE = $(shell grep -rlE --include='test_*.py' 'mark\.alone' tests)
 WHEELS_VENV := .cache/wheels
 SANITIZED := .cache/sanitized
 # What is written in Python alone has nothing for the sanitizers.
-IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,audit_tampering cel_oracle cel_text docstrings rewriting uri_round_trips))
+IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,approval_binding audit_tampering cel_oracle cel_text docstrings rewriting uri_round_trips))
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
+MEASURED_SOURCE ?= .
 FASTMCP := .cache/fastmcp
 STUBBED := $(subst /,.,$(basename $(wildcard fastrpc/_core/*.pyi)))
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
@@ -28,7 +29,7 @@ SANITIZED_SECONDS ?= 120
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: fastmcp help run test test-fast test-unit test-uncovered coverage sanitize fuzz conformance interop swap lint bench bench-peers bench-report bench-micro bench-instructions bench-guard soak wheels check-wheels lock clean
+.PHONY: fastmcp help run test test-fast test-unit test-uncovered coverage sanitize fuzz conformance interop swap lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -94,9 +95,12 @@ bench-instructions: $(STAMP)  ## instructions of one call, against the committed
 
 bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed one; measures a wheel
 	$(BIN)/python benchmarks/build.py
-	rm -rf $(MEASURED) && $(BIN)/python -m venv $(MEASURED)
-	$(MEASURED)/bin/python -m pip install --quiet '.[http]'
+	$(if $(KEEP_MEASURED),,$(MAKE) measured)
 	$(BIN)/python benchmarks/guard.py --python $(MEASURED)/bin/python $(GUARD_OPTIONS)
+
+measured:                # the wheel that bench-guard measures; KEEP_MEASURED=1 has it use the one that there is
+	rm -rf $(MEASURED) && $(BIN)/python -m venv $(MEASURED)
+	$(MEASURED)/bin/python -m pip install --quiet '$(MEASURED_SOURCE)[http]'
 
 fastmcp: $(FASTMCP)/.made  ## FastMCP in an environment of its own, for the tests of what is its own in a swapped server
 

@@ -17,6 +17,7 @@ cdef class CallInfo:
     cdef int keep(self) except -1
     cdef list vector_values(self)
     cpdef object invoke(self)
+    cpdef object current_values(self)
     cdef object value_at(self, Py_ssize_t at)
     cdef bint are_bound(self) except -1
 

@@ -39,6 +39,11 @@ class CallInfo:
     ) -> None: ...
     def bound_values(self) -> list[Any] | None:
         """Return the values that were bound, in the order of the parameters; None if they did not fit."""
+    def current_values(self) -> list[Any]:
+        """Return the values of the arguments as they are now, in the order of the parameters.
+
+        Arguments that have been changed are bound again. Raises ArgumentError where they do not fit.
+        """
     def invoke(self) -> Any:
         """Call the function, with the arguments as they are now; return what it returns.
 

@@ -93,12 +93,20 @@ cdef class CallInfo:
             if made == NULL:
                 reraise()
             return owned(made)
+        return self.plan.tool.signature.call(self.plan.tool.function, self.current_values(), self.context)
+
+    cpdef object current_values(self):
+        """Return the values of the arguments as they are now, in the order of the parameters.
+
+        Arguments that have been changed are bound again. Raises ArgumentError where they do not fit.
+        """
         self.keep()
         signature = self.plan.tool.signature
-        values = self.values
-        if values is None or (self.given is not None and is_changed(self.given, signature.named(values))):
-            values = signature.bind(self.given)
-        return signature.call(self.plan.tool.function, values, self.context)
+        if self.values is None or (
+            self.given is not None and is_changed(self.given, signature.named(self.values))
+        ):
+            return signature.bind(self.given)
+        return self.values
 
     cdef bint are_bound(self) except -1:
         """Are the arguments still those in the vector?"""

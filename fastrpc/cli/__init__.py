@@ -39,6 +39,7 @@ COMMANDS = {
     "selftest": "check the tools against their contract",
     "guard": "check a guard's configuration, print its decision for a call, or explain one",
     "token": "make, list, rotate and revoke the tokens of callers",
+    "approvals": "list the calls that wait for an approval; approve, edit or reject them",
     "audit": "read the audit log: show, search, export, verify it, prove a record",
     "install-client": "enter this server in a client's configuration",
     "config": "show every setting, its value and where it came from",

@@ -1,8 +1,9 @@
-"""Durations on a command line: a number and a unit, such as ``90m``, ``12h`` or ``30d``. Pure."""
+"""Durations on a command line, such as ``90m``, ``12h`` or ``30d``, and times as they are printed. Pure."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime, timezone
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 """By unit."""
@@ -13,3 +14,10 @@ def seconds_in(text: str) -> int | None:
     """Return the seconds of a duration; None for a text that is none."""
     found = _DURATION.match(text)
     return None if found is None else int(found[1]) * SECONDS[found[2]]
+
+
+def minute(seconds: float | None) -> str:
+    """Return seconds since 1970 for a table, in UTC."""
+    if seconds is None:
+        return "-"
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M")

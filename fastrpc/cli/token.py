@@ -6,15 +6,16 @@ once. Running servers on the same database know of a change within half a second
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timezone
 
-from fastrpc.cli import configuration, write_line
+from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_json, print_table
-from fastrpc.cli._durations import SECONDS, seconds_in
+from fastrpc.cli._durations import SECONDS, minute, seconds_in
+from fastrpc.cli._guard_database import guard_database
 from fastrpc.command_line import CommandParser, suggestion
 from fastrpc.errors import UsageError
-from fastrpc.storage import GUARD_DATABASE, StorageError, open_database
+from fastrpc.guard.approvals.description import moment
+from fastrpc.storage import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.guard.callers.tokens import TokenRecord, TokenStore
-    from fastrpc.storage.database import Database
 
 DESCRIPTION = "Make, list, rotate and revoke the tokens of callers."
 USAGE = "create --owner NAME | list | rotate ID | revoke ID  [OPTION…]"
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     _check(chosen)
     _expires_in(chosen.expires)
     try:
-        database = _open(chosen.database)
+        database = guard_database(chosen.database)
         try:
             from fastrpc.guard.callers.tokens import TokenError, TokenStore
 
@@ -120,13 +120,6 @@ def _check(chosen: Namespace) -> None:
         raise UsageError("token create: --owner NAME is needed")
 
 
-def _open(url: str | None) -> Database:
-    settings = configuration()
-    settings.declare([GUARD_DATABASE])
-    settings.export(os.environ)
-    return open_database(url or settings[GUARD_DATABASE.name])
-
-
 # --- actions ----------------------------------------------------------------------------------------------
 
 
@@ -165,9 +158,9 @@ def _list(store: TokenStore, chosen: Namespace) -> None:
             record.owner,
             record.caller_class,
             record.status(now),
-            _day(record.created_at),
-            _day(record.expires_at),
-            _day(record.last_used_at),
+            minute(record.created_at),
+            minute(record.expires_at),
+            minute(record.last_used_at),
             " ".join(record.scopes) or "-",
         )
         for record in records
@@ -191,7 +184,7 @@ def _show_new(record: TokenRecord, text: str, as_json: bool) -> None:
         print_json({**_described(record), "token": text})
     else:
         print(text)
-    until = "" if record.expires_at is None else f", valid until {_moment(record.expires_at)}"
+    until = "" if record.expires_at is None else f", valid until {moment(record.expires_at)}"
     write_line(f"fastrpc: token {record.id} of {record.owner}{until}; it is not shown again")
 
 
@@ -203,25 +196,12 @@ def _described(record: TokenRecord) -> dict[str, Any]:
         "class": record.caller_class,
         "scopes": list(record.scopes),
         "status": record.status(datetime.now(timezone.utc).timestamp()),
-        "created_at": _moment(record.created_at),
-        "expires_at": _moment(record.expires_at),
-        "revoked_at": _moment(record.revoked_at),
-        "last_used_at": _moment(record.last_used_at),
+        "created_at": moment(record.created_at),
+        "expires_at": moment(record.expires_at),
+        "revoked_at": moment(record.revoked_at),
+        "last_used_at": moment(record.last_used_at),
         "rotated_from": record.rotated_from,
     }
-
-
-def _moment(seconds: float | None) -> str | None:
-    """Return a time as RFC 3339 has it."""
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _day(seconds: float | None) -> str:
-    return (
-        "-" if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M")
-    )
 
 
 # --- times ------------------------------------------------------------------------------------------------

@@ -99,10 +99,10 @@ class Call:
     """
 
     __slots__ = (
-        "_info",
         "arguments",
         "context",
         "dispatcher",
+        "known_info",
         "loop",
         "plan",
         "request",
@@ -134,7 +134,8 @@ class Call:
         self.variables = copy_context()
         """The context variables of the request: the call may begin in another's turn, or on a thread."""
         request.call = self
-        self._info: CallInfo | None = None
+        self.known_info: CallInfo | None = None
+        """What the guard has seen of the call."""
         if context is None and plan.needs_context:
             from fastrpc.engine.outbound_channel import context_of
 
@@ -143,10 +144,10 @@ class Call:
     @property
     def info(self) -> CallInfo:
         """The call, as its guard and its hooks see it."""
-        if self._info is None:
-            principal = self.dispatcher.principal
-            self._info = CallInfo(self.plan, self.request.target, principal, self.arguments, self.context)
-        return self._info
+        if self.known_info is None:
+            principal, target = self.dispatcher.principal, self.request.target
+            self.known_info = CallInfo(self.plan, target, principal, self.arguments, self.context)
+        return self.known_info
 
     def invoke(self) -> Any:
         """Call the function, unless the call has ended; the result may be a coroutine."""
@@ -203,6 +204,8 @@ class Call:
         error: BaseException | None = None
         try:
             check_decision(task.result())
+            if self.info.bound_values() is not None:
+                self.arguments = self.info.current_values()  # which a person may have changed
         except BaseException as refusal:
             error = ToolError("the call was cancelled") if task.cancelled() else refusal
         if self.state == ENDED or error is not None:

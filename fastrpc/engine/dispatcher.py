@@ -182,7 +182,7 @@ class Dispatcher(OutboundMessages):
     ) -> None:
         """The guard decides later about a call that the connection would have made."""
         call = _request_of(info.context).call
-        call.arguments = info.bound_values() or []
+        call.arguments, call.known_info = info.bound_values() or [], info
         call.state = WAITING
         call.request.began = began
         try:

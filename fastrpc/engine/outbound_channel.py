@@ -12,7 +12,7 @@ from time import monotonic
 
 from fastrpc.context import Context
 from fastrpc.engine.messages import id_value, notification
-from fastrpc.engine.request import RUNNING
+from fastrpc.engine.request import ENDED, RUNNING
 from fastrpc.protocol.versions import PROGRESS_MESSAGES
 
 TYPE_CHECKING = False
@@ -139,7 +139,7 @@ class RequestChannel:
 
     def _write(self, line: bytes) -> None:
         call = self.request.call
-        if call is not None and call.state == RUNNING:
+        if call is not None and call.state != ENDED:  # it runs, or its guard decides
             self.request.dispatcher.send_line(line)
 
     def pause(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.errors import ResourceNotFound
 from fastrpc.guard.policy.config import DENY
-from fastrpc.guard.refusals import ApprovalTimedOut, NotAllowed, RateExceeded
+from fastrpc.guard.refusals import ApprovalRejected, ApprovalTimedOut, NotAllowed, RateExceeded
 from fastrpc.protocol.versions import MODERN
 
 TYPE_CHECKING = False
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.rate_limiter import RateLimit
     from fastrpc.engine.list_filter import ListItem
+    from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.callers.caller import Caller
     from fastrpc.guard.policy.config import Rate
     from fastrpc.guard.policy.decisions import Decision, Policy, Verdict
     from fastrpc.server import Server
 
-    Approve = Callable[[CallInfo, Verdict, float], Awaitable[None]]
-    """Asks a person, for at most so many seconds. Raises GuardRefusal for no."""
+    Approve = Callable[[CallToApprove], Awaitable[dict[str, Any]]]
+    """Asks a person, and returns the arguments that this one has changed. Raises GuardRefusal for no."""
     Refused = Callable[[CallInfo, Caller, Verdict, BaseException], object]
 
 MOST_CALLERS = 4096
@@ -75,8 +76,8 @@ class Target:
 
 class Guard:
     """A guard by a policy. `caller_of` returns the caller of a principal; `approve` asks a person, by default
-    through the client of the call (`approvals.by_elicitation`). `rates` is shared by the workers of a server;
-    `on_refusal` is called with each call that is refused."""
+    by a form of the client alone (`approvals.asking.Approvals`). `rates` is shared by the workers of a
+    server; `on_refusal` is called with each call that is refused."""
 
     def __init__(
         self,
@@ -154,18 +155,57 @@ class Guard:
             raise self._refused(call, entry, verdict, self._not_allowed(call, decision, verdict))
         if not self._policy.asks(verdict):
             return None
-        return self._asked(call, entry, verdict)
+        return self._asked(call, entry, verdict, decision)
 
-    async def _asked(self, call: CallInfo, entry: Entry, verdict: Verdict) -> None:
-        from fastrpc.guard.approvals import by_elicitation
+    async def _asked(self, call: CallInfo, entry: Entry, verdict: Verdict, decision: Decision) -> None:
+        """Have a person approve a call."""
+        from fastrpc.guard.approvals.asking import Approvals, CallToApprove
 
-        approve = self._approve or by_elicitation
+        if self._approve is None:
+            self._approve = Approvals(self._server.name if self._server is not None else "")
+        policy, schema = self._policy, self._schema(call)
+        asked = CallToApprove(
+            call,
+            entry.caller,
+            verdict,
+            policy.version,
+            policy.config.approvals,
+            schema,
+            lambda: self._check_current(call, entry, policy, schema),
+        )
         try:
-            await approve(call, verdict, self._policy.config.approval_seconds)
+            edited = await self._approve(asked)
+            if edited:
+                call.arguments = {**call.arguments, **edited}
+                target = Target(call.kind, call.name, call.effect)
+                again = policy.judge(decision, entry.caller, target, call.arguments)
+                if again.action == DENY:  # whoever has written the arguments
+                    raise self._not_allowed(call, decision, again)
         except Exception as error:
             if isinstance(error, ApprovalTimedOut):
-                error.has_code = self._policy.config.timeout_is_error
+                error.has_code = policy.config.approvals.timeout_is_error
             raise self._refused(call, entry, verdict, error) from None
+
+    def _check_current(self, call: CallInfo, entry: Entry, policy: Policy, schema: Mapping[str, Any]) -> None:
+        """Raise ApprovalRejected for a call that is not any more what somebody was asked about."""
+        changed = ""
+        if self._policy.version != policy.version:
+            changed = "the policy has changed"
+        elif self._caller_of(call.principal) != entry.caller:
+            changed = "the caller's token has changed"
+        elif self._schema(call) != schema:
+            changed = f"the schema of {call.name} has changed"
+        if changed:
+            raise ApprovalRejected(
+                f"the approval of {call.name} is void: {changed} meanwhile", call.context.protocol_version
+            )
+
+    def _schema(self, call: CallInfo) -> Mapping[str, Any]:
+        """Return the input schema of the tool that is called, as it is now."""
+        if call.kind != "tool" or self._server is None:
+            return {}
+        found = self._server.registries.tools.get(call.name)
+        return {} if found is None else found.signature.input_schema
 
     def _not_allowed(self, call: CallInfo, decision: Decision, verdict: Verdict) -> BaseException:
         version = call.context.protocol_version

@@ -55,7 +55,7 @@ def because(
         found["rule"] = _facts(rule, caller, target, verdict.risk, call.arguments)
     if verdict.action != DENY:
         by = _set_by(policy, target, verdict.risk)
-        found["asks"] = {"from": policy.config.asks_from, "risk": verdict.risk, "by": by}
+        found["asks"] = {"from": policy.config.approvals.least, "risk": verdict.risk, "by": by}
     return found
 
 

@@ -50,8 +50,27 @@ class ApprovalTimedOut(GuardRefusal):
     reason = "approval_timed_out"
     has_code = False
 
-    def answering(self, kind: str, server: object) -> BaseException:
+    def answering(self, kind: str, server: Any) -> BaseException:
         return self if self.has_code or kind != "tool" else ToolError(self.message)
+
+
+class ApprovalPending(GuardRefusal):
+    """Nobody has answered yet, and the call cannot be held longer: it has to come again. For a tool it is a
+    result, which the model reads."""
+
+    legacy_code = -32002
+    modern_code = 408
+    reason = "approval_waiting"
+
+    def answering(self, kind: str, server: Any) -> BaseException:
+        return ToolError(self.message) if kind == "tool" else self
+
+
+class TooManyApprovals(GuardRefusal):
+    """So many calls of the caller wait for an approval that no other one may."""
+
+    legacy_code = -32001
+    reason = "too_many_approvals"
 
 
 class RateExceeded(GuardRefusal):

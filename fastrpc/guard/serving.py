@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
+from threading import Lock
 
 from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.errors import UsageError, suggestion
+from fastrpc.guard.approvals.asking import Approvals
 from fastrpc.guard.callers import claims
 from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard, Schemas
@@ -30,11 +32,15 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord
+    from fastrpc.guard.approvals.asking import CallToApprove
+    from fastrpc.guard.approvals.store import Approval
+    from fastrpc.guard.approvals.webhook import Sender
     from fastrpc.guard.audit import AuditLog
     from fastrpc.guard.callers.directory import TokenDirectory
     from fastrpc.guard.policy.config import GuardConfig
     from fastrpc.guard.policy.decisions import Verdict
     from fastrpc.server import Server
+    from fastrpc.storage.database import Database
     from fastrpc.transports.http.issuers import PrincipalOf
     from fastrpc.transports.http.token_source import TokenSource
 
@@ -42,6 +48,7 @@ CHECK_SECONDS = 0.5
 NOBODY = Caller("", "")
 """Whose token is not valid any more: nothing is allowed."""
 CATEGORY = "mcp_server"
+APPROVALS = "approval"
 
 
 class GuardedServing:
@@ -83,10 +90,23 @@ class GuardedServing:
     def guarded(self, server: Server) -> Server:
         """Put the guard in front of a server, in this process, and return it. Raises UsageError."""
         policy = policy_for(self.config, server)
-        callers = Callers(self.config, self.transport, opened(self._url) if self._has_database else None)
+        database = GuardDatabase(self._url)
+        callers = Callers(self.config, self.transport, tokens_of(database) if self._has_database else None)
         audit = Audit(self.config) if self.config.audit_mode is not None else None
+        webhook = self._webhook(server, database)
+
+        def on_event(event: str, asked: CallToApprove, approval: Approval) -> None:
+            if audit is not None:
+                audit.approval(event, asked, approval)
+            if webhook is not None and event != "used":
+                webhook.send(event, approval)
+
         guard = Guard(
-            policy, callers.of, rates=self.rates, on_refusal=None if audit is None else audit.refused
+            policy,
+            callers.of,
+            approve=Approvals(server.name, database.open, on_event),
+            rates=self.rates,
+            on_refusal=None if audit is None else audit.refused,
         )
         guard.install(server)
         if audit is not None:
@@ -96,6 +116,23 @@ class GuardedServing:
         server.watch(PolicyFile(self.path, guard, server).look, CHECK_SECONDS)
         self.token_sources[:] = callers.sources()
         return server
+
+    def _webhook(self, server: Server, database: GuardDatabase) -> Sender | None:
+        """Take signed decisions over HTTP, and return what sends approvals, if they are sent."""
+        config = self.config.approvals
+        if config.webhook is None:
+            return None
+        from fastrpc.guard.approvals import webhook
+
+        if self.transport == "http":
+            from fastrpc.guard.approvals.endpoint import ApprovalsEndpoint
+            from fastrpc.guard.approvals.store import ApprovalStore
+
+            receiver = webhook.Receiver(
+                config.webhook.secret, lambda: ApprovalStore(database.open()), config.valid_seconds
+            )
+            server.http_endpoints[webhook.PATH] = ApprovalsEndpoint(receiver)
+        return webhook.Sender(config.webhook.url, config.webhook.secret) if config.webhook.url else None
 
 
 def policy_for(config: GuardConfig, server: Server) -> Policy:
@@ -152,13 +189,31 @@ def database_url(config: GuardConfig) -> str:
     return url
 
 
-def opened(url: str) -> TokenDirectory:
+class GuardDatabase:
+    """The guard's database, opened once in a process, when it is needed first."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._opening = Lock()
+        self._database: Database | None = None
+
+    def open(self) -> Database:
+        """Raises StorageError."""
+        from fastrpc.storage import open_database
+
+        with self._opening:
+            if self._database is None:
+                self._database = open_database(self._url)
+            return self._database
+
+
+def tokens_of(database: GuardDatabase) -> TokenDirectory:
     """Return the tokens of a database. Raises UsageError."""
     from fastrpc.guard.callers.directory import TokenDirectory
-    from fastrpc.storage import StorageError, open_database
+    from fastrpc.storage import StorageError
 
     try:
-        return TokenDirectory(open_database(url))
+        return TokenDirectory(database.open())
     except StorageError as error:
         raise UsageError(str(error)) from None
 
@@ -270,6 +325,22 @@ class Audit:
             risk=verdict.risk,
             arguments=salted_hash(text.encode("utf-8", "surrogatepass")),
             because=because(self.guard.policy, call, caller, verdict, error),
+        )
+
+    def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
+        """Record what has become of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
+        self._append(
+            asked.caller,
+            asked.call.kind,
+            asked.call.name,
+            event,
+            category=APPROVALS,
+            approval=approval.id,
+            risk=approval.risk,
+            rule=approval.rule,
+            digest=approval.digest.hex(),
+            by=approval.decided_by,
+            channel=approval.channel,
         )
 
     def _append(self, caller: Caller, kind: str, name: str, outcome: str, **more: object) -> None:

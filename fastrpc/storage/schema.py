@@ -11,6 +11,8 @@ from sqlalchemy import (
     Column,
     Double,
     ForeignKey,
+    Index,
+    Integer,
     LargeBinary,
     MetaData,
     String,
@@ -25,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every revision of the schema, the oldest first."""
 VERSION_TABLE = "fastrpc_schema_version"
 ID_LENGTH = 12
@@ -49,6 +51,45 @@ tokens = Table(
 )
 """`digest` is the SHA-256 of the whole token; `family` the id of the first of the tokens that were made of
 each other by rotation; `scopes` are separated by spaces (RFC 6749, 3.3)."""
+
+approvals = Table(
+    "fastrpc_approvals",
+    metadata,
+    Column("id", String(ID_LENGTH + 3), primary_key=True),
+    Column("state", String(10), nullable=False),
+    Column("digest", LargeBinary(32), nullable=False),
+    Column("call_digest", LargeBinary(32), nullable=False),
+    Column("caller", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("caller_class", Text, nullable=False),
+    Column("server", Text, nullable=False),
+    Column("kind", String(10), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("arguments", Text, nullable=False),
+    Column("schema", Text, nullable=False),
+    Column("policy", Text, nullable=False),
+    Column("risk", String(10), nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("approvers", Text, nullable=False),
+    Column("may_edit", Integer, nullable=False),
+    Column("asked_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("decided_at", Double),
+    Column("decided_by", Text),
+    Column("channel", String(20)),
+    Column("comment", Text),
+    Column("edited_arguments", Text),
+    Column("valid_until", Double),
+    Column("uses_left", Integer, nullable=False),
+    Column("used_at", Double),
+    Index("fastrpc_approvals_digest", "digest"),
+    Index("fastrpc_approvals_call", "call_digest"),
+    Index("fastrpc_approvals_state", "state", "caller"),
+)
+"""`digest` is that of everything an approval is bound to, `call_digest` that of the caller and the call alone
+(`fastrpc.guard.approvals.binding`); `arguments`, `edited_arguments` and `schema` are JSON; `approvers` are
+separated by line feeds."""
 
 changes = Table(
     "fastrpc_changes",

@@ -43,6 +43,10 @@ from fastrpc import Server
 from fastrpc.tools.agent.ask_user_question import ask_user_question
 app = Server("t")
 app.add_tool(ask_user_question)
+
+@app.tool(effect="exec")
+def wipe(place: str) -> str:
+    return f"wiped {place}"
 """
 
 LEADER = """
@@ -123,18 +127,19 @@ def terminal(
     place: str = "front",
     before: Sequence[str] = (),
     source: str = "",
+    options: Sequence[str] = (),
     **environment: str | None,
 ) -> Iterator[Terminal]:
     """A server with a terminal; its client cannot be asked. `before` stands before its command, `source` is
-    what its program does to itself first."""
+    what its program does to itself first, `options` those of its command."""
     master, slave = pty.openpty()
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     pid_file = str(tmp_path / f"pid{master}")
     path = os.ttyname(slave)
     command = [sys.executable, "-c", LEADER, path, place, pid_file, *before, *SERVE]
-    if source:
+    if source or options:
         (tmp_path / "server.py").write_text(source + TOOL)
-        command.append(str(tmp_path / "server.py"))
+        command += [str(tmp_path / "server.py"), *options]
     variables = {
         "ASK_TERMINAL": "1",
         "TERM": "xterm-256color",
@@ -633,3 +638,26 @@ def test_in_tmux_a_person_answers_and_finds_the_screen_as_it_was(tmp_path: Any) 
     finally:
         with contextlib.suppress(AssertionError):
             tmux("kill-server")
+
+
+# --- approvals ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("keys", "answer"), [("2\r", "wiped the attic"), ("\r", None), ("\x1b", None)])
+def test_a_guarded_call_is_approved_at_the_terminal(tmp_path: Any, keys: str, answer: str | None) -> None:
+    """Of a client without forms; what is not approved there does not run."""
+    (tmp_path / "guard.toml").write_text('[expose]\ntools = ["*"]\n')
+    options = ("--guard", str(tmp_path / "guard.toml"))
+    with terminal(tmp_path, options=options) as here:
+        arguments = {"name": "wipe", "arguments": {"place": "the attic"}}
+        request = here.server.ask("tools/call", arguments)
+        drawn = here.until(LAST)
+        assert "May the tool wipe run? Risk: high." in drawn
+        assert "the attic" in drawn
+        here.type(keys)
+        while (message := here.server.answer()).get("id") != request:
+            pass
+        if answer is None:
+            assert message["error"]["data"]["reason"] == "approval_rejected"
+        else:
+            assert message["result"]["content"][0]["text"] == answer

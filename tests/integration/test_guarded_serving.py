@@ -46,6 +46,10 @@ GUARD = """
 [expose]
 tools = ["*"]
 
+[approvals]
+hold_seconds = 0.2
+editable = ["wipe"]
+
 [classes.agent]
 tools = ["search", "order"]
 rate = "60/hour"
@@ -103,14 +107,15 @@ def test_over_stdio_the_user_is_the_caller_and_every_call_is_in_an_audit_that_ve
     with over_stdio(folder) as client:
         assert outcome(client, "search", text="x").startswith("found x")
         assert outcome(client, "order", item="x", count=11) == 403
-        assert outcome(client, "wipe", place="x") == 403
+        assert "is waiting for the approval of a person" in outcome(client, "wipe", place="x")
         assert outcome(client, "nothing") == -32602
     found = records(folder)
     assert {each["actor"] for each in found} == {f"os:{_user()}"}
-    assert sorted((each["tool"], each["outcome"], each["decision"]) for each in found) == [
+    assert sorted((each["tool"], each["outcome"], each.get("decision")) for each in found) == [
         ("nothing", "unknown", "deny"),
         ("order", "refused", "deny"),
         ("search", "ok", "allow"),
+        ("wipe", "asked", None),
         ("wipe", "refused", "deny"),
     ]
     (denied,) = [each for each in found if each["tool"] == "order"]
@@ -303,8 +308,8 @@ def test_the_official_client_is_asked_for_an_approval_by_its_own_form(folder: Pa
     assert "was not approved" in str(refused)
     assert len(asked) == 2
     assert "Risk: high" in asked[0]
-    kinds = {(each["tool"], each["outcome"]) for each in records(folder)}
-    assert kinds == {("wipe", "ok"), ("wipe", "refused")}
+    kinds = [each["outcome"] for each in records(folder)]
+    assert sorted(kinds) == ["approved", "asked", "asked", "ok", "refused", "rejected", "used"]
 
 
 def test_check_shows_what_each_class_may_call_and_try_judges_a_call(folder: Path) -> None:
@@ -362,20 +367,43 @@ def test_the_servers_of_a_gateway_stand_behind_its_guard(folder: Path) -> None:
     with Client.sync(command, cwd=str(folder), env=variables(folder)) as client:
         names = {tool["name"] for tool in client.list_tools()}
         assert names == {"shop_search", "shop_order", "shop_environment"}
-        assert outcome(client, "shop_environment") == 403, "what another server's tool does is not known"
+        asked = outcome(client, "shop_environment")
+        assert "is waiting for the approval" in asked, "what another server's tool does is not known"
         assert outcome(client, "shop_search", text="x").startswith("found x")
         assert outcome(client, "shop_order", item="x", count=10) == "ordered 10 x"
         assert outcome(client, "shop_order", item="x", count=11) == 403
         assert outcome(client, "shop_wipe", place="x") == -32602
 
 
+AGENT_POLICY = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "agent-guard.toml")
+
+
 def test_the_shipped_policy_for_an_agent_asks_before_commands_and_for_nothing_else(folder: Path) -> None:
-    policy = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "agent-guard.toml")
-    found = json.loads(fastrpc(folder, "guard", "check", policy, "--json"))
+    found = json.loads(fastrpc(folder, "guard", "check", AGENT_POLICY, "--json"))
     words = {each["tool"]: each["local"] for each in found["tools"]}
     assert len(words) == 13
-    assert {tool for tool, word in words.items() if word == "asks"} == {"Bash", "BackgroundBash"}
+    assert {tool for tool, word in words.items() if word == "asks"} == {"BackgroundBash"}
+    assert words["Bash"] == "asks, by rules"
     assert {word.partition(",")[0] for word in words.values()} == {"asks", "allowed"}
+
+
+def test_the_shipped_policy_lets_an_agent_read_by_commands_and_asks_before_others(folder: Path) -> None:
+    asked: list[str] = []
+
+    def decline(params: dict[str, Any]) -> bool:
+        asked.append(params["message"])
+        return False
+
+    command = [*FASTRPC, "serve", "--guard", AGENT_POLICY]
+    with Client.sync(command, cwd=str(folder), env=variables(folder), on_elicit=decline) as client:
+        assert "guard.toml\nshop.py" in outcome(client, "Bash", command="ls")
+        assert "app = Server" in outcome(client, "Bash", command="grep -rn 'app =' . | head -5 2>/dev/null")
+        assert asked == []
+        for line in ("rm shop.py", "ls; rm shop.py", "ls $(rm shop.py)", "echo > shop.py", "find . -delete"):
+            assert outcome(client, "Bash", command=line) == 403
+    assert len(asked) == 5
+    assert "rm shop.py" in asked[0]
+    assert (folder / "shop.py").read_text() == TOOLS
 
 
 @pytest.mark.parametrize("is_http", [False, True])

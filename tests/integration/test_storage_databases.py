@@ -34,6 +34,13 @@ SAMPLES = {
         " 'operator', '', 1700000001, 1800000000, 1750000000, 1740000000, 'aaaaaaaaaaaa')",
         "UPDATE fastrpc_changes SET number = 7 WHERE topic = 'tokens'",
     ],
+    "0002": [
+        "INSERT INTO fastrpc_approvals (id, state, digest, call_digest, caller, owner, caller_class, server,"
+        " kind, name, arguments, schema, policy, risk, rule, reason, approvers, may_edit, asked_at,"
+        " expires_at, uses_left) VALUES ('ap_aaaaaaaaaaaa', 'waiting', {digest}, {digest}, 'os:ada', 'ada',"
+        " 'local', 'shop', 'tool', 'wipe', '{{}}', '{{}}', 'abc', 'high', '', '', '', 0, 1700000000.5,"
+        " 1700000300.5, 0)",
+    ],
 }
 """What a database of each revision holds, in its own tables: a new revision needs a line here."""
 
@@ -50,8 +57,9 @@ def empty(url: str) -> Database:
 
 def fill(connection: Connection, revision: str) -> None:
     literal = f"'\\x{bytes(range(32)).hex()}'" if connection.dialect.name == "postgresql" else "zeroblob(32)"
-    for statement in SAMPLES[revision]:
-        connection.exec_driver_sql(statement.format(digest=literal))
+    for filled in REVISIONS[: REVISIONS.index(revision) + 1]:
+        for statement in SAMPLES[filled]:
+            connection.exec_driver_sql(statement.format(digest=literal))
 
 
 def rows(connection: Connection) -> dict[str, list[dict[str, object]]]:
@@ -101,6 +109,10 @@ def test_a_database_of_each_revision_is_brought_up_to_date_with_what_it_holds(
     )
     assert (other["rotated_from"], other["revoked_at"]) == ("aaaaaaaaaaaa", 1750000000)
     assert {"topic": "tokens", "number": 7} in found["fastrpc_changes"]
+    assert {"topic": "approvals", "number": 0} in found["fastrpc_changes"]
+    assert [each["asked_at"] for each in found["fastrpc_approvals"]] == (
+        [] if revision == "0001" else [1700000000.5]
+    )
 
 
 def test_migrations_make_the_tables_that_are_declared(database_url: str) -> None:
@@ -164,7 +176,7 @@ def test_a_newer_database_is_refused_and_left_as_it_is(database_url: str) -> Non
         Database(database_url)
     with database.reading() as connection:
         assert revision_in(connection) == "9999"
-        assert sorted(described(connection)) == ["fastrpc_tokens"]
+        assert sorted(described(connection)) == ["fastrpc_approvals", "fastrpc_tokens"]
     database.close()
 
 

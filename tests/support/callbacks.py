@@ -18,6 +18,8 @@ from fastrpc.testing import CallResult, Client
 
 TICK = 0.05  # how long a second lasts where `quick` is asked for
 LONG_AGO = 3600.0
+WAITS_END: list[bool] = []
+"""Holds something when calls of `wait` are to return."""
 
 
 def new_server() -> Server:
@@ -29,8 +31,8 @@ def new_server() -> Server:
         return text
 
     @app.tool
-    async def wait(seconds: float) -> str:
-        await asyncio.sleep(seconds)
+    async def wait() -> str:
+        await until(lambda: bool(WAITS_END))
         return "waited"
 
     @app.tool

@@ -290,8 +290,11 @@ def test_the_answer_does_not_wait_for_the_last_when_enough_have_answered(
     with search_engines(bing="hang", google="hang") as server:
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
         result = call()
-    assert [name for name, outcome in outcomes(result).items() if outcome != "ok"] == ["bing", "google"]
-    assert outcomes(result)["bing"] == "timeout"
+    found = outcomes(result)
+    assert found["bing"] == found["google"] == "timeout"
+    assert (
+        list(found.values()).count("ok") >= _asking.EARLY_ENGINES
+    )  # on a busy machine not all of the others
 
 
 def test_who_answers_late_is_waited_for_while_there_is_not_enough(

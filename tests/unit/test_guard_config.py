@@ -125,7 +125,11 @@ def test_the_table_guard_of_fastrpc_toml_is_a_configuration(tmp_path: Path) -> N
 def test_what_a_configuration_says_without_a_word(tmp_path: Path) -> None:
     found = configured(tmp_path, "")
     assert (found.default_class, found.user_class, found.hides) == ("default", "local", True)
-    assert (found.unknown_risk, found.asks_from, found.approval_seconds) == ("high", "high", 300.0)
+    assert (found.unknown_risk, found.approvals.least, found.approvals.timeout_seconds) == (
+        "high",
+        "high",
+        300.0,
+    )
     assert (found.audit_mode, found.allows("stdio"), found.allows("http")) == ("group", True, True)
     assert found.version == configured(tmp_path, "").version != configured(tmp_path, "# x").version
 

@@ -300,9 +300,9 @@ def test_what_is_critical_is_never_approved_through_the_client(tmp_path: Path) -
 
 
 def test_nobody_answering_means_no(tmp_path: Path) -> None:
-    async def approve(call: Any, verdict: Any, seconds: float) -> None:
-        assert (verdict.risk, seconds) == ("high", 300.0)
-        raise ApprovalTimedOut("nobody", call.context.protocol_version)
+    async def approve(asked: Any) -> dict[str, Any]:
+        assert (asked.verdict.risk, asked.config.timeout_seconds) == ("high", 300.0)
+        raise ApprovalTimedOut("nobody", asked.version)
 
     refused: list[str] = []
     options: dict[str, Any] = {

@@ -35,8 +35,7 @@ def stdio_caller(
     """
     token = token_from_environment(environment)
     if token is None:
-        name = _user_name()
-        return Caller(user_principal(name), user_class, owner=name)
+        return Caller(current_user(), user_class, owner=_user_name())
     if directory is None:
         raise UsageError(f"{VARIABLE}: there is no database of tokens to check it against")
     found = directory.verify(token.encode("ascii"))
@@ -46,6 +45,11 @@ def stdio_caller(
             reason = "the tokens cannot be read"
         raise UsageError(f"{VARIABLE}: {reason}")
     return found[0]
+
+
+def current_user() -> str:
+    """Return the principal of the user of this process."""
+    return user_principal(_user_name())
 
 
 def _user_name() -> str:

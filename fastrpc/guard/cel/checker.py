@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 
 from fastrpc.errors import excerpt, suggestion
 from fastrpc.guard.cel.errors import RuleError, RuleTypeError
-from fastrpc.guard.cel.functions import FUNCTIONS, METHODS, NOT_THERE, Function, compiled_pattern
+from fastrpc.guard.cel.functions import (
+    FUNCTIONS,
+    METHODS,
+    NOT_THERE,
+    SHELL_NEEDS,
+    Function,
+    compiled_pattern,
+)
 from fastrpc.guard.cel.parser import MACROS
 from fastrpc.guard.cel.syntax import (
     Binary,
@@ -282,6 +289,8 @@ class _Checker:
             self.expect(argument, kinds, f"{node.name}()")
         if node.name == "matches":
             node.pattern = self.pattern(arguments[1])
+        if function.load is not None:
+            self.load(node, function.load)
         return function.result
 
     def function(self, node: Call) -> Function:
@@ -298,6 +307,12 @@ class _Checker:
         kind = "function" if node.target is None else "method"
         hint = suggestion(node.name, names, 1)
         raise self.error(node.at, f"{excerpt(node.name)}(): there is no such {kind}{hint}")
+
+    def load(self, node: Call, load: Callable[[], object]) -> None:
+        try:
+            load()
+        except (ImportError, ValueError):
+            raise self.error(node.at, f"{node.name}() needs {SHELL_NEEDS}") from None
 
     def pattern(self, node: Node) -> Any:
         if not isinstance(node, Literal):

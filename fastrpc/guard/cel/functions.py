@@ -2,7 +2,7 @@
 
 A function that is added here is known to the checker and the compiler. The one exception is ``matches``:
 its pattern, a literal, is compiled by RE2 when the rule is loaded (`compiled_pattern`), and then takes time
-linear in the text. google-re2 is imported for that alone.
+linear in the text. google-re2 is imported for that alone; tree-sitter for rules about shell command lines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastrpc.guard.cel.errors import EvaluationError
-from fastrpc.guard.cel.types import BOOL, DOUBLE, INT, STRING, Type
+from fastrpc.guard.cel.types import BOOL, DOUBLE, INT, STRING, Type, list_of
 from fastrpc.guard.cel.values import (
     LARGEST_INT,
     SHORT_TEXT,
@@ -24,17 +24,20 @@ from fastrpc.guard.cel.values import (
     kind_of,
     limited,
     read_text,
+    spend,
     text_of,
     words_of,
 )
 
 
 class Function(NamedTuple):
-    """`parameters`: the kinds of types that each takes; a method's first is what stands before the dot."""
+    """`parameters`: the kinds of types that each takes; a method's first is what stands before the dot.
+    `load` imports what the function needs when a rule is loaded that calls it."""
 
     parameters: tuple[tuple[str, ...], ...]
     result: Type
     run: Callable[..., Any]
+    load: Callable[[], object] | None = None
 
 
 def starts_with(frame: Frame, text: Any, part: Any) -> bool:
@@ -136,6 +139,51 @@ def matches(frame: Frame, pattern: Any, text: Any) -> bool:
     return pattern.search(octets) is not None
 
 
+# --- shell command lines ----------------------------------------------------------------------------------
+
+SHELL_NEEDS = "tree-sitter and tree-sitter-bash: pip install -U 'fastrpc-mcp[guard]'"
+
+
+def load_shell() -> None:
+    """Raise ImportError without tree-sitter, ValueError for versions of it that do not fit together."""
+    from fastrpc.guard.shell.parser import load
+
+    load()
+    importlib.import_module("fastrpc.guard.shell.harmless")  # else the first call would wait for its tables
+
+
+def shell_reads(frame: Frame, line: Any) -> bool:
+    from fastrpc.guard.shell.harmless import only_reads
+
+    return only_reads(shell_line(frame, line, "shellReads"))
+
+
+def shell_parses(frame: Frame, line: Any) -> bool:
+    from fastrpc.guard.shell.parser import commands
+
+    return commands(shell_line(frame, line, "shellParses")) is not None
+
+
+def shell_programs(frame: Frame, line: Any) -> list[str]:
+    """Return the programs that a line runs, at least one. What is not known for certain is an error: an empty
+    list would make ``all`` true, and any other ``exists`` false."""
+    from fastrpc.guard.shell.parser import commands
+
+    found = commands(shell_line(frame, line, "shellPrograms"))
+    if found is None:
+        raise EvaluationError("shellPrograms: the command line is not understood")
+    return [command[0].text for command in found]
+
+
+def shell_line(frame: Frame, line: Any, doing: str) -> str:
+    """Return a value that has to be a string; charge for reading it as a command line."""
+    from fastrpc.guard.shell.lexer import LONGEST_LINE
+
+    text = text_of(line, doing)
+    spend(frame, 50 + min(len(text), LONGEST_LINE))
+    return text
+
+
 TEXT = ("string",)
 SIZED = ("string", "list", "map")
 SIZE = Function((("string", "list", "map", "struct"),), INT, size)
@@ -145,6 +193,9 @@ FUNCTIONS = {
     "int": Function((("int", "double", "string"),), INT, to_int),
     "double": Function((("int", "double", "string"),), DOUBLE, to_double),
     "string": Function((("string", "int", "double", "bool"),), STRING, to_string),
+    "shellReads": Function((TEXT,), BOOL, shell_reads, load_shell),
+    "shellParses": Function((TEXT,), BOOL, shell_parses, load_shell),
+    "shellPrograms": Function((TEXT,), list_of(STRING), shell_programs, load_shell),
 }
 METHODS = {
     "startsWith": Function((TEXT, TEXT), BOOL, starts_with),

@@ -23,6 +23,7 @@ import re
 
 from fastrpc.guard.callers import claims
 from fastrpc.guard.policy import risks, sections
+from fastrpc.guard.policy.approval_config import ApprovalConfig
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.references import References
 from fastrpc.guard.policy.sections import Section
@@ -131,15 +132,7 @@ class GuardConfig:
         self.claims = [_claim_rule(each) for each in root.list_of_sections("claims")]
         self.risks = _risks(root.section("risk"))
         self.rules = [RuleConfig(each, number) for number, each in enumerate(root.list_of_sections("rules"))]
-        approvals = root.section("approvals")
-        self.asks_from, self.approval_seconds, self.timeout_is_error = risks.HIGH, 300.0, False
-        if approvals is not None:
-            levels = sections.one_of(*risks.LEVELS[1:], "never")
-            self.asks_from = approvals.take("from", levels, risks.HIGH)
-            self.approval_seconds = approvals.take("timeout_seconds", sections.seconds, 300.0)
-            answer = approvals.take("timeout_answer", sections.one_of("result", "error"), "result")
-            self.timeout_is_error = answer == "error"
-            approvals.end()
+        self.approvals = ApprovalConfig(root.section("approvals"), references)
         audit = root.section("audit")
         self.audit_mode: str | None = "group"
         self.audit_folder: str = ""

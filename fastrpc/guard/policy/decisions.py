@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fastrpc.guard.cel import EvaluationError
 from fastrpc.guard.policy import risks
+from fastrpc.guard.policy.approval_config import NEVER
 from fastrpc.guard.policy.config import ALLOW, ASK, DENY, LIST, GuardConfig
 from fastrpc.guard.policy.rules import Rule, rule_for
 from fastrpc.guard.policy.sections import GuardConfigError
@@ -167,8 +168,8 @@ class Policy:
 
     def asks(self, verdict: Verdict) -> bool:
         """Whether a person has to approve a call: a rule says so, or its risk, unless a rule allows it."""
-        least = self.config.asks_from
-        is_risky = least != "never" and risks.rank(verdict.risk) >= risks.rank(least)
+        least = self.config.approvals.least
+        is_risky = least != NEVER and risks.rank(verdict.risk) >= risks.rank(least)
         return verdict.action == ASK or (is_risky and verdict.action != ALLOW)
 
     def judge(

@@ -30,6 +30,14 @@ LAST_SECONDS = 1.0
 class Endpoint:
     """The handler of POST requests at a path."""
 
+    needs_token = True
+    """Whether the request needs a token, as for MCP. An endpoint without one checks who sends, in
+    `answer_request`."""
+
+    async def answer_request(self, request: Request, body: bytes) -> bytes:
+        """Return what `answer` does, for one that reads the headers, too. Raises Refused."""
+        return await self.answer(body)
+
     async def answer(self, body: bytes) -> bytes:
         """Return the JSON body of the response, which has status 200. It is cancelled when the client
         disconnects, and when the server ends first."""
@@ -64,13 +72,14 @@ class EndpointFront:
         assert isinstance(request, _EndpointRequest)
         guard = self._app.guard
         request.origin = guard.check_place(request.headers)
-        await guard.authenticate(request.headers)
+        if request.endpoint.needs_token:
+            await guard.authenticate(request.headers)
         self._app.check_open()
         if request.method != "POST":
             raise Refused(405, f"{request.method:.40}: not served here", headers=[(b"allow", b"POST")])
         request.check_form()
         body = await request.body(self._app.max_body)
-        task = asyncio.ensure_future(request.endpoint.answer(body))
+        task = asyncio.ensure_future(request.endpoint.answer_request(request, body))
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
         request.watch(task.cancel)

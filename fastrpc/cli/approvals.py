@@ -1,0 +1,272 @@
+"""``fastrpc approvals``: the calls that wait for a person's word; approves, edits and rejects them.
+
+A decision is one update of the guard's database, which servers see within half a second; none needs to run.
+Who decides is the user of the operating system. What is critical is approved by another person than the one
+who calls. Arguments come from a caller: what one cannot see in them is escaped.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import sleep
+
+from fastrpc.cli import write_line
+from fastrpc.cli._catalogue import print_json, print_table
+from fastrpc.cli._durations import minute, seconds_in
+from fastrpc.cli._guard_database import guard_database
+from fastrpc.command_line import CommandParser, suggestion
+from fastrpc.errors import UsageError
+from fastrpc.guard.approvals.description import described, moment
+from fastrpc.guard.callers.stdio import current_user
+from fastrpc.storage import StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+
+    from fastrpc.guard.approvals.store import Approval, ApprovalStore
+
+DESCRIPTION = "List the calls that wait for an approval; approve, edit or reject them."
+USAGE = "list | show ID | approve ID | edit ID KEY=VALUE… | reject ID | watch  [OPTION…]"
+EXAMPLES = """\
+  fastrpc approvals list
+  fastrpc approvals show ap_k3x7q2mfa4zt
+  fastrpc approvals approve ap_k3x7q2mfa4zt
+  fastrpc approvals approve ap_k3x7q2mfa4zt --times 5 --for 1h      the same call, five times
+  fastrpc approvals edit ap_k3x7q2mfa4zt count=2                    approve it with another argument
+  fastrpc approvals reject ap_k3x7q2mfa4zt --comment 'not on Fridays'
+  fastrpc approvals watch                                           ask about each that comes
+"""
+OF_ACTION = {
+    "list": ("all",),
+    "show": ("id",),
+    "approve": ("id", "times", "valid_for", "comment"),
+    "edit": ("id", "pairs", "times", "valid_for", "comment"),
+    "reject": ("id", "comment"),
+    "watch": (),
+}
+OPTIONS = {"all": "--all", "times": "--times", "valid_for": "--for", "comment": "--comment"}
+MOST_TIMES = 1_000_000
+POLL_SECONDS = 0.5
+
+
+def main(arguments: list[str]) -> int:
+    """Run one action; return 0. Raises UsageError."""
+    options = CommandParser("approvals", USAGE, DESCRIPTION, EXAMPLES)
+    options.add_argument("action", metavar="ACTION", help=", ".join(OF_ACTION))
+    options.add_argument("id", metavar="ID", nargs="?", help="the approval, as the list has it")
+    options.add_argument("pairs", metavar="KEY=VALUE", nargs="*", help="for edit: arguments to change")
+    options.add_argument("--all", action="store_true", default=None, help="for list: the decided ones too")
+    options.add_argument("--times", metavar="N", help="how often this call may run (1)")
+    options.add_argument("--for", dest="valid_for", metavar="TIME", help="for how long, such as 1h (5m)")
+    options.add_argument("--comment", metavar="TEXT", help="why; the caller of what is rejected reads it")
+    options.add_argument(
+        "--database", metavar="URL", help="sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)"
+    )
+    options.add_argument("--json", action="store_true", help="as JSON, for programs")
+    chosen = options.parse(arguments)
+    _check(chosen)
+    try:
+        database = guard_database(chosen.database)
+        from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore
+
+        try:
+            ACTIONS[chosen.action](ApprovalStore(database), chosen)
+        except ApprovalError as error:
+            raise UsageError(f"approvals {chosen.action}: {error}") from None
+        finally:
+            database.close()
+    except StorageError as error:
+        raise UsageError(str(error)) from None
+    return 0
+
+
+def _check(chosen: Namespace) -> None:
+    """Raise UsageError for an action that there is not, and for what it does not take or lacks."""
+    if chosen.action not in OF_ACTION:
+        hint = suggestion(chosen.action, OF_ACTION) or f"; there are {', '.join(OF_ACTION)}"
+        raise UsageError(f"approvals: unknown action {chosen.action!r}{hint}")
+    taken = OF_ACTION[chosen.action]
+    for name, option in OPTIONS.items():
+        if getattr(chosen, name) is not None and name not in taken:
+            raise UsageError(f"approvals {chosen.action}: {option} is not for it")
+    if "id" in taken and chosen.id is None:
+        raise UsageError(f"approvals {chosen.action}: name the approval (see 'fastrpc approvals list')")
+    if ("id" not in taken and chosen.id is not None) or ("pairs" not in taken and chosen.pairs):
+        raise UsageError(f"approvals {chosen.action}: one argument too many")
+    if "pairs" in taken and not chosen.pairs:
+        raise UsageError("approvals edit: name the arguments to change, as KEY=VALUE")
+
+
+# --- actions ----------------------------------------------------------------------------------------------
+
+
+def _list(store: ApprovalStore, chosen: Namespace) -> None:
+    from fastrpc.guard.approvals.store import STATES, WAITING
+
+    found = store.list(STATES if chosen.all else (WAITING,))
+    if chosen.json:
+        print_json([described(each, store.clock()) for each in found])
+        return
+    if not found:
+        write_line("fastrpc: nothing waits for an approval")
+        return
+    rows = [_row(each, store.clock()) for each in found]
+    print_table(("id", "state", "until", "risk", "caller", "server", "call"), rows)
+
+
+def _row(approval: Approval, now: float) -> tuple[str, ...]:
+    call = f"{approval.name} {approval.arguments}"
+    return (
+        approval.id,
+        approval.state_at(now),
+        minute(approval.expires_at),
+        approval.risk,
+        approval.caller,
+        approval.server,
+        call if len(call) <= 100 else f"{call[:99]}…",
+    )
+
+
+def _show(store: ApprovalStore, chosen: Namespace) -> None:
+    _print(store.get(chosen.id), store.clock(), chosen.json)
+
+
+def _approve(store: ApprovalStore, chosen: Namespace) -> None:
+    _decide(store, chosen, True)
+
+
+def _edit(store: ApprovalStore, chosen: Namespace) -> None:
+    """Approve a call with other arguments; they are checked against its schema here, and again when it
+    runs."""
+    import json
+
+    from fastrpc.cli._arguments import typed
+
+    approval = store.get(chosen.id)
+    edited = typed(chosen.pairs, approval.name, json.loads(approval.schema))
+    _decide(store, chosen, True, json.dumps(edited, ensure_ascii=False))
+
+
+def _reject(store: ApprovalStore, chosen: Namespace) -> None:
+    _decide(store, chosen, False)
+
+
+def _decide(store: ApprovalStore, chosen: Namespace, approves: bool, edited: str | None = None) -> None:
+    from fastrpc.guard.approvals.store import COMMAND_LINE, Decision
+
+    decision = Decision(
+        approves,
+        current_user(),
+        COMMAND_LINE,
+        comment=chosen.comment or "",
+        edited_arguments=edited,
+        uses=_times(chosen.times),
+        valid_seconds=_valid_for(chosen.valid_for),
+    )
+    _say(store.decide(chosen.id, decision), store.clock(), chosen.json)
+
+
+def _watch(store: ApprovalStore, chosen: Namespace) -> None:
+    """Print each call that waits, as it comes; at a terminal, ask about it."""
+    seen: set[str] = set()
+    asks = sys.stdin.isatty() and not chosen.json
+    try:
+        while True:
+            for approval in store.list():
+                if approval.id not in seen:
+                    seen.add(approval.id)
+                    _print(approval, store.clock(), chosen.json)
+                    if asks:
+                        _ask(store, approval)
+            sleep(POLL_SECONDS)
+    except (KeyboardInterrupt, EOFError):
+        return
+
+
+def _ask(store: ApprovalStore, approval: Approval) -> None:
+    from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalError, Decision
+
+    answer = input("approve? [y]es, [n]o, anything else: later  ").strip().lower()
+    if answer in ("y", "yes", "n", "no"):
+        try:
+            decided = store.decide(
+                approval.id, Decision(answer.startswith("y"), current_user(), COMMAND_LINE)
+            )
+        except ApprovalError as error:
+            write_line(f"fastrpc: {error}")
+        else:
+            _say(decided, store.clock(), False)
+    print(flush=True)
+
+
+ACTIONS: dict[str, Callable[[ApprovalStore, Namespace], None]] = {
+    "list": _list,
+    "show": _show,
+    "approve": _approve,
+    "edit": _edit,
+    "reject": _reject,
+    "watch": _watch,
+}
+
+
+# --- values -----------------------------------------------------------------------------------------------
+
+
+def _times(text: str | None) -> int:
+    if text is None:
+        return 1
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= MOST_TIMES:
+        raise UsageError(f"--times: expected a number from 1 to {MOST_TIMES:,}, got {text!r:.80}")
+    return int(text)
+
+
+def _valid_for(text: str | None) -> float:
+    if text is None:
+        return 300.0
+    seconds = seconds_in(text)
+    if not seconds:
+        raise UsageError(f"--for: expected a time such as 10m, 1h or 1d, got {text!r:.80}")
+    return float(seconds)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------
+
+
+def _print(approval: Approval, now: float, as_json: bool) -> None:
+    import json
+
+    from fastrpc.guard.approvals.binding import indented
+
+    found = described(approval, now)
+    if as_json:
+        print_json(found)
+        return
+    left = f", {max(0, round(approval.expires_at - now))} s left" if found["state"] == "waiting" else ""
+    print(f"{approval.id}  {found['state']}{left}")
+    print(f"  {approval.kind} {approval.name} of {approval.server}, risk: {approval.risk}")
+    print(f"  caller: {approval.caller}, class {approval.caller_class}")
+    if approval.rule or approval.reason:
+        print(f"  rule: {approval.rule or '-'}{f', {approval.reason}' if approval.reason else ''}")
+    arguments = found["arguments"]
+    print("  arguments:", *indented(approval.arguments).split("\n"), sep="\n    ")
+    for name, value in (found["edited"] or {}).items():
+        before = arguments.get(name) if isinstance(arguments, dict) else "…"
+        print(f"  changed: {name}: {json.dumps(before)} -> {json.dumps(value)}")
+    if approval.decided_by:
+        comment = f": {approval.comment}" if approval.comment else ""
+        print(f"  by {approval.decided_by}, {approval.channel}, {moment(approval.decided_at)}{comment}")
+    sys.stdout.flush()
+
+
+def _say(approval: Approval, now: float, as_json: bool) -> None:
+    if as_json:
+        print_json(described(approval, now))
+        return
+    state = approval.state_at(now)
+    how = ""
+    if state == "approved":
+        times = "once" if approval.uses_left == 1 else f"{approval.uses_left} times"
+        how = f": it may run {times} until {moment(approval.valid_until)}"
+    write_line(f"fastrpc: {approval.id} is {state}{how}")

@@ -1,0 +1,336 @@
+"""`Approvals`: asks people about a call, in every way that its caller and the policy leave open.
+
+The approval is a row of the guard's database, which anybody may decide who may: `fastrpc approvals`, a signed
+webhook. Meanwhile its caller learns of it by what its client can do, the first of these that it can:
+
+* a form (MCP: elicitation), whose answer decides, unless the risk is critical;
+* the server's terminal, where the setting ASK_TERMINAL allows it;
+* progress, while the call is held, for `hold_seconds`, unless `MOST_HELD` are; then a result that says to
+  call again with the same arguments, which finds the same approval.
+
+A call that is held is a suspended coroutine: no thread, no worker. It runs only behind an update of the row
+that has used the approval (`store`), after the caller, the policy and the tool were looked at once more. What
+the approver has changed of the arguments is returned. Without a database forms are all there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+
+from fastrpc.errors import ToolError
+from fastrpc.guard.approvals import at_terminal, form
+from fastrpc.guard.approvals.binding import Binding, Unbindable
+from fastrpc.guard.callers.stdio import current_user
+from fastrpc.guard.policy import risks
+from fastrpc.guard.refusals import (
+    ApprovalPending,
+    ApprovalRejected,
+    ApprovalTimedOut,
+    TooManyApprovals,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+    from typing import Any
+
+    from fastrpc._core.call_info import CallInfo
+    from fastrpc.guard.approvals.store import Approval, ApprovalStore
+    from fastrpc.guard.approvals.watching import Watcher
+    from fastrpc.guard.callers.caller import Caller
+    from fastrpc.guard.policy.approval_config import ApprovalConfig
+    from fastrpc.guard.policy.decisions import Verdict
+    from fastrpc.storage.database import Database
+
+    OnEvent = Callable[[str, "CallToApprove", "Approval"], object]
+
+FIRST_SECONDS, PROGRESS_SECONDS = 0.1, 5.0
+"""Until the first report of progress, and between two."""
+MOST_HELD = 1000
+"""Calls that are held in one process, 10 KB each. Another one has to come again at once."""
+MOST_ATTEMPTS = 4
+"""How often a call asks anew whose approval another call has used."""
+
+
+class CallToApprove:
+    """A call that somebody has to approve. `schema` is the tool's; `check_current` raises GuardRefusal if
+    it may not run any more: it is called just before it does."""
+
+    def __init__(
+        self,
+        call: CallInfo,
+        caller: Caller,
+        verdict: Verdict,
+        policy: str,
+        config: ApprovalConfig,
+        schema: Mapping[str, Any],
+        check_current: Callable[[], None],
+    ) -> None:
+        self.call = call
+        self.caller = caller
+        self.verdict = verdict
+        self.policy = policy
+        self.config = config
+        self.schema = schema
+        self.check_current = check_current
+        self.void: tuple[str, ...] = ()
+        """Which approvals of the call are void, and why."""
+
+    @property
+    def version(self) -> str:
+        return self.call.context.protocol_version
+
+    @property
+    def is_critical(self) -> bool:
+        return risks.rank(self.verdict.risk) >= risks.rank(risks.CRITICAL)
+
+    def binding(self, server: str) -> Binding:
+        """Raises ApprovalRejected for arguments that nobody can be asked about."""
+        try:
+            return Binding(
+                caller=self.caller.principal,
+                server=server,
+                kind=self.call.kind,
+                name=self.call.name,
+                arguments=self.call.arguments,
+                schema=self.schema,
+                policy=self.policy,
+            )
+        except Unbindable as error:
+            raise ApprovalRejected(f"{self.call.name} needs an approval, but {error}", self.version) from None
+
+
+class Approvals:
+    """Asks about the calls of one server. `database` opens the guard's database when somebody is asked first,
+    on a thread; None: there is none. `on_event` is called with ``asked``, ``approved``, ``rejected``,
+    ``used``."""
+
+    def __init__(
+        self, server: str, database: Callable[[], Database] | None = None, on_event: OnEvent | None = None
+    ) -> None:
+        self._server = server
+        self._open = database
+        self._on_event = on_event
+        self._kept: tuple[asyncio.AbstractEventLoop, _Kept] | None = None
+
+    async def __call__(self, asked: CallToApprove) -> dict[str, Any]:
+        """Return once the call may run: with the arguments that its approver has changed.
+
+        Raises ApprovalRejected, ApprovalTimedOut, TooManyApprovals, what `check_current` raises, and
+        ApprovalPending for a call that has to come again.
+        """
+        binding = asked.binding(self._server)
+        if self._open is None:
+            await self._by_form_alone(asked, binding)
+            return {}
+        from fastrpc.storage.errors import StorageError
+
+        try:
+            return await self._by_row(await self._opened(self._open), asked, binding)
+        except StorageError as error:
+            raise ApprovalRejected(
+                f"{asked.call.name} needs an approval, which cannot be kept now: {error}", asked.version
+            ) from None
+
+    async def _opened(self, open_database: Callable[[], Database]) -> _Kept:
+        """Return what is kept for the running event loop."""
+        loop = asyncio.get_running_loop()
+        if self._kept is None or self._kept[0] is not loop:
+            database = await asyncio.to_thread(open_database)
+            self._kept = loop, _Kept(database)
+        return self._kept[1]
+
+    # --- by a row of the database ---------------------------------------------------------------------------
+
+    async def _by_row(self, kept: _Kept, asked: CallToApprove, binding: Binding) -> dict[str, Any]:
+        for _ in range(MOST_ATTEMPTS):
+            approval = await self._asked(kept, asked, binding)
+            if approval.state == "waiting":
+                await self._decided(kept, asked, binding, approval)
+                approval = await kept.watcher.run(kept.store.get, approval.id)
+                if approval.state_at(kept.store.clock()) in ("waiting", "expired"):
+                    raise ApprovalTimedOut(_nobody(asked), asked.version, approval=approval.id)
+                self._note(approval.state, asked, approval)
+            if approval.state == "rejected":
+                why = f": {approval.comment}" if approval.comment else ""
+                raise ApprovalRejected(
+                    f"{asked.call.name} was not approved by {approval.decided_by}{why}",
+                    asked.version,
+                    approval=approval.id,
+                )
+            if approval.state == "void":
+                raise ApprovalRejected(
+                    f"{approval.id} is void: {approval.comment}", asked.version, approval=approval.id
+                )
+            asked.check_current()
+            used = await kept.watcher.run(kept.store.use, approval.id, binding.digest)
+            if used is not None:
+                self._note("used", asked, used)
+                return _edited(used)
+        raise ApprovalRejected(f"the approvals of {asked.call.name} were used by other calls", asked.version)
+
+    async def _asked(self, kept: _Kept, asked: CallToApprove, binding: Binding) -> Approval:
+        """Return the approval that there is for the call, a new one if there is none. Raises
+        TooManyApprovals."""
+        from fastrpc.guard.approvals.store import Question, TooManyWaiting
+
+        config, call, caller = asked.config, asked.call, asked.caller
+        question = Question(
+            binding=binding,
+            caller=caller.principal,
+            owner=caller.owner,
+            caller_class=caller.caller_class,
+            server=self._server,
+            kind=call.kind,
+            name=call.name,
+            policy=asked.policy,
+            risk=asked.verdict.risk,
+            rule=asked.verdict.rule,
+            reason=asked.verdict.reason,
+            approvers=config.approvers,
+            may_edit=call.kind == "tool" and config.editable.match(call.name),
+            timeout_seconds=config.timeout_seconds,
+            most_waiting=config.most_waiting,
+            rejection_seconds=config.valid_seconds,
+        )
+        try:
+            found = await kept.watcher.run(kept.store.ask, question)
+        except TooManyWaiting as error:
+            raise TooManyApprovals(str(error), asked.version) from None
+        asked.void = found.void
+        if found.is_new:
+            self._note("asked", asked, found.approval)
+        return found.approval
+
+    async def _decided(self, kept: _Kept, asked: CallToApprove, binding: Binding, approval: Approval) -> None:
+        """Wait until somebody has decided. Raises ApprovalTimedOut, and ApprovalPending."""
+        from fastrpc.guard.approvals.store import CLIENT, TERMINAL, may_approve
+
+        left = approval.expires_at - kept.store.clock()
+        question = form.text(asked.call, asked.verdict, binding.shown, asked.config.timeout_seconds)
+        ways: tuple[tuple[str, str, Callable[[], Coroutine[Any, Any, bool]]], ...] = (
+            (CLIENT, asked.caller.principal, lambda: form.accepts(asked.call, binding.digest, question)),
+            (TERMINAL, current_user(), lambda: at_terminal.accepts(question)),
+        )
+        for channel, by, accepts in ways:
+            if may_approve(approval, by, channel):
+                try:
+                    await self._by_answer(kept, asked, approval, left, accepts(), by, channel)
+                except ToolError:
+                    continue  # nobody can be asked there
+                return
+        await self._held(kept, asked, approval, left)
+
+    async def _by_answer(
+        self,
+        kept: _Kept,
+        asked: CallToApprove,
+        approval: Approval,
+        left: float,
+        answering: Coroutine[Any, Any, bool],
+        by: str,
+        channel: str,
+    ) -> None:
+        """Wait for the answer of one person, while others may decide. Raises what `answering` does, and
+        ApprovalTimedOut."""
+        from fastrpc.guard.approvals.store import Decision, NotWaiting
+
+        answer, others = asyncio.ensure_future(answering), kept.watcher.watch(approval.id)
+        try:
+            await self._first_of(asked, approval, (answer, others), left)
+            if answer.done():
+                decision = Decision(answer.result(), by, channel, valid_seconds=asked.config.valid_seconds)
+                try:
+                    await kept.watcher.run(kept.store.decide, approval.id, decision)
+                except NotWaiting:
+                    pass  # somebody else was faster
+            elif not others.done():
+                raise ApprovalTimedOut(_nobody(asked), asked.version, approval=approval.id)
+        finally:
+            kept.watcher.forget(approval.id, others)
+            answer.cancel()
+            await asyncio.gather(answer, return_exceptions=True)
+
+    async def _held(self, kept: _Kept, asked: CallToApprove, approval: Approval, left: float) -> None:
+        """Hold the call, and have it come again before its client gives it up."""
+        hold = min(asked.config.hold_seconds, left) if kept.watcher.count < MOST_HELD else 0.0
+        decided = kept.watcher.watch(approval.id)
+        try:
+            await self._first_of(asked, approval, (decided,), hold)
+            if decided.done():
+                return
+        finally:
+            kept.watcher.forget(approval.id, decided)
+        if hold >= left:
+            raise ApprovalTimedOut(_nobody(asked), asked.version, approval=approval.id)
+        raise ApprovalPending(
+            "".join(f"{each}. " for each in asked.void)
+            + f"{approval.id} is waiting for the approval of a person. "
+            f"Call {asked.call.name} again with the same arguments",
+            asked.version,
+            approval=approval.id,
+        )
+
+    @staticmethod
+    async def _first_of(
+        asked: CallToApprove, approval: Approval, futures: tuple[asyncio.Future[Any], ...], seconds: float
+    ) -> None:
+        """Wait until one of these is done, for so many seconds at most, and report progress."""
+        began, wait = monotonic(), FIRST_SECONDS
+        while (passed := monotonic() - began) < seconds:
+            if passed:
+                waits = f"waiting for the approval of a person: {approval.id}"
+                asked.call.context.progress(passed, seconds, waits)
+            limit = min(wait, seconds - passed)
+            done, _ = await asyncio.wait(futures, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return
+            wait = PROGRESS_SECONDS
+
+    # --- without a database ---------------------------------------------------------------------------------
+
+    async def _by_form_alone(self, asked: CallToApprove, binding: Binding) -> None:
+        from fastrpc.time_limit import TimeLimit
+
+        name, seconds = asked.call.name, asked.config.timeout_seconds
+        if asked.is_critical or asked.config.approvers:
+            raise ApprovalRejected(
+                f"{name} cannot be approved through the client that calls it", asked.version
+            )
+        try:
+            async with TimeLimit(seconds):
+                question = form.text(asked.call, asked.verdict, binding.shown, seconds)
+                accepted = await form.accepts(asked.call, binding.digest, question)
+        except TimeoutError:
+            raise ApprovalTimedOut(_nobody(asked), asked.version) from None
+        except ToolError as error:
+            raise ApprovalRejected(f"{name} needs the approval of a person: {error}", asked.version) from None
+        if not accepted:
+            raise ApprovalRejected(f"The call of {name} was not approved", asked.version)
+        asked.check_current()
+
+    def _note(self, event: str, asked: CallToApprove, approval: Approval) -> None:
+        if self._on_event is not None:
+            self._on_event(event, asked, approval)
+
+
+class _Kept:
+    """What is kept for an event loop once somebody has been asked."""
+
+    def __init__(self, database: Database) -> None:
+        from fastrpc.guard.approvals.store import ApprovalStore
+        from fastrpc.guard.approvals.watching import Watcher
+
+        self.store: ApprovalStore = ApprovalStore(database)
+        self.watcher: Watcher = Watcher(database, self.store)
+
+
+def _nobody(asked: CallToApprove) -> str:
+    return f"Nobody has approved {asked.call.name} within {asked.config.timeout_seconds:g} s"
+
+
+def _edited(approval: Approval) -> dict[str, Any]:
+    import json
+
+    return dict(json.loads(approval.edited_arguments)) if approval.edited_arguments else {}

@@ -1,0 +1,26 @@
+"""Asks whether a call may run at the terminal in whose foreground the server runs, where that is allowed
+(``ASK_TERMINAL=1``). Whoever sits there is the user of the process."""
+
+from __future__ import annotations
+
+from fastrpc.errors import ToolError
+from fastrpc.human_input.choices import Choice
+from fastrpc.settings import ASK_TERMINAL
+
+YES, NO = "Approve", "Reject"
+
+
+async def accepts(question: str) -> bool:
+    """Return whether the person at the terminal approves; a menu that is left means no. Raises ToolError if
+    nobody can be asked there."""
+    if not ASK_TERMINAL.read():
+        raise ToolError("ASK_TERMINAL is not set")
+    try:
+        from fastrpc.human_input import terminal
+    except ImportError:
+        raise ToolError("this system has no terminals") from None
+    try:
+        action, answers = await terminal.ask([Choice("May it run?", [NO, YES])], question)
+    except terminal.NoTerminal as error:
+        raise ToolError(str(error)) from None
+    return action == "accept" and answers == [YES]

@@ -1,0 +1,59 @@
+"""An approval as JSON: what commands print and webhooks send. Times are in UTC, as RFC 3339 has them."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.guard.approvals.store import Approval
+
+
+def described(approval: Approval, now: float) -> dict[str, Any]:
+    """Return an approval as JSON has it; `now` is in seconds since 1970."""
+    edited = approval.edited_arguments
+    return {
+        "id": approval.id,
+        "state": approval.state_at(now),
+        "caller": approval.caller,
+        "class": approval.caller_class,
+        "server": approval.server,
+        "kind": approval.kind,
+        "name": approval.name,
+        "arguments": _parsed(approval.arguments),
+        "edited": None if edited is None else json.loads(edited),
+        "risk": approval.risk,
+        "rule": approval.rule,
+        "reason": approval.reason,
+        "approvers": approval.approvers.split("\n") if approval.approvers else [],
+        "may_edit": bool(approval.may_edit),
+        "digest": approval.digest.hex(),
+        "policy": approval.policy,
+        "asked_at": moment(approval.asked_at),
+        "expires_at": moment(approval.expires_at),
+        "decided_at": moment(approval.decided_at),
+        "decided_by": approval.decided_by,
+        "channel": approval.channel,
+        "comment": approval.comment,
+        "valid_until": moment(approval.valid_until),
+        "uses_left": approval.uses_left,
+        "used_at": moment(approval.used_at),
+    }
+
+
+def moment(seconds: float | None) -> str | None:
+    """Return seconds since 1970 as RFC 3339 has them."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _parsed(arguments: str) -> Any:
+    """Return arguments as they are kept: a text, if they were too long to be kept whole."""
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments

@@ -1,0 +1,438 @@
+"""Approvals in the guard's database: asked for, decided, used, each by one conditional update.
+
+An approval waits until somebody decides, or until it expires; once approved it may be used for a while, once
+unless more was granted. Every change is a compare-and-swap on its state: of two that decide one is told that
+it came too late, of two calls that use it one runs. It is used up in the transaction before the call begins:
+after a crash it runs at most once. A call that is asked about again finds the approval that there is;
+one that is bound to another policy or another schema is void then, and says so. What waits is a row:
+it holds no thread and no memory. Each change raises the number of the topic ``approvals``.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from time import time
+
+from sqlalchemy import func, insert, or_, select, update
+
+from fastrpc.errors import FastrpcError, excerpt, suggestion
+from fastrpc.guard.approvals.people import person
+from fastrpc.guard.callers.token_text import ID_CHARACTERS, ID_LENGTH
+from fastrpc.guard.policy import risks
+from fastrpc.storage.schema import approvals, note_change
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from sqlalchemy import ColumnElement, Row
+    from sqlalchemy.engine import Connection
+
+    from fastrpc.guard.approvals.binding import Binding
+    from fastrpc.storage.database import Database
+
+TOPIC = "approvals"
+PREFIX = "ap_"
+WAITING, APPROVED, REJECTED, USED, EXPIRED, VOID = STATES = (
+    "waiting",
+    "approved",
+    "rejected",
+    "used",
+    "expired",
+    "void",
+)
+ASK_LOCK = 0x66727061
+"""The first key of PostgreSQL's advisory lock under which calls of a caller are asked for."""
+CLIENT, TERMINAL, COMMAND_LINE, WEBHOOK = "client", "terminal", "command line", "webhook"
+"""The channels. The first is the form that the caller's own client shows."""
+
+
+class ApprovalError(FastrpcError):
+    """An approval that cannot be asked for, decided or used."""
+
+
+class UnknownApproval(ApprovalError):
+    """There is no approval with this id."""
+
+
+class TooManyWaiting(ApprovalError):
+    """So many calls of this caller wait that no other one may."""
+
+
+class NotWaiting(ApprovalError):
+    """It does not wait for a decision any more, or never did."""
+
+
+class NotAllowedToApprove(ApprovalError):
+    """This person, or this channel, may not approve this call."""
+
+
+@dataclass(frozen=True)
+class Approval:
+    """An approval as it is kept. Times are seconds since 1970, None where that has not happened; `arguments`
+    and `schema` are JSON texts, `edited_arguments` too: the arguments that the approver has changed."""
+
+    id: str
+    state: str
+    digest: bytes
+    call_digest: bytes
+    caller: str
+    owner: str
+    caller_class: str
+    server: str
+    kind: str
+    name: str
+    arguments: str
+    schema: str
+    policy: str
+    risk: str
+    rule: str
+    reason: str
+    approvers: str
+    may_edit: int
+    asked_at: float
+    expires_at: float
+    decided_at: float | None = None
+    decided_by: str | None = None
+    channel: str | None = None
+    comment: str | None = None
+    edited_arguments: str | None = None
+    valid_until: float | None = None
+    uses_left: int = 0
+    used_at: float | None = None
+
+    def state_at(self, now: float) -> str:
+        """Return its state, which time alone may have changed."""
+        return state_at(now, self.state, self.expires_at, self.valid_until)
+
+
+COLUMNS = tuple(Approval.__dataclass_fields__)
+STATE_COLUMNS = ("state", "expires_at", "valid_until")
+
+
+def state_at(now: float, state: str, expires_at: float, valid_until: float | None) -> str:
+    """Return the state of an approval whose row has these columns."""
+    is_over = state == WAITING and now >= expires_at
+    is_stale = state == APPROVED and valid_until is not None and now >= valid_until
+    return EXPIRED if is_over or is_stale else state
+
+
+@dataclass(frozen=True)
+class Question:
+    """A call that somebody has to approve. `timeout_seconds`: how long it waits for a decision;
+    `most_waiting`: how many of its caller's may wait; `rejection_seconds`: how long what others have rejected
+    stays so."""
+
+    binding: Binding
+    caller: str
+    owner: str
+    caller_class: str
+    server: str
+    kind: str
+    name: str
+    policy: str
+    risk: str
+    rule: str
+    reason: str
+    approvers: tuple[str, ...] = ()
+    may_edit: bool = False
+    timeout_seconds: float = 300.0
+    most_waiting: int = 20
+    rejection_seconds: float = 300.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The approval for a call, whether it was made for it, and which others of the call are void, and why."""
+
+    approval: Approval
+    is_new: bool
+    void: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What somebody says of an approval: `by` is who, `channel` which way. It may be used `uses` times, for
+    `valid_seconds` from now on."""
+
+    approves: bool
+    by: str
+    channel: str
+    comment: str = ""
+    edited_arguments: str | None = None
+    uses: int = 1
+    valid_seconds: float = 300.0
+
+
+class ApprovalStore:
+    """The approvals of a database. `clock` returns seconds since 1970. Methods raise StorageError besides
+    what they say."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time) -> None:
+        self._database = database
+        self.clock = clock
+
+    def ask(self, question: Question) -> Asked:
+        """Return the approval for a call: the one that there is, or a new one that waits. Raises
+        TooManyWaiting."""
+        with self._database.changing() as connection:
+            now = self.clock()
+            found = _of_call(connection, question.caller, question.binding, now)
+            void = self._void_others(connection, found, question, now)
+            for each in found:
+                if each.digest == question.binding.digest and _still_holds(each, question, now):
+                    return Asked(each, False, void)
+            waits = select(approvals.c.id).where(
+                approvals.c.state == WAITING,
+                approvals.c.caller == question.caller,
+                approvals.c.expires_at > now,
+            )
+            if len(connection.execute(waits.limit(question.most_waiting)).all()) >= question.most_waiting:
+                raise TooManyWaiting(
+                    f"{question.most_waiting} calls of this caller wait for an approval; no other one may"
+                )
+            made = new_approval(question, now)
+            connection.execute(insert(approvals), row_of(made))
+            note_change(connection, TOPIC)
+            return Asked(made, True, void)
+
+    def _void_others(
+        self, connection: Connection, found: list[Approval], question: Question, now: float
+    ) -> tuple[str, ...]:
+        """Have no approval hold any more that is bound to another policy, or another schema."""
+        reasons = []
+        for each in found:
+            if each.digest == question.binding.digest or each.state_at(now) not in (WAITING, APPROVED):
+                continue
+            what = "the policy has" if each.policy != question.policy else f"the {each.kind}'s schema has"
+            comment = f"{what} changed since it was asked for"
+            _change(connection, each.id, [each.state], state=VOID, comment=comment)
+            reasons.append(f"{each.id} is void: {comment}")
+        return tuple(reasons)
+
+    def decide(self, approval_id: str, decision: Decision) -> Approval:
+        """Approve or reject what waits, and return it. Saying the same again changes nothing.
+
+        Raises NotWaiting for what is decided or over, NotAllowedToApprove, and ApprovalError for an id that
+        there is not.
+        """
+        with self._database.changing() as connection:
+            now = self.clock()
+            before = _one(connection, approval_id)
+            if _says_the_same(before, decision):
+                return before
+            if before.state_at(now) != WAITING:
+                raise NotWaiting(_why_not(before, now))
+            if decision.approves:
+                check_may_approve(before, decision)
+            values: dict[str, Any] = {
+                "state": APPROVED if decision.approves else REJECTED,
+                "decided_at": now,
+                "decided_by": decision.by,
+                "channel": decision.channel,
+                "comment": decision.comment,
+                "valid_until": now + decision.valid_seconds,
+                "uses_left": decision.uses if decision.approves else 0,
+                "edited_arguments": decision.edited_arguments,
+            }
+            if not _change(connection, approval_id, [WAITING], **values):
+                raise NotWaiting(_why_not(_one(connection, approval_id), now))
+            return _one(connection, approval_id)
+
+    def use(self, approval_id: str, digest: bytes) -> Approval | None:
+        """Use an approval for the call of this digest, which may run then; None if it does not hold, or is
+        used up."""
+        with self._database.changing() as connection:
+            now = self.clock()
+            holds = (
+                approvals.c.id == approval_id,
+                approvals.c.state == APPROVED,
+                approvals.c.digest == digest,
+                approvals.c.uses_left > 0,
+                approvals.c.valid_until > now,
+            )
+            less = update(approvals).where(*holds).values(uses_left=approvals.c.uses_left - 1, used_at=now)
+            if connection.execute(less).rowcount != 1:
+                return None
+            if _one(connection, approval_id).uses_left == 0:
+                _change(connection, approval_id, [APPROVED], state=USED)
+            return _one(connection, approval_id)
+
+    def withdraw(self, approval_id: str, why: str) -> None:
+        """Have an approval hold no more, if nobody has used it up."""
+        with self._database.changing() as connection:
+            _change(connection, approval_id, [WAITING, APPROVED], state=VOID, comment=why)
+
+    def get(self, approval_id: str) -> Approval:
+        """Return an approval. Raises ApprovalError for an id that there is not."""
+        with self._database.reading() as connection:
+            return _one(connection, approval_id)
+
+    def list(self, states: Iterable[str] = (WAITING,), limit: int = 1000) -> list[Approval]:
+        """Return those that are in one of these states now, the oldest first."""
+        wanted = set(states)
+        kept = wanted | ({WAITING, APPROVED} if EXPIRED in wanted else set())
+        now = self.clock()
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                select(approvals)
+                .where(approvals.c.state.in_(kept), *_may_be(wanted, now))
+                .order_by(approvals.c.asked_at.desc(), approvals.c.id)
+                .limit(limit)
+            )
+            found = [_approval(row) for row in rows]
+        return [each for each in reversed(found) if each.state_at(now) in wanted]
+
+    def states(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the states of approvals, by id: of as many as exist."""
+        chosen, found, now = list(ids), {}, self.clock()
+        of_state = select(*(approvals.c[name] for name in ("id", *STATE_COLUMNS)))
+        with self._database.reading() as connection:
+            for at in range(0, len(chosen), 500):  # SQLite takes 999 variables
+                for row in connection.execute(of_state.where(approvals.c.id.in_(chosen[at : at + 500]))):
+                    found[str(row[0])] = state_at(now, *row[1:])
+        return found
+
+
+# --- rules ------------------------------------------------------------------------------------------------
+
+
+def check_may_approve(approval: Approval, decision: Decision) -> None:
+    """Raise NotAllowedToApprove: for what is critical, another channel and another person than the caller's
+    are needed; where the policy names approvers, one of them."""
+    if risks.rank(approval.risk) >= risks.rank(risks.CRITICAL):
+        if decision.channel == CLIENT:
+            raise NotAllowedToApprove("critical: it cannot be approved through the client that calls")
+        if person(decision.by) in (person(approval.caller), person(approval.owner)):
+            raise NotAllowedToApprove(
+                f"critical: {decision.by} calls, and cannot approve; another person has to"
+            )
+    approvers = approval.approvers.split("\n") if approval.approvers else []
+    if approvers and not {decision.by, person(decision.by)} & set(approvers):
+        raise NotAllowedToApprove(f"{decision.by} is none of its approvers: {', '.join(approvers)}")
+    if decision.edited_arguments is not None and not approval.may_edit:
+        raise NotAllowedToApprove(f"the policy does not let arguments of {approval.name} be edited")
+
+
+def may_approve(approval: Approval, by: str, channel: str) -> bool:
+    """Whether this person may approve by this channel."""
+    try:
+        check_may_approve(approval, Decision(True, by, channel))
+    except NotAllowedToApprove:
+        return False
+    return True
+
+
+def _says_the_same(approval: Approval, decision: Decision) -> bool:
+    """Whether a decision repeats the one that there is, as a webhook does whose answer was lost."""
+    states = (APPROVED, USED) if decision.approves else (REJECTED,)
+    return (
+        approval.state in states
+        and approval.decided_by == decision.by
+        and approval.channel == decision.channel
+        and approval.edited_arguments == decision.edited_arguments
+    )
+
+
+def _still_holds(approval: Approval, question: Question, now: float) -> bool:
+    """Whether an approval answers the same call, asked again: not what its own client has rejected, so that a
+    person may think again."""
+    state = approval.state_at(now)
+    if state == REJECTED:
+        is_others = approval.channel != CLIENT and approval.decided_at is not None
+        return is_others and now < (approval.decided_at or 0) + question.rejection_seconds
+    return state == WAITING or (state == APPROVED and approval.uses_left > 0)
+
+
+def _why_not(approval: Approval, now: float) -> str:
+    state = approval.state_at(now)
+    by = f" by {approval.decided_by}" if state in (APPROVED, REJECTED, USED) else ""
+    comment = f": {approval.comment}" if state == VOID and approval.comment else ""
+    return f"{approval.id} is {state}{by}{comment}"
+
+
+# --- rows -------------------------------------------------------------------------------------------------
+
+
+def new_approval(question: Question, now: float) -> Approval:
+    """Return an approval that waits."""
+    return Approval(
+        id=PREFIX + "".join(secrets.choice(ID_CHARACTERS) for _ in range(ID_LENGTH)),
+        state=WAITING,
+        digest=question.binding.digest,
+        call_digest=question.binding.call_digest,
+        caller=question.caller,
+        owner=question.owner,
+        caller_class=question.caller_class,
+        server=question.server,
+        kind=question.kind,
+        name=question.name,
+        arguments=question.binding.shown,
+        schema=question.binding.schema,
+        policy=question.policy,
+        risk=question.risk,
+        rule=question.rule,
+        reason=question.reason,
+        approvers="\n".join(question.approvers),
+        may_edit=int(question.may_edit),
+        asked_at=now,
+        expires_at=now + question.timeout_seconds,
+    )
+
+
+def _of_call(connection: Connection, caller: str, binding: Binding, now: float) -> list[Approval]:
+    """Return what there is for a call that may hold, the newest first. Of several transactions that ask for
+    calls of one caller at once each waits for the one before."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(ASK_LOCK, func.hashtext(caller))))
+    rows = connection.execute(
+        select(approvals)
+        .where(
+            approvals.c.call_digest == binding.call_digest,
+            approvals.c.state.in_((WAITING, APPROVED, REJECTED)),
+            or_(
+                approvals.c.valid_until.is_(None),
+                approvals.c.valid_until > now,
+                approvals.c.state == REJECTED,
+            ),
+        )
+        .order_by(approvals.c.asked_at.desc(), approvals.c.id)
+        .limit(100)
+    )
+    return [_approval(row) for row in rows]
+
+
+def _change(connection: Connection, approval_id: str, states: list[str], **values: Any) -> bool:
+    """Change an approval that is in one of these states; False if it is not."""
+    is_there = (approvals.c.id == approval_id, approvals.c.state.in_(states))
+    changed: bool = connection.execute(update(approvals).where(*is_there).values(**values)).rowcount == 1
+    if changed:
+        note_change(connection, TOPIC)
+    return changed
+
+
+def _one(connection: Connection, approval_id: str) -> Approval:
+    row = connection.execute(select(approvals).where(approvals.c.id == approval_id)).one_or_none()
+    if row is not None:
+        return _approval(row)
+    known = [str(found) for found in connection.execute(select(approvals.c.id).limit(1000)).scalars()]
+    raise UnknownApproval(f"there is no approval {excerpt(approval_id)!r}{suggestion(approval_id, known, 1)}")
+
+
+def _may_be(wanted: set[str], now: float) -> list[ColumnElement[bool]]:
+    """Return what leaves rows out that time has ended long ago."""
+    if EXPIRED in wanted:
+        return []
+    waits = approvals.c.state != WAITING
+    return [or_(waits, approvals.c.expires_at > now)]
+
+
+def row_of(approval: Approval) -> dict[str, Any]:
+    """Return an approval as a row of the table."""
+    return {name: getattr(approval, name) for name in COLUMNS}
+
+
+def _approval(row: Row[Any]) -> Approval:
+    return Approval(**{name: getattr(row, name) for name in COLUMNS})

@@ -1,0 +1,98 @@
+"""Waits for what others decide about approvals: other processes, on this host or another.
+
+One task asks the database twice a second for one number, as long as something waits, and reads the states of
+what waits when the number has changed. A waiting call is a future in a dict. All of the database's work is
+done on one thread, so that the event loop never waits for a disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+from fastrpc import diagnostics
+from fastrpc.guard.approvals.store import TOPIC, WAITING
+from fastrpc.storage.errors import StorageError
+from fastrpc.storage.schema import change_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from fastrpc.guard.approvals.store import ApprovalStore
+    from fastrpc.storage.database import Database
+
+    Value = TypeVar("Value")
+
+POLL_SECONDS = 0.5
+STALE, UNKNOWN = -1, -2
+"""In the place of the number of changes: to be compared with nothing, and being read."""
+
+
+class Watcher:
+    """The waiting calls of one event loop."""
+
+    def __init__(self, database: Database, store: ApprovalStore) -> None:
+        self._database = database
+        self._store = store
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="fastrpc-approvals")
+        self._number = STALE
+
+    @property
+    def count(self) -> int:
+        """How many approvals are waited for."""
+        return len(self._waiting)
+
+    async def run(self, function: Callable[..., Value], *arguments: Any) -> Value:
+        """Call a function on the database's thread, and return what it returns."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    def watch(self, approval_id: str) -> asyncio.Future[None]:
+        """Return a future that is done once an approval waits no more. Whoever waits `forget`s it then."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(approval_id, []).append(future)
+        self._number = STALE  # it may have been decided before
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._poll())
+        return future
+
+    def forget(self, approval_id: str, future: asyncio.Future[None]) -> None:
+        """Nobody waits for this future any more."""
+        future.cancel()
+        left = [each for each in self._waiting.get(approval_id, ()) if each is not future]
+        if left:
+            self._waiting[approval_id] = left
+        else:
+            self._waiting.pop(approval_id, None)
+
+    async def _poll(self) -> None:
+        trouble = ""
+        while self._waiting:
+            try:
+                for approval_id in await self._decided():
+                    for future in self._waiting.pop(approval_id, ()):
+                        if not future.done():
+                            future.set_result(None)
+                trouble = ""
+            except StorageError as error:  # what waits goes on waiting
+                if str(error) != trouble:
+                    trouble = str(error)
+                    diagnostics.write("error", f"decisions about approvals cannot be read: {trouble}")
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _decided(self) -> list[str]:
+        """Return what waits no more, if anything has changed since the last time."""
+        known, self._number = self._number, UNKNOWN
+        waiting = list(self._waiting)
+        number, states = await self.run(self._changed, waiting, known)
+        if self._number == UNKNOWN:  # nothing has begun to wait meanwhile
+            self._number = number
+        return [approval_id for approval_id, state in states.items() if state != WAITING]
+
+    def _changed(self, waiting: list[str], known: int) -> tuple[int, dict[str, str]]:
+        with self._database.reading() as connection:
+            number = change_number(connection, TOPIC)
+        return number, {} if number == known else self._store.states(waiting)

@@ -1,0 +1,158 @@
+"""Approvals by webhook: each one that waits is sent to a URL, and decisions come back to ``POST /approvals``.
+
+Both are signed with one shared secret, as the checkpoints of the audit log are (`audit.webhook_target`): an
+HMAC-SHA-256 over a timestamp and the body. A decision names the approval and its digest, who decides, and
+``approve`` or ``reject``; one with an old timestamp, another digest or a wrong signature changes nothing. It
+may come twice, for the answer may be lost. What is sent is sent by one thread, three times at most; a
+receiver that is away delays no call, and what waits can be decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep, time
+
+from fastrpc import diagnostics
+from fastrpc.guard.approvals.description import described
+from fastrpc.guard.audit.webhook_target import WebhookTarget
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.guard.approvals.store import Approval, ApprovalStore
+
+PATH = "/approvals"
+RETRY_SECONDS = (1.0, 10.0)
+NEWEST_SECONDS = 300.0
+"""How far the timestamp of a decision may be from this clock."""
+LONGEST_BODY = 256 * 1024
+MEMBERS = {"id": str, "digest": str, "decision": str, "by": str, "comment": str, "edited": dict}
+NEEDED = ("id", "digest", "decision", "by")
+
+
+class Sender:
+    """Sends approvals to a URL, in the order in which they came. Raises ValueError for a URL that is none."""
+
+    def __init__(self, url: str, secret: str, retry_seconds: tuple[float, ...] = RETRY_SECONDS) -> None:
+        self._target = WebhookTarget(url, secret)
+        self._retry_seconds = retry_seconds
+        self._thread: ThreadPoolExecutor | None = None
+
+    def send(self, event: str, approval: Approval) -> None:
+        """Have an approval sent: ``asked``, ``approved`` or ``rejected``. Returns at once."""
+        body = json.dumps({"event": event, "approval": described(approval, time())}).encode()
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="fastrpc-webhook")
+        self._thread.submit(self._deliver, body, approval.id)
+
+    def _deliver(self, body: bytes, approval_id: str) -> None:
+        from http.client import HTTPException
+
+        for wait in (*self._retry_seconds, None):
+            try:
+                self._target.send(body)
+                return
+            except (OSError, HTTPException) as error:
+                trouble = error
+            if wait is not None:
+                sleep(wait)
+        diagnostics.write("error", f"{self._target.name}: {approval_id} could not be sent: {trouble}")
+
+
+class Refused(Exception):
+    """A decision that is not taken. `status` is that of the HTTP response."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Receiver:
+    """Takes signed decisions. `store` returns the approvals, opened when the first one comes; `valid_seconds`
+    is how long what is approved may be used. Blocks: for a thread."""
+
+    def __init__(
+        self,
+        secret: str,
+        store: Callable[[], ApprovalStore],
+        valid_seconds: float = 300.0,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self._secret = secret.encode()
+        self._store = store
+        self._valid_seconds = valid_seconds
+        self._clock = clock
+
+    def receive(self, body: bytes, timestamp: str | None, signature: str | None) -> bytes:
+        """Take a decision, and return the approval as JSON. Raises Refused, and StorageError."""
+        from fastrpc.guard.approvals.store import (
+            WEBHOOK,
+            ApprovalError,
+            Decision,
+            NotAllowedToApprove,
+            NotWaiting,
+            UnknownApproval,
+        )
+
+        self._check(body, timestamp or "", signature or "")
+        said = _read(body)
+        store = self._store()
+        edited = said.get("edited")
+        decision = Decision(
+            said["decision"] == "approve",
+            said["by"],
+            WEBHOOK,
+            comment=said.get("comment", ""),
+            edited_arguments=None if edited is None else json.dumps(edited, ensure_ascii=False),
+            valid_seconds=self._valid_seconds,
+        )
+        try:
+            if store.get(said["id"]).digest.hex() != said["digest"]:
+                raise Refused(409, "digest: this is not the digest of the approval")
+            decided = store.decide(said["id"], decision)
+        except UnknownApproval as error:
+            raise Refused(404, str(error)) from None
+        except NotAllowedToApprove as error:
+            raise Refused(403, str(error)) from None
+        except NotWaiting as error:
+            raise Refused(409, str(error)) from None
+        except ApprovalError as error:
+            raise Refused(400, str(error)) from None
+        return json.dumps(described(decided, store.clock())).encode()
+
+    def _check(self, body: bytes, timestamp: str, signature: str) -> None:
+        """Raise Refused for what is not signed, or was signed long ago."""
+        expected = hmac.new(self._secret, timestamp.encode("latin-1", "replace") + b"." + body, "sha256")
+        is_signed = hmac.compare_digest(f"sha256={expected.hexdigest()}".encode(), signature.encode())
+        if not is_signed or not timestamp.isascii() or not timestamp.isdigit():
+            raise Refused(401, "the signature is not valid")
+        if abs(self._clock() - int(timestamp[:20])) > NEWEST_SECONDS:
+            raise Refused(401, "the timestamp is too old, or of the future")
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    """Return the members of a decision. Raises Refused."""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        raise Refused(400, "expected a JSON object") from None
+    if not isinstance(said, dict):
+        raise Refused(400, "expected a JSON object")
+    for name, value in said.items():
+        kind = MEMBERS.get(name)
+        if kind is None:
+            raise Refused(400, f"{name:.80}: no such member; there are {', '.join(MEMBERS)}")
+        if not isinstance(value, kind):
+            raise Refused(400, f"{name}: expected {'an object' if kind is dict else 'a text'}")
+    for name in NEEDED:
+        if not said.get(name):
+            raise Refused(400, f"{name} is missing")
+    if said["decision"] not in ("approve", "reject"):
+        raise Refused(400, f"decision: expected approve or reject, got {said['decision']!r:.80}")
+    if not said["by"].isprintable() or len(said["by"]) > 200:
+        raise Refused(400, "by: expected at most 200 printable characters")
+    return said

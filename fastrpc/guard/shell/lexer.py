@@ -1,0 +1,145 @@
+"""Reads the simple commands of a line for bash, word for word as bash does, or says that it cannot.
+
+Known are commands of literal words (bare, with backslashes, in single and double quotes), joined by ``|``,
+``&&``, ``||``, ``;`` and newlines, the redirections of `REDIRECTION`, comments, and patterns (``src/*.py``)
+whose first character is literal: what they become is no option. All else is `None`, for all of the line:
+expansions, assignments, other redirections, here-documents, functions, compound commands, ``&``, words that
+are reserved at the start of a command, characters that cannot be seen.
+
+Pure, and linear in the line: 0.4 µs a character, measured on a busy machine. What it accepts `parser` holds
+against tree-sitter's reading.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+LONGEST_LINE = 2000
+"""Characters."""
+MOST_COMMANDS = 50
+
+PIECE = re.compile(
+    r"""
+      (?P<bare>     [A-Za-z0-9_@%+=:,./^!~\#\]-]+ )
+    | \\ (?P<escaped> [ -~] )
+    | ' (?P<single> [^']* ) '
+    | " (?P<double> (?: [^"\\$`] | \\[^\n] | \$(?=") )* ) "
+    | (?P<pattern>  [*?\[] )
+    """,
+    re.VERBOSE,
+)
+"""A part of a word. A ``$`` before the closing quote stands for itself: ``"end$"``."""
+ESCAPED_IN_QUOTES = re.compile(r'\\([$`"\\])')
+REDIRECTION = re.compile(r"(?:2>&1|[12]?>[ ]?/dev/null)(?=[ \t\n;|&]|\Z)")
+OPERATOR = re.compile(r"&&|\|\|?|;|\n")
+KEYWORDS = "! case coproc do done elif else esac fi for function if in select then time until while"
+RESERVED = frozenset(KEYWORDS.split())
+"""Words that are no programs at the beginning of a command, but for those with brackets and braces."""
+
+
+class Word(NamedTuple):
+    """A word: as it is written, and what bash makes of it. `is_pattern`: it becomes the names of files that
+    match, or itself."""
+
+    written: str
+    text: str
+    is_pattern: bool
+
+
+Command = list[Word]
+"""A simple command: its first word is the program."""
+
+
+def read(line: str) -> list[Command] | None:
+    """Return the commands of a line in their order, at least one; None: it is not understood."""
+    if len(line) > LONGEST_LINE or not _is_plain(line):
+        return None
+    reader = _Reader(line)
+    return reader.commands if reader.read() else None
+
+
+def _is_plain(line: str) -> bool:
+    if not line.replace("\n", " ").replace("\t", " ").isprintable():
+        return False
+    # In some character sets of other languages a backslash may be the second half of a character.
+    return line.isascii() or "\\" not in line
+
+
+class _Reader:
+    def __init__(self, line: str) -> None:
+        self.line = line
+        self.at = 0
+        self.commands: list[Command] = []
+        self.command: Command = []
+        self.is_joined = False
+        """Whether an operator stands before, after which a command has to follow."""
+
+    def read(self) -> bool:
+        line, known = self.line, True
+        while known and self.at < len(line):
+            first = line[self.at]
+            if first in " \t":
+                self.at += 1
+            elif first in "|&;\n":
+                known = self.operator()
+            elif first == "#":
+                end = line.find("\n", self.at)
+                self.at = end if end >= 0 else len(line)
+            else:
+                known = (first in "12>" and self.redirection()) or self.word()
+        self.end_command()
+        return known and bool(self.commands) and not self.is_joined and len(self.commands) <= MOST_COMMANDS
+
+    def operator(self) -> bool:
+        found = OPERATOR.match(self.line, self.at)
+        if found is None or not (self.command or found[0] == "\n"):
+            return False
+        self.at = found.end()
+        if self.command:
+            self.end_command()
+            self.is_joined = found[0] not in (";", "\n")
+        return True
+
+    def end_command(self) -> None:
+        if self.command:
+            self.commands.append(self.command)
+            self.command = []
+
+    def redirection(self) -> bool:
+        found = REDIRECTION.match(self.line, self.at)
+        if found is None or not self.command:
+            return False
+        self.at = found.end()
+        return True
+
+    def word(self) -> bool:
+        start, text, first_pattern = self.at, "", -1
+        while (piece := PIECE.match(self.line, self.at)) is not None:
+            kind, part = piece.lastgroup, piece[piece.lastgroup or 0]
+            if kind == "bare" and _has_tilde(text, part):
+                return False
+            if kind == "pattern" and first_pattern < 0:
+                first_pattern = len(text)
+            text += ESCAPED_IN_QUOTES.sub(r"\1", part) if kind == "double" else part
+            self.at = piece.end()
+        if self.at == start or self.line[self.at : self.at + 1] not in ("", *" \t\n;|&"):
+            return False
+        is_pattern = first_pattern >= 0
+        if is_pattern and (first_pattern == 0 or text[0] == "-"):  # it may become an option
+            return False
+        if not self.command and (is_pattern or not _is_program(text)):
+            return False
+        self.command.append(Word(self.line[start : self.at], text, is_pattern))
+        self.is_joined = False
+        return True
+
+
+def _is_program(name: str) -> bool:
+    """Whether a word at the beginning of a command is a program's name, and no keyword, assignment or job."""
+    return bool(name) and name not in RESERVED and "=" not in name and name[0] != "%"
+
+
+def _has_tilde(before: str, part: str) -> bool:
+    """Whether a part without quotes may hold a tilde that becomes a folder, as at a word's beginning."""
+    return "=~" in part or ":~" in part or (part[0] == "~" and (not before or before[-1] in "=:"))
