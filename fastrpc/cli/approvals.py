@@ -196,7 +196,7 @@ def _decide(
 def _watch(store: ApprovalStore, chosen: Namespace) -> None:
     """Print each call that waits, as it comes; at a terminal, ask about it."""
     seen: set[str] = set()
-    asks = sys.stdin.isatty() and not chosen.json
+    asks = sys.stdin.isatty() and sys.stdout.isatty() and not chosen.json
     try:
         while True:
             for approval in store.list():
