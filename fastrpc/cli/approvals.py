@@ -34,6 +34,7 @@ EXAMPLES = """\
   fastrpc approvals show ap_k3x7q2mfa4zt
   fastrpc approvals approve ap_k3x7q2mfa4zt
   fastrpc approvals approve ap_k3x7q2mfa4zt --times 5 --for 1h      the same call, five times
+  fastrpc approvals approve ap_k3x7q2mfa4zt --prefix 'git commit' --times 20 --for 1h
   fastrpc approvals edit ap_k3x7q2mfa4zt count=2                    approve it with another argument
   fastrpc approvals reject ap_k3x7q2mfa4zt --comment 'not on Fridays'
   fastrpc approvals watch                                           ask about each that comes
@@ -41,12 +42,18 @@ EXAMPLES = """\
 OF_ACTION = {
     "list": ("all",),
     "show": ("id",),
-    "approve": ("id", "times", "valid_for", "comment"),
+    "approve": ("id", "times", "valid_for", "comment", "prefix"),
     "edit": ("id", "pairs", "times", "valid_for", "comment"),
     "reject": ("id", "comment"),
     "watch": (),
 }
-OPTIONS = {"all": "--all", "times": "--times", "valid_for": "--for", "comment": "--comment"}
+OPTIONS = {
+    "all": "--all",
+    "prefix": "--prefix",
+    "times": "--times",
+    "valid_for": "--for",
+    "comment": "--comment",
+}
 MOST_TIMES = 1_000_000
 POLL_SECONDS = 0.5
 
@@ -60,6 +67,9 @@ def main(arguments: list[str]) -> int:
     options.add_argument("--all", action="store_true", default=None, help="for list: the decided ones too")
     options.add_argument("--times", metavar="N", help="how often this call may run (1)")
     options.add_argument("--for", dest="valid_for", metavar="TIME", help="for how long, such as 1h (5m)")
+    options.add_argument(
+        "--prefix", metavar="WORDS", help="for all shell commands that begin with these words"
+    )
     options.add_argument("--comment", metavar="TEXT", help="why; the caller of what is rejected reads it")
     options.add_argument(
         "--database", metavar="URL", help="sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)"
@@ -134,7 +144,15 @@ def _show(store: ApprovalStore, chosen: Namespace) -> None:
 
 
 def _approve(store: ApprovalStore, chosen: Namespace) -> None:
-    _decide(store, chosen, True)
+    from fastrpc.guard.approvals.prefix import PrefixError, prefix_of
+
+    prefix = None
+    if chosen.prefix is not None:
+        try:
+            prefix = prefix_of(chosen.prefix, store.get(chosen.id).arguments)
+        except PrefixError as error:
+            raise UsageError(f"--prefix: {error}") from None
+    _decide(store, chosen, True, prefix=prefix)
 
 
 def _edit(store: ApprovalStore, chosen: Namespace) -> None:
@@ -153,7 +171,13 @@ def _reject(store: ApprovalStore, chosen: Namespace) -> None:
     _decide(store, chosen, False)
 
 
-def _decide(store: ApprovalStore, chosen: Namespace, approves: bool, edited: str | None = None) -> None:
+def _decide(
+    store: ApprovalStore,
+    chosen: Namespace,
+    approves: bool,
+    edited: str | None = None,
+    prefix: str | None = None,
+) -> None:
     from fastrpc.guard.approvals.store import COMMAND_LINE, Decision
 
     decision = Decision(
@@ -162,6 +186,7 @@ def _decide(store: ApprovalStore, chosen: Namespace, approves: bool, edited: str
         COMMAND_LINE,
         comment=chosen.comment or "",
         edited_arguments=edited,
+        prefix=prefix,
         uses=_times(chosen.times),
         valid_seconds=_valid_for(chosen.valid_for),
     )
@@ -171,7 +196,7 @@ def _decide(store: ApprovalStore, chosen: Namespace, approves: bool, edited: str
 def _watch(store: ApprovalStore, chosen: Namespace) -> None:
     """Print each call that waits, as it comes; at a terminal, ask about it."""
     seen: set[str] = set()
-    asks = sys.stdin.isatty() and not chosen.json
+    asks = sys.stdin.isatty() and sys.stdout.isatty() and not chosen.json
     try:
         while True:
             for approval in store.list():

@@ -66,6 +66,7 @@ approvals = Table(
     Column("kind", String(10), nullable=False),
     Column("name", Text, nullable=False),
     Column("arguments", Text, nullable=False),
+    Column("rest_digests", Text, nullable=False),
     Column("schema", Text, nullable=False),
     Column("policy", Text, nullable=False),
     Column("risk", String(10), nullable=False),
@@ -80,6 +81,7 @@ approvals = Table(
     Column("channel", String(20)),
     Column("comment", Text),
     Column("edited_arguments", Text),
+    Column("prefix", Text),
     Column("valid_until", Double),
     Column("uses_left", Integer, nullable=False),
     Column("used_at", Double),
@@ -88,8 +90,9 @@ approvals = Table(
     Index("fastrpc_approvals_state", "state", "caller"),
 )
 """`digest` is that of everything an approval is bound to, `call_digest` that of the caller and the call alone
-(`fastrpc.guard.approvals.binding`); `arguments`, `edited_arguments` and `schema` are JSON; `approvers` are
-separated by line feeds."""
+(`fastrpc.guard.approvals.binding`); `arguments`, `edited_arguments`, `schema`, `rest_digests`, the
+digest of all other arguments by the name of a text, and `prefix` are JSON; `approvers` are separated by line
+feeds."""
 
 changes = Table(
     "fastrpc_changes",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import insert, select
 from support.http_server import FASTRPC, HttpProcess
+from support.terminal import on_terminal
 from support.waiting import eventually
 
 from fastrpc import Client
@@ -403,6 +404,28 @@ def test_workers_share_what_waits_over_postgresql(folder: Path, postgres: Cluste
             approvals(folder, "reject", second["id"], FASTRPC_GUARD_DATABASE=url)
             assert sorted(held.result(60)) == ["403", "wiped x 1"]
         assert server.stop() == 0
+
+
+def test_whoever_watches_at_a_terminal_is_asked_about_each_that_comes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(folder / "state"))
+    (folder / "guard.toml").write_text(GUARD.format(hold=0.1))
+    with over_stdio(folder) as client:
+        called(client, "wipe", place="a\u202eb")
+        with on_terminal(folder, "approvals", "watch", shows_output=True) as terminal:
+            shown = terminal.until("[n]o")
+            terminal.type("y\r")
+            terminal.until("is approved: it may run once")
+            called(client, "wipe", place="c")
+            terminal.until("[n]o")
+            terminal.type("no\r")
+            terminal.until("is rejected")
+            terminal.type("\x03")
+            assert terminal.end()[0] == 0
+        assert '"place": "a\\u202eb"' in shown, "what turns the direction of a text is escaped"
+        assert called(client, "wipe", place="a\u202eb") == "wiped a\u202eb 1"
+        assert called(client, "wipe", place="c") == 403
 
 
 def test_ten_thousand_that_wait_are_rows_which_outlive_a_crash_and_run_at_most_once(folder: Path) -> None:

@@ -36,10 +36,10 @@ SAMPLES = {
     ],
     "0002": [
         "INSERT INTO fastrpc_approvals (id, state, digest, call_digest, caller, owner, caller_class, server,"
-        " kind, name, arguments, schema, policy, risk, rule, reason, approvers, may_edit, asked_at,"
-        " expires_at, uses_left) VALUES ('ap_aaaaaaaaaaaa', 'waiting', {digest}, {digest}, 'os:ada', 'ada',"
-        " 'local', 'shop', 'tool', 'wipe', '{{}}', '{{}}', 'abc', 'high', '', '', '', 0, 1700000000.5,"
-        " 1700000300.5, 0)",
+        " kind, name, arguments, rest_digests, schema, policy, risk, rule, reason, approvers, may_edit,"
+        " asked_at, expires_at, uses_left) VALUES ('ap_aaaaaaaaaaaa', 'waiting', {digest}, {digest},"
+        " 'os:ada', 'ada', 'local', 'shop', 'tool', 'wipe', '{{}}', '{{}}', '{{}}', 'abc', 'high', '', '',"
+        " '', 0, 1700000000.5, 1700000300.5, 0)",
     ],
 }
 """What a database of each revision holds, in its own tables: a new revision needs a line here."""

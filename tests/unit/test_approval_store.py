@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fastrpc.guard.approvals.binding import Binding
+from fastrpc.guard.approvals.prefix import PrefixError, prefix_of
 from fastrpc.guard.approvals.store import (
     ApprovalError,
     ApprovalStore,
@@ -244,3 +245,103 @@ def test_secrets_in_arguments_are_not_kept(store: ApprovalStore, monkeypatch: py
     approval = asked(store, arguments={"header": f"Bearer {secret}"})
     assert secret not in approval.arguments
     assert asked(store, arguments={"header": "Bearer other"}).id != approval.id
+
+
+# --- the first words of a command -----------------------------------------------------------------------
+
+COMMIT = {"command": "git commit -m x", "timeout": None}
+
+
+def prefixed(store: ApprovalStore, words: str = "git commit", **more: Any) -> Any:
+    approval = asked(store, name="Bash", arguments=COMMIT, **more)
+    prefix = prefix_of(words, approval.arguments)
+    return store.decide(approval.id, decision(prefix=prefix, uses=5, valid_seconds=3600))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git commit", "git commit -m 'a b' --amend", "git commit -m a && git commit -m b", "git 'commit' -a"],
+)
+def test_a_command_is_approved_by_its_first_words(store: ApprovalStore, command: str) -> None:
+    approval = prefixed(store)
+    found = store.ask(question(name="Bash", arguments={**COMMIT, "command": command}))
+    assert (found.approval.id, found.is_new) == (approval.id, False)
+    used = store.use(found.approval.id, found.approval.digest)
+    assert used is not None
+    assert used.uses_left == 4
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"command": "git push"},
+        {"command": "git"},
+        {"command": "git -c x commit"},
+        {"command": "git commit; rm -rf /"},
+        {"command": "git commit && $(rm x)"},
+        {"command": "git commit -m $(rm x)"},
+        {"command": "git commit -m `rm x`"},
+        {"command": "git commit > /etc/passwd"},
+        {"command": "PATH=. git commit"},
+        {"command": "git commit *"},
+        {"command": "git commit &"},
+        {"command": "git\u00a0commit"},
+        {"command": "gitcommit"},
+        {"command": "git commitx"},
+        {"command": "GIT commit"},
+        {"command": ""},
+        {"timeout": 1},
+        {"other": "git commit"},
+    ],
+)
+def test_no_other_command_is_and_none_that_is_not_understood(
+    store: ApprovalStore, changed: dict[str, Any]
+) -> None:
+    prefixed(store)
+    assert store.ask(question(name="Bash", arguments={**COMMIT, **changed})).is_new
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"caller": "eve#2"}, {"server": "other"}, {"name": "Zsh"}, {"policy": "p2"}),
+        *({"schema": {"type": "array"}}, {"risk": "critical"}),
+    ],
+)
+def test_first_words_are_approved_for_nobody_and_nothing_else(
+    store: ApprovalStore, changed: dict[str, Any]
+) -> None:
+    prefixed(store)
+    call = {"name": "Bash", "arguments": {**COMMIT, "command": "git commit"}, **changed}
+    assert store.ask(question(**call)).is_new
+
+
+def test_first_words_hold_as_often_and_as_long_as_was_granted(store: ApprovalStore, clock: Clock) -> None:
+    approval = prefixed(store)
+    other = question(name="Bash", arguments={**COMMIT, "command": "git commit -a"})
+    for _ in range(5):
+        assert store.use(approval.id, approval.digest)
+    assert store.ask(other).is_new
+    again = store.ask(question(name="Bash", arguments=COMMIT)).approval
+    prefix = prefix_of("git commit", again.arguments)
+    store.decide(again.id, decision(prefix=prefix, valid_seconds=60))
+    clock.now += 61
+    assert store.ask(question(name="Bash", arguments={**COMMIT, "command": "git commit -v"})).is_new
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("git push", '{"command": "git commit"}'),
+        ("git commit && ls", '{"command": "git commit"}'),
+        ("git $(x)", '{"command": "git commit"}'),
+        ("", '{"command": "git commit"}'),
+        ("git", '{"command": "git commit; $(rm x)"}'),
+        ("git", '{"command": 1}'),
+        ("git", '{"one": "git a", "other": "git b"}'),
+        ("git", '{"command": "git co… 3 more characters'),
+    ],
+)
+def test_words_with_which_the_call_does_not_begin_are_refused(words: str, arguments: str) -> None:
+    with pytest.raises(PrefixError):
+        prefix_of(words, arguments)

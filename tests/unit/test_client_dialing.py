@@ -294,7 +294,7 @@ def test_an_http_server_is_asked_for_by_its_whole_url(monkeypatch: pytest.Monkey
         async with RawWeb(serve) as proxy:
             monkeypatch.setenv("HTTP_PROXY", f"user@127.0.0.1:{proxy.port}")
             assert await post(f"http://{HOST}:8080/mcp?a=b", times=2) == b"{}"
-            assert len(proxy.lines) == 1
+            assert len(proxy.heads) == 2
             for head in proxy.heads:
                 assert head.startswith(
                     b"POST http://mcp.invalid:8080/mcp?a=b HTTP/1.1\r\nhost: mcp.invalid:8080\r\n"

@@ -164,7 +164,7 @@ class Approvals:
                     f"{approval.id} is void: {approval.comment}", asked.version, approval=approval.id
                 )
             asked.check_current()
-            used = await kept.watcher.run(kept.store.use, approval.id, binding.digest)
+            used = await kept.watcher.run(kept.store.use, approval.id, approval.digest)
             if used is not None:
                 self._note("used", asked, used)
                 return _edited(used)

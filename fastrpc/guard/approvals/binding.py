@@ -30,9 +30,10 @@ class Unbindable(ValueError):
 
 
 class Binding:
-    """What one call is bound to. `shown` is its arguments as JSON, with secrets masked."""
+    """What one call is bound to. `shown` is its arguments as JSON, with secrets masked; `texts` are those
+    arguments that are texts, and `rest_digests` the digest of all others, by the name of each."""
 
-    __slots__ = ("call_digest", "digest", "schema", "shown")
+    __slots__ = ("call_digest", "digest", "rest_digests", "schema", "shown", "texts")
 
     def __init__(
         self,
@@ -51,6 +52,12 @@ class Binding:
         self.call_digest = _digest(call)
         self.digest = _digest([call, tagged(schema), policy])
         self.shown = shown(arguments)
+        self.texts = {name: value for name, value in arguments.items() if type(value) is str}
+        self.rest_digests = {name: _digest_without(arguments, name) for name in self.texts}
+
+
+def _digest_without(arguments: Mapping[str, Any], name: str) -> str:
+    return _digest(tagged({key: value for key, value in arguments.items() if key != name})).hex()
 
 
 def _digest(value: Any) -> bytes:

@@ -25,6 +25,7 @@ def described(approval: Approval, now: float) -> dict[str, Any]:
         "name": approval.name,
         "arguments": _parsed(approval.arguments),
         "edited": None if edited is None else json.loads(edited),
+        "prefix": None if approval.prefix is None else json.loads(approval.prefix)["words"],
         "risk": approval.risk,
         "rule": approval.rule,
         "reason": approval.reason,

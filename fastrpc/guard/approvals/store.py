@@ -10,6 +10,7 @@ it holds no thread and no memory. Each change raises the number of the topic ``a
 
 from __future__ import annotations
 
+import json
 import secrets
 from dataclasses import dataclass
 from time import time
@@ -85,6 +86,7 @@ class Approval:
     kind: str
     name: str
     arguments: str
+    rest_digests: str
     schema: str
     policy: str
     risk: str
@@ -99,6 +101,7 @@ class Approval:
     channel: str | None = None
     comment: str | None = None
     edited_arguments: str | None = None
+    prefix: str | None = None
     valid_until: float | None = None
     uses_left: int = 0
     used_at: float | None = None
@@ -162,6 +165,7 @@ class Decision:
     channel: str
     comment: str = ""
     edited_arguments: str | None = None
+    prefix: str | None = None
     uses: int = 1
     valid_seconds: float = 300.0
 
@@ -184,6 +188,9 @@ class ApprovalStore:
             for each in found:
                 if each.digest == question.binding.digest and _still_holds(each, question, now):
                     return Asked(each, False, void)
+            granted = _granted(connection, question, now)
+            if granted is not None:
+                return Asked(granted, False, void)
             waits = select(approvals.c.id).where(
                 approvals.c.state == WAITING,
                 approvals.c.caller == question.caller,
@@ -236,6 +243,7 @@ class ApprovalStore:
                 "valid_until": now + decision.valid_seconds,
                 "uses_left": decision.uses if decision.approves else 0,
                 "edited_arguments": decision.edited_arguments,
+                "prefix": decision.prefix,
             }
             if not _change(connection, approval_id, [WAITING], **values):
                 raise NotWaiting(_why_not(_one(connection, approval_id), now))
@@ -312,6 +320,8 @@ def check_may_approve(approval: Approval, decision: Decision) -> None:
     approvers = approval.approvers.split("\n") if approval.approvers else []
     if approvers and not {decision.by, person(decision.by)} & set(approvers):
         raise NotAllowedToApprove(f"{decision.by} is none of its approvers: {', '.join(approvers)}")
+    if decision.edited_arguments is not None and decision.prefix is not None:
+        raise NotAllowedToApprove("either arguments are edited, or all calls with these first words approved")
     if decision.edited_arguments is not None and not approval.may_edit:
         raise NotAllowedToApprove(f"the policy does not let arguments of {approval.name} be edited")
 
@@ -333,6 +343,7 @@ def _says_the_same(approval: Approval, decision: Decision) -> bool:
         and approval.decided_by == decision.by
         and approval.channel == decision.channel
         and approval.edited_arguments == decision.edited_arguments
+        and approval.prefix == decision.prefix
     )
 
 
@@ -370,6 +381,7 @@ def new_approval(question: Question, now: float) -> Approval:
         kind=question.kind,
         name=question.name,
         arguments=question.binding.shown,
+        rest_digests=json.dumps(question.binding.rest_digests),
         schema=question.binding.schema,
         policy=question.policy,
         risk=question.risk,
@@ -402,6 +414,35 @@ def _of_call(connection: Connection, caller: str, binding: Binding, now: float) 
         .limit(100)
     )
     return [_approval(row) for row in rows]
+
+
+def _granted(connection: Connection, question: Question, now: float) -> Approval | None:
+    """Return an approval of the first words of a command that a call begins with, None if there is none."""
+    if question.kind != "tool" or not question.binding.texts:
+        return None
+    from fastrpc.guard.approvals.prefix import allows
+
+    same = ("caller", "server", "kind", "name", "policy")
+    rows = connection.execute(
+        select(approvals)
+        .where(
+            approvals.c.state == APPROVED,
+            approvals.c.prefix.is_not(None),
+            approvals.c.uses_left > 0,
+            approvals.c.valid_until > now,
+            *(approvals.c[name] == getattr(question, name) for name in same),
+        )
+        .order_by(approvals.c.asked_at.desc(), approvals.c.id)
+        .limit(100)
+    )
+    for each in map(_approval, rows):
+        is_alike = each.schema == question.binding.schema
+        is_riskier = risks.rank(question.risk) > risks.rank(each.risk)
+        if is_riskier or not is_alike or each.prefix is None:
+            continue
+        if allows(each.prefix, each.rest_digests, question.binding):
+            return each
+    return None
 
 
 def _change(connection: Connection, approval_id: str, states: list[str], **values: Any) -> bool:
