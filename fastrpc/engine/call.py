@@ -213,6 +213,11 @@ class Call:
             return
         if runtime.recorder is not None:
             self.request.allowed = ticks()
+        if hasattr(self.request, "result_meta"):
+            from fastrpc.engine.noted_call import NotedCall
+
+            runtime.place(NotedCall(self))
+            return
         runtime.place(self)
 
     def start(self) -> None:

@@ -47,6 +47,14 @@ class ApprovalTimedOut(GuardRefusal):
     reason = "approval_timed_out"
 
 
+class BudgetExceeded(GuardRefusal):
+    """The caller has used up a budget. `budget`, `limit`, `used` and `resets_at` are in the error's ``data``."""
+
+    legacy_code = -32003
+    modern_code = 402
+    reason = "budget"
+
+
 class RateExceeded(GuardRefusal):
     """The caller calls too often. `retry_after_seconds` is in the error's ``data``."""
 
