@@ -39,6 +39,7 @@ COMMANDS = {
     "selftest": "check the tools against their contract",
     "guard": "check a guard's configuration, or print its decision for a call",
     "token": "make, list, rotate and revoke the tokens of callers",
+    "budgets": "show what callers have used of their budgets, or set it to zero",
     "audit": "read the audit log: show, search, export, verify it, prove a record",
     "install-client": "enter this server in a client's configuration",
     "config": "show every setting, its value and where it came from",

@@ -31,7 +31,9 @@ class NotedCall(Call):
         request, dispatcher = self.request, self.dispatcher
         request.returned = ticks()
         try:
-            encoded = _with_meta(self.plan.encoder.encode(request, self.plan.tool, result), request.result_meta)
+            encoded = _with_meta(
+                self.plan.encoder.encode(request, self.plan.tool, result), request.result_meta
+            )
         except BaseException as error:
             dispatcher.call_raised(self, error)
         else:

@@ -48,7 +48,8 @@ class ApprovalTimedOut(GuardRefusal):
 
 
 class BudgetExceeded(GuardRefusal):
-    """The caller has used up a budget. `budget`, `limit`, `used` and `resets_at` are in the error's ``data``."""
+    """The caller has used up a budget. `budget`, `limit`, `used` and `resets_at` are in the error's
+    ``data``."""
 
     legacy_code = -32003
     modern_code = 402

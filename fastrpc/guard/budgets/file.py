@@ -1,11 +1,11 @@
 """The file of budgets: ``budgets`` in the state folder, mapped by every process that counts.
 
-It is a head and a table (`fastrpc._core.budget_table`), made whole before it gets its name, with all its bytes
-on disk, so that a full disk fails the start and no call. A process has a place in the table, and holds a lock
-on one byte for it as long as it lives, however it ends. Whoever opens the file takes the locks that nobody
-holds, and gives back what their processes had reserved. Another lock is held while a file is opened and a cell
-is claimed, which is when a caller first uses a budget; counting takes none. These are POSIX locks: a process
-opens a file once, and one that it has forked opens it anew.
+It is a head and a table (`fastrpc._core.budget_table`), made whole before it gets its name, with all its
+bytes on disk, so that a full disk fails the start and no call. A process has a place in the table, and
+holds a lock on one byte for it as long as it lives, however it ends. Whoever opens the file takes the locks
+that nobody holds, and gives back what their processes had reserved. Another lock is held while a file is
+opened and a cell is claimed, which is when a caller first uses a budget; counting takes none. These are
+POSIX locks: a process opens a file once, and one that it has forked opens it anew.
 
 What was counted outlives the process, not the loss of power: the system writes it within about half a minute.
 A file of another version, or a damaged head, is refused and left as it is.
@@ -24,6 +24,7 @@ from zlib import crc32
 
 from fastrpc._core.budget_table import CELL_SIZE, BudgetTable, size_of
 from fastrpc.errors import UsageError
+from fastrpc.guard.policy.budgets import PERIODS
 from fastrpc.regular_files import is_trusted, open_regular
 from fastrpc.settings import STATE_DIR
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fastrpc._core.budget_table import BudgetCell
+    from fastrpc.guard.policy.budgets import Budget
 
 NAME = "budgets"
 MAGIC = b"fRPCbudg"
@@ -83,12 +85,20 @@ class BudgetFile:
         finally:
             lockf(self._descriptor, LOCK_UN, 1, _BYTE_OF_OPENING)
 
-    def claim(
-        self, key: str, period: int, day: int, month: int, text: bytes, reserves: bool
-    ) -> BudgetCell | None:
-        """Return the cell of a key, None if all are in use (`BudgetTable.claim`)."""
+    def claim(self, key: str, text: bytes, budget: Budget, day: int, month: int) -> BudgetCell | None:
+        """Return the cell of a budget, None if all are in use. `key` identifies it, `text` is for people.
+        What is an estimate is given back if the process is killed."""
         with self.claiming():
-            return self.table.claim(key, period, day, month, text, reserves)
+            return self.table.claim(
+                key,
+                PERIODS.index(budget.period),
+                day,
+                month,
+                text,
+                budget.limit,
+                budget.warns_at,
+                budget.is_measured,
+            )
 
     def close(self) -> None:
         """Leave the place in the table. Cells of the file must not be used any more in this process."""

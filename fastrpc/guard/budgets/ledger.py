@@ -4,31 +4,32 @@
     is_near = account.reserve()              # raises OverBudget, and nothing is counted then
     ledger(records)                          # an observer: settles
 
-A reservation counts one call, what its tool costs, and an estimate of the seconds and bytes it will take: the
-longest that the tool took lately. It costs about 1 µs. When the call's record comes, the estimate is replaced
-by what was used; a call that did not run after all is given back. A record is that of some reservation of the
-same principal and tool: which one does not matter for the sums. So a call is refused once what is used and what
-runs reaches the limit; seconds and bytes exceed it by no more than the calls that run then exceed their
-estimates.
+A reservation counts one call, what its tool costs, and an estimate of the seconds and bytes it will take:
+the longest that the tool took lately. It costs about 1 µs. When the call's record comes, the estimate is
+replaced by what was used; a call that did not run after all is given back. A record is that of some
+reservation of the same principal and tool: which one does not matter for the sums. So a call is refused
+once what is used and what runs reaches the limit; seconds and bytes exceed it by no more than the calls
+that run then exceed their estimates.
 
-If a process is killed, the estimates of its running calls come back when the next one opens the file; the calls
-themselves stay counted, since they had begun. What a ledger needs of a `BudgetFile` is `claim`, and `take` and
-`settle` of a cell: another store has these three.
+If a process is killed, the estimates of its running calls come back when the next one opens the file; the
+calls themselves stay counted, since they had begun. What a ledger needs of a `BudgetFile` is `claim`, which
+returns a cell, `take_all`, and `settle` and `counted` of a cell: another store has these four.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from threading import Lock
 from time import time
 
 from fastrpc import diagnostics
-from fastrpc._core.budget_table import LONGEST_TEXT
+from fastrpc._core.budget_table import LONGEST_TEXT, LOST, take_all
 from fastrpc.guard.budgets import periods
-from fastrpc.guard.policy.budgets import BYTES, PERIODS, SECONDS, OverBudget
+from fastrpc.guard.policy.budgets import BYTES, MONTH, SECONDS, OverBudget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc._core.budget_table import BudgetCell
@@ -37,13 +38,12 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.budgets import Budget
     from fastrpc.guard.policy.decisions import BudgetOfCall
 
-    Reservation = tuple[tuple["Line", ...], list[int], int, int]
-    """What was reserved on each line, in which day and month."""
+    Reservation = tuple[tuple[BudgetOfCall, ...], tuple[BudgetCell, ...], tuple[int, ...], int, int]
+    """Budgets, their cells, what was reserved in each, the day and the month."""
 
-FIRST_SECONDS, LEAST_SECONDS = 1_000_000, 1_000
-FIRST_BYTES, LEAST_BYTES = 65_536, 256
-"""The estimates for a tool that has not been called yet, and the least for any; microseconds and bytes."""
-WARNS_FROM = 0.8
+FIRST = {SECONDS: 1_000_000, BYTES: 65_536}
+LEAST = {SECONDS: 1_000, BYTES: 256}
+"""The estimates for a tool that the caller has not called yet, and the least for any."""
 MOST_WAITING = 4096
 """Reservations of one caller and tool that wait for a record. A call that another tool makes has none."""
 REFUSED, CANCELLED = "refused", "cancelled"
@@ -51,30 +51,18 @@ NOT_GUARDED = ("invalid", "unknown")
 """Outcomes of calls that have not come to the guard."""
 
 
-class Line:
-    """One budget that an account counts against. `fixed`: what a call costs, 0 for what is measured."""
-
-    __slots__ = ("about", "budget", "cell", "fixed", "is_month", "limit", "measure", "warns_at")
-
-    def __init__(self, about: str, budget: Budget, fixed: int) -> None:
-        self.about = about
-        self.budget = budget
-        self.fixed = fixed
-        self.measure = budget.measure
-        self.is_month = budget.period == "month"
-        self.limit = budget.limit
-        self.warns_at = budget.limit * WARNS_FROM
-        self.cell: BudgetCell | None = None
-
-
 class Account:
     """The calls of one tool by one principal."""
 
-    def __init__(self, ledger: Ledger, estimates: list[int]) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._estimates = estimates
-        self._lines: tuple[Line, ...] = ()
         self._caller = ""
+        self._budgets: tuple[BudgetOfCall, ...] = ()
+        self._cells: tuple[BudgetCell, ...] = ()
+        self._amounts: tuple[int, ...] = ()
+        self._estimates = dict(FIRST)
+        self._reckoning = Lock()
+        """Held where budgets and amounts change: amounts do on the observers' thread, too."""
         self._waiting: deque[Reservation] = deque(maxlen=MOST_WAITING)
         self._without = {outcome: deque[None](maxlen=MOST_WAITING) for outcome in (REFUSED, CANCELLED)}
         """One entry for each call that has no reservation, and whose record is to have that outcome."""
@@ -83,46 +71,45 @@ class Account:
     def is_idle(self) -> bool:
         return not self._waiting and not any(self._without.values())
 
-    def use(self, caller: str, budgets: Iterable[BudgetOfCall]) -> None:
+    def use(self, caller: str, budgets: tuple[BudgetOfCall, ...]) -> None:
         """Count against these budgets of a caller from now on."""
-        self._caller = caller
-        self._lines = tuple(Line(*each) for each in budgets)
+        with self._reckoning:
+            self._caller = caller
+            self._budgets = budgets
+            self._cells = ()
+            self._reckon()
 
     def reserve(self) -> bool:
         """Count a call that is about to run; return whether a budget is nearly used up. Raises OverBudget."""
-        day, month = self._ledger.current()
-        estimates = self._estimates
-        amounts: list[int] = []
-        is_near = False
-        for line in self._lines:
-            amount = line.fixed
-            if not amount:  # a first call is let through where more is reckoned than there ever is
-                amount = min(estimates[line.measure], line.limit)
-            cell = line.cell
-            held = -2 if cell is None else cell.take(month if line.is_month else day, amount, line.limit)
-            if held < 0:
-                held = self._take_slowly(line, amount, held, (amounts, day, month))
-            amounts.append(amount)
-            if held >= line.warns_at:
-                is_near = True
-        self._waiting.append((self._lines, amounts, day, month))
-        return is_near
+        ledger = self._ledger
+        now = ledger.clock()
+        if not ledger.begins <= now < ledger.ends:
+            ledger.turn(now)
+        cells, amounts, day, month = self._cells, self._amounts, ledger.day, ledger.month
+        found = take_all(cells, amounts, day, month) if cells else LOST
+        if found < 0:
+            cells, found = self._take_slowly(found, amounts, day, month)
+        self._waiting.append((self._budgets, cells, amounts, day, month))
+        return found > 0
 
-    def _take_slowly(self, line: Line, amount: int, held: int, before: tuple[list[int], int, int]) -> int:
-        """Take from a line whose cell is not known yet, or another's by now. Raises OverBudget, when what was
-        taken `before` from other lines is given back."""
-        amounts, day, month = before
-        number = month if line.is_month else day
-        while held == -2:
-            line.cell = self._ledger.cell(self._caller, line, day, month)
-            if line.cell is None:
-                break
-            held = line.cell.take(number, amount, line.limit)
-        if held >= 0:
-            return held
-        _settle((self._lines, amounts, day, month), None)
-        used = None if line.cell is None else line.cell.counted(number)
-        raise OverBudget(line.budget, used, periods.ends_at(line.budget.period, number))
+    def _take_slowly(
+        self, found: int, amounts: tuple[int, ...], day: int, month: int
+    ) -> tuple[tuple[BudgetCell, ...], int]:
+        """Take with cells that are not known yet, or no longer these budgets'. Raises OverBudget."""
+        while found == LOST:
+            cells = []
+            for about, budget, _ in self._budgets:
+                cell = self._ledger.cell(self._caller, about, budget)
+                if cell is None:
+                    raise OverBudget(budget, None, self._ledger.ends_at(budget))
+                cells.append(cell)
+            self._cells = tuple(cells)
+            found = take_all(self._cells, amounts, day, month)
+        if found < 0:
+            budget = self._budgets[-1 - found][1]
+            used = self._cells[-1 - found].counted(day, month)
+            raise OverBudget(budget, used, self._ledger.ends_at(budget))
+        return self._cells, found
 
     def expect(self, outcome: str) -> None:
         """Say that a call was refused, or cancelled, before anything was reserved for it: a record with that
@@ -131,13 +118,12 @@ class Account:
 
     def near(self) -> list[dict[str, Any]]:
         """Return the budgets that are nearly used up, as a result's ``_meta`` has them."""
-        day, month = self._ledger.current()
+        ledger = self._ledger
         found = []
-        for line in self._lines:
-            number = month if line.is_month else day
-            used = 0 if line.cell is None else line.cell.counted(number)
-            if used >= line.warns_at:
-                found.append(facts(line.budget, used, periods.ends_at(line.budget.period, number)))
+        for (_, budget, _), cell in zip(self._budgets, self._cells, strict=True):
+            used = cell.counted(ledger.day, ledger.month)
+            if used >= budget.warns_at:
+                found.append(facts(budget, used, ledger.ends_at(budget)))
         return found
 
     def settle(self, record: CallRecord) -> None:
@@ -151,32 +137,28 @@ class Account:
         if outcome == "overloaded" and not record.guard_us:  # it came before the guard's decision
             return
         try:
-            reservation = self._waiting.popleft()
+            budgets, cells, amounts, day, month = self._waiting.popleft()
         except IndexError:
             return
-        if outcome in (REFUSED, "overloaded"):  # by the guard of a mounted server, or behind the guards
-            _settle(reservation, None)
-            return
-        used = [1, int(record.run_us) + 1, record.size]
-        _settle(reservation, used)
-        estimates = self._estimates
-        estimates[SECONDS] = _estimate(estimates[SECONDS], used[SECONDS], LEAST_SECONDS)
-        estimates[BYTES] = _estimate(estimates[BYTES], used[BYTES], LEAST_BYTES)
+        gives_back = outcome in (REFUSED, "overloaded")  # by a mounted server's guard, or behind all guards
+        used = {SECONDS: int(record.run_us) + 1, BYTES: record.size}
+        for (_, budget, fixed), cell, amount in zip(budgets, cells, amounts, strict=True):
+            real = 0 if gives_back else fixed or used[budget.measure]
+            if real != amount or not fixed:
+                cell.settle(day, month, amount, real)
+        if not gives_back:
+            for measure, before in self._estimates.items():
+                reckoned = before - (before - used[measure]) // 8
+                self._estimates[measure] = max(used[measure], LEAST[measure], reckoned)
+            with self._reckoning:
+                self._reckon()
 
-
-def _settle(reservation: Reservation, used: list[int] | None) -> None:
-    """Replace what was reserved by what was used; None: nothing was."""
-    lines, amounts, day, month = reservation
-    for line, amount in zip(lines, amounts, strict=False):
-        real = 0 if used is None else line.fixed or used[line.measure]
-        if real != amount or not line.fixed:
-            assert line.cell is not None
-            line.cell.settle(month if line.is_month else day, amount, real)
-
-
-def _estimate(before: int, used: int, least: int) -> int:
-    """Return what the next call is reckoned to use: the most of late, which is forgotten by an eighth."""
-    return max(used, least, before - (before - used) // 8)
+    def _reckon(self) -> None:
+        """Say what the next call reserves: of each estimate the most of late, which is forgotten by an eighth
+        with each call; where that is more than there ever is, all, so that a first call is let through."""
+        self._amounts = tuple(
+            fixed or min(self._estimates[budget.measure], budget.limit) for _, budget, fixed in self._budgets
+        )
 
 
 def facts(budget: Budget, used: int | None, resets_at: int) -> dict[str, Any]:
@@ -190,32 +172,34 @@ def facts(budget: Budget, used: int | None, resets_at: int) -> dict[str, Any]:
 
 
 class Ledger:
-    """The accounts of a server, in a file. An observer of calls: it settles them by their records."""
+    """The accounts of a server, in a file. An observer of calls: it settles them by their records.
+
+    `day` and `month` are the numbers of the current ones, which hold while the clock is from `begins` to
+    before `ends`."""
 
     def __init__(self, file: BudgetFile, clock: Callable[[], float] = time) -> None:
         self._file = file
-        self._clock = clock
+        self.clock = clock
+        self.begins = self.ends = 0
+        self.day = self.month = 0
         self._accounts: dict[tuple[str, str], Account] = {}
-        self._estimates: dict[str, list[int]] = {}
-        self._begins = self._ends = 0
-        self._day = self._month = 0
         self._is_full = False
 
-    def current(self) -> tuple[int, int]:
-        """Return the numbers of the day and the month that it is."""
-        now = self._clock()
-        if not self._begins <= now < self._ends:
-            self._day, self._month = periods.day_of(now), periods.month_of(now)
-            self._begins = self._day * periods.DAY_SECONDS
-            self._ends = self._begins + periods.DAY_SECONDS
-        return self._day, self._month
+    def turn(self, now: float) -> None:
+        """Begin another day."""
+        self.day, self.month = periods.day_of(now), periods.month_of(now)
+        self.begins = self.day * periods.DAY_SECONDS
+        self.ends = self.begins + periods.DAY_SECONDS
 
-    def account(self, principal: str, caller: str, tool: str, budgets: Iterable[BudgetOfCall]) -> Account:
+    def ends_at(self, budget: Budget) -> int:
+        """Return when the current period of a budget ends, in seconds since 1970."""
+        return periods.ends_at(budget.period, self.month if budget.period == MONTH else self.day)
+
+    def account(self, principal: str, caller: str, tool: str, budgets: tuple[BudgetOfCall, ...]) -> Account:
         """Return the account of a principal and a tool, which counts against these budgets of the caller."""
         found = self._accounts.get((principal, tool))
         if found is None:
-            estimates = self._estimates.setdefault(tool, [1, FIRST_SECONDS, FIRST_BYTES])
-            found = self._accounts[principal, tool] = Account(self, estimates)
+            found = self._accounts[principal, tool] = Account(self)
         found.use(caller, budgets)
         return found
 
@@ -223,20 +207,16 @@ class Ledger:
         """Forget the accounts that wait for nothing; nobody has them any more."""
         self._accounts = {key: each for key, each in self._accounts.items() if not each.is_idle}
 
-    def cell(self, caller: str, line: Line, day: int, month: int) -> BudgetCell | None:
-        """Return the cell of a line; None, which is logged once, if the table is full."""
-        budget = line.budget
-        found = self._file.claim(
-            "\0".join((caller, line.about, budget.unit, budget.period)),
-            PERIODS.index(budget.period),
-            day,
-            month,
-            text_of(caller, line.about, budget.text),
-            not line.fixed,
-        )
+    def cell(self, caller: str, about: str, budget: Budget) -> BudgetCell | None:
+        """Return the cell of a budget; None, which is logged once, if the table is full."""
+        key = "\0".join((caller, about, budget.unit, budget.period))
+        text = text_of(caller, about, budget.text)
+        found = self._file.claim(key, text, budget, self.day, self.month)
         if found is None and not self._is_full:
             self._is_full = True
-            diagnostics.write("error", "guard: the file of budgets has no room left: other callers are refused")
+            diagnostics.write(
+                "error", "guard: the file of budgets has no room left: other callers are refused"
+            )
         return found
 
     def __call__(self, records: list[CallRecord]) -> None:

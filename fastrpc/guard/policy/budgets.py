@@ -1,4 +1,5 @@
-"""Budgets as a configuration has them: ``1000 calls/day``, ``2 hours/month``, ``50 MB/day``, ``100 usd/month``.
+"""Budgets as a configuration has them: ``1000 calls/day``, ``2 hours/month``, ``50 MB/day``, ``100
+usd/month``.
 
 An amount is an integer in the smallest part of its measure: a call, a microsecond of running, a byte of
 answers, a millionth of a unit that ``[costs]`` says of tools. Pure.
@@ -15,13 +16,15 @@ from fastrpc.guard.policy.patterns import Patterns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Mapping
     from typing import Any
 
 CALLS, SECONDS, BYTES, COST = range(4)
 """What a budget is about; `COST` is any unit of ``[costs]``."""
 DAY, MONTH = PERIODS = ("day", "month")
 MILLION = 1_000_000
+WARNS_FROM = 4, 5
+"""Callers are told from this part of a budget on."""
 UNITS = {
     "call": (CALLS, 1),
     "second": (SECONDS, MILLION),
@@ -50,8 +53,8 @@ class Budget:
 
     __slots__ = ("limit", "measure", "period", "scale", "text", "unit")
 
-    def __init__(self, text: Any, costs: Iterable[str] = ()) -> None:
-        """`costs` are the units of ``[costs]``. Raises ValueError."""
+    def __init__(self, text: Any, costs: Container[str] | None = ()) -> None:
+        """`costs` are the units of ``[costs]``; None: whatever the text names is one. Raises ValueError."""
         found = _BUDGET.match(text) if isinstance(text, str) else None
         if found is None:
             raise ValueError(f"expected a budget such as 1000 calls/day, got {sections.shown(text)}")
@@ -65,6 +68,17 @@ class Budget:
             raise ValueError(f"expected a whole amount up to {largest}, got {sections.shown(text)}")
         self.text = f"{number} {unit}/{self.period}"
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is known only behind a call how much of it the call uses."""
+        return self.measure in (SECONDS, BYTES)
+
+    @property
+    def warns_at(self) -> int:
+        """The amount from which callers are told that the budget is nearly used up."""
+        part, whole = WARNS_FROM
+        return -(-self.limit * part // whole)
+
     def shown(self, amount: int) -> int | float:
         """Return an amount in the unit that the budget is written in."""
         found = round(amount / self.scale, 6 if self.measure == COST else 3)
@@ -72,8 +86,8 @@ class Budget:
 
 
 class OverBudget(Exception):
-    """A call does not fit into a budget, of which so much is used or reserved; None: there is no room to count
-    it, nor for any other caller."""
+    """A call does not fit into a budget, of which so much is used or reserved; None: there is no room to
+    count it, nor for any other caller."""
 
     def __init__(self, budget: Budget, used: int | None, resets_at: int) -> None:
         super().__init__(budget.text)
@@ -82,17 +96,17 @@ class OverBudget(Exception):
         self.resets_at = resets_at
 
 
-def _measure(unit: str, costs: Iterable[str]) -> tuple[int, int]:
+def _measure(unit: str, costs: Container[str] | None) -> tuple[int, int]:
     """Return the measure of a unit and how much one is. Raises ValueError for one that there is not."""
-    if unit in costs:
-        return COST, MILLION
     known = UNITS.get(unit.lower()) or UNITS.get(unit.lower().removesuffix("s"))
-    if known is None:
-        raise ValueError(f"expected {NAMED} or a unit of [costs], got {sections.shown(unit)}")
-    return known
+    if known is not None:
+        return known
+    if costs is None or unit in costs:
+        return COST, MILLION
+    raise ValueError(f"expected {NAMED} or a unit of [costs], got {sections.shown(unit)}")
 
 
-def reader(costs: Iterable[str]) -> Callable[[Any], list[Budget]]:
+def reader(costs: Container[str]) -> Callable[[Any], list[Budget]]:
     """Return what reads ``["1000 calls/day", "2 hours/month"]``."""
 
     def convert(value: Any) -> list[Budget]:
@@ -109,7 +123,7 @@ def reader(costs: Iterable[str]) -> Callable[[Any], list[Budget]]:
     return convert
 
 
-def tool_reader(costs: Iterable[str]) -> Callable[[Any], list[tuple[Patterns, list[Budget]]]]:
+def tool_reader(costs: Container[str]) -> Callable[[Any], list[tuple[Patterns, list[Budget]]]]:
     """Return what reads ``{ "order" = ["10 calls/day"] }``."""
     convert_one = reader(costs)
 

@@ -28,7 +28,7 @@ from fastrpc.guard.policy.sections import Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Mapping
     from typing import Any
 
     from fastrpc.guard.policy.budgets import Budget
@@ -59,7 +59,7 @@ class Grant:
 
     __slots__ = ("budgets", "prompts", "rate", "resources", "tool_budgets", "tool_rates", "tools")
 
-    def __init__(self, section: Section | None, costs: Iterable[str]) -> None:
+    def __init__(self, section: Section | None, costs: Container[str]) -> None:
         take: Callable[..., Any] = section.take if section is not None else lambda *_: None
         self.tools: Patterns | None = take("tools", _patterns)
         self.resources: Patterns | None = take("resources", _patterns)

@@ -66,7 +66,16 @@ class Decision:
     for each call besides. `rates` are those that count calls: each with the tool that it is about, "" for
     all; so are `budgets`."""
 
-    __slots__ = ("budgets", "is_allowed", "is_hidden", "is_plain", "needs_judging", "rates", "rules", "verdict")
+    __slots__ = (
+        "budgets",
+        "is_allowed",
+        "is_hidden",
+        "is_plain",
+        "needs_judging",
+        "rates",
+        "rules",
+        "verdict",
+    )
 
     def __init__(
         self,
