@@ -101,7 +101,7 @@ def _check(chosen: Namespace) -> int:
         columns = ("tool", "risk", *classes)
         tools = [dict(zip(columns, row, strict=True)) for row in rows]
         found = {
-            name: [{"tool": about or None, "budget": text} for about, text in each]
+            name: [{"tool": about or None, "budget": text} for about, text in sorted(each)]
             for name, each in budgets.items()
         }
         print_json({"policy": policy.version, "tools": tools, "budgets": found})

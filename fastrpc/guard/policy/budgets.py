@@ -81,7 +81,7 @@ class Budget:
 
     def shown(self, amount: int) -> int | float:
         """Return an amount in the unit that the budget is written in."""
-        found = round(amount / self.scale, 6 if self.measure == COST else 3)
+        found = round(amount / self.scale, 6)
         return int(found) if found == int(found) else found
 
 
