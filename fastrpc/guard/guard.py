@@ -115,7 +115,7 @@ class Guard:
         self._server = server
         server.guard(self.decide)
         guards = server.runtime.guards
-        guards.insert(0, guards.pop())  # a call that any other guard refuses has been counted: see `Account`
+        guards.insert(0, guards.pop())  # the record of whatever a guard refuses is that of a call it has seen
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
         for registry in server.registries:
             registry.watchers.append(lambda kind: self._registry_changed())

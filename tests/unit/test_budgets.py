@@ -313,6 +313,33 @@ def test_a_call_that_a_person_approves_is_counted_then_and_one_that_is_not_is_no
     assert counted.ledger.account("", "os:tester", "order", ()).is_idle
 
 
+@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("action", ["accept", "decline"])
+def test_a_call_that_the_client_is_asked_about_is_counted_once_if_it_runs(
+    counting: Making, version: str, action: str
+) -> None:
+    counted = counting('budget = ["9 calls/day", "1 hour/day"]\n[approvals]\nfrom = "medium"\n')
+
+    reasons: list[str] = []
+
+    async def run() -> None:
+        answer = {} if action == "accept" else False
+        async with Client(counted.app, version=version, on_elicit=lambda request: answer) as client:
+            for _ in range(3):
+                try:
+                    await client.call("order", item="x")
+                except RemoteError as error:
+                    reasons.append(error.data["reason"])
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    counted.app.drain_observers()
+    assert reasons == ([] if action == "accept" else ["approval_rejected"] * 3)
+    used = counted.used()
+    assert used.get(("", "9 calls/day"), 0) == (3 if action == "accept" else 0)
+    assert used.get(("", "1 hour/day"), 0) < 3_000_000
+    assert counted.ledger.account("", "os:tester", "order", ()).is_idle
+
+
 def test_a_caller_that_cancels_while_a_person_is_asked_has_used_nothing(counting: Making) -> None:
     asked = threading.Event()
 
@@ -420,8 +447,8 @@ def test_a_budget_is_read_in_its_unit_and_shown_in_it(text: str, limit: int, sho
         ("[expose]\nbudget = ['1.5 calls/day']\n", "whole amount up to 140737488355327 calls"),
         (
             "[classes.a]\nbudget = ['5 usd/day']\n",
-            "line 2: classes.a.budget: expected calls, seconds, minutes, hours, bytes, KB, MB, GB or a unit of"
-            " [costs], got 'usd'",
+            "line 2: classes.a.budget: expected calls, seconds, minutes, hours, bytes, KB, MB, GB"
+            " or a unit of [costs], got 'usd'",
         ),
         (
             "[callers.a]\nbudget = ['5 seconds/day', '1 hour/day']\n",
