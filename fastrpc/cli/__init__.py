@@ -40,6 +40,7 @@ COMMANDS = {
     "guard": "check a guard's configuration, print its decision for a call, or explain one",
     "token": "make, list, rotate and revoke the tokens of callers",
     "approvals": "list the calls that wait for an approval; approve, edit or reject them",
+    "budgets": "show what callers have used of their budgets, or set it to zero",
     "audit": "read the audit log: show, search, export, verify it, prove a record",
     "install-client": "enter this server in a client's configuration",
     "config": "show every setting, its value and where it came from",

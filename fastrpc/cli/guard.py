@@ -1,8 +1,8 @@
 """``fastrpc guard``: checks a guard's configuration, or explains a decision about a call. No tool is called.
 
 ``check`` reads the file as `fastrpc serve --guard` does, with the tools of a target, and prints what each
-class of callers may call. ``try`` judges one call, and shows what its rules saw. ``why`` explains a call that
-was refused, from its record in the audit log (`_guard_why`).
+class of callers may call, within which budgets. ``try`` judges one call, and shows what its rules saw.
+``why`` explains a call that was refused, from its record in the audit log (`_guard_why`).
 """
 
 from __future__ import annotations
@@ -108,15 +108,26 @@ def _check(chosen: Namespace) -> int:
     config = policy.config
     classes = list(dict.fromkeys([config.user_class, config.default_class, *config.classes]))
     rows = []
+    budgets: dict[str, dict[tuple[str, str], None]] = {each: {} for each in classes}
     for tool in server.registries.tools:
         decisions = [_decision(policy, _caller(policy, each), tool) for each in classes]
+        for name, decision in zip(classes, decisions, strict=True):
+            budgets[name].update({(about, budget.text): None for about, budget, _ in decision.budgets})
         rows.append((tool.name, decisions[0].verdict.risk, *(_word(policy, each) for each in decisions)))
     if chosen.json:
         columns = ("tool", "risk", *classes)
         tools = [dict(zip(columns, row, strict=True)) for row in rows]
-        print_json({"policy": policy.version, "tools": tools})
+        found = {
+            name: [{"tool": about or None, "budget": text} for about, text in sorted(each)]
+            for name, each in budgets.items()
+        }
+        print_json({"policy": policy.version, "tools": tools, "budgets": found})
     else:
         print_table(("tool", "risk", *classes), rows)
+        for name, each in budgets.items():
+            if each:
+                texts = [f"{text} of {about}" if about else text for about, text in sorted(each)]
+                print(f"\nbudgets of {name}: {', '.join(texts)}")
         rules = f"{len(config.rules)} rule{'' if len(config.rules) == 1 else 's'}"
         print(f"\n{chosen.file} is right: {rules}, policy {policy.version}")
     return 0

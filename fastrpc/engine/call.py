@@ -18,7 +18,7 @@ from fastrpc._core.recorder import ticks
 from fastrpc.content import ToolResult
 from fastrpc.engine.request import ENDED, RUNNING, WAITING
 from fastrpc.errors import ArgumentError, CallTimeout, FastrpcError, InternalError, ToolError
-from fastrpc.json_encoding import UnencodableResult
+from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.tool_style import PLAIN
 
 TYPE_CHECKING = False
@@ -216,7 +216,7 @@ class Call:
             return
         if runtime.recorder is not None:
             self.request.allowed = ticks()
-        runtime.place(self)
+        runtime.place(NotedCall(self) if hasattr(self.request, "result_meta") else self)
 
     def start(self) -> None:
         """Begin, on the event loop's thread, unless the call has ended meanwhile."""
@@ -354,6 +354,34 @@ class Call:
         if self.timer is not None:
             self.timer.cancel()
         return True
+
+
+class NotedCall(Call):
+    """Takes the place of a call that has not begun and whose guard has something to tell its caller: in the
+    ``_meta`` of its result, which is encoded once more. Errors are told without it."""
+
+    __slots__ = ()
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call.dispatcher, call.request, call.plan, call.arguments, call.context)
+        self.variables = call.variables
+
+    def returned(self, result: Any) -> None:
+        self.send_held_progress()
+        if not self.end():
+            return
+        from json import loads
+
+        request = self.request
+        request.returned = ticks()
+        try:
+            members = loads(self.plan.encoder.encode(request, self.plan.tool, result))
+            members["_meta"] = {**members.get("_meta", {}), **request.result_meta}
+            encoded = to_json(members)
+        except BaseException as error:
+            self.dispatcher.call_raised(self, error)
+        else:
+            self.dispatcher.call_encoded(self, encoded)
 
 
 def outcome_of(error: BaseException) -> str:

@@ -563,15 +563,10 @@ class Dispatcher(OutboundMessages):
     # --- what calls say -------------------------------------------------------------------------------
 
     def call_returned(self, call: Call, result: Any) -> None:
-        request = call.request
+        request, plan = call.request, call.plan
         if self.runtime.recorder is not None:
             request.returned = ticks()
-        if (
-            type(result) is str
-            and request.batch is None
-            and call.plan.encoder.is_text
-            and call.plan.form == TEXT_FORM
-        ):
+        if type(result) is str and request.batch is None and plan.encoder.is_text and plan.form == TEXT_FORM:
             try:
                 before = self._written(None)
                 self.connection.answer_text(request.id, result, request.version == MODERN)
@@ -582,12 +577,15 @@ class Dispatcher(OutboundMessages):
                 self._forget(request)
                 return
         try:
-            encoded = self._encoded(request, call.plan, result)
+            encoded = self._encoded(request, plan, result)
         except BaseException as error:
             self.call_raised(call, error)
         else:
-            self.answer(request, encoded)
-            self._forget(request)
+            self.call_encoded(call, encoded)
+
+    def call_encoded(self, call: Call, result: bytes) -> None:
+        self.answer(call.request, result)
+        self._forget(call.request)
 
     def call_raised(self, call: Call, error: BaseException) -> None:
         request = call.request

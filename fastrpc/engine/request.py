@@ -34,7 +34,7 @@ class Request:
     `asking` is what it remembers of
     questions to the client; `quota` counts what a stream of changes keeps. `outcome` is what the record of
     its call says, once that is known; `began`, `bound`, `allowed` and `returned` are ticks
-    (`fastrpc._core.recorder`).
+    (`fastrpc._core.recorder`). `result_meta`, which guards set, is what its result says besides.
     """
 
     __slots__ = (
@@ -52,9 +52,12 @@ class Request:
         "outcome",
         "params",
         "quota",
+        "result_meta",
         "returned",
         "version",
     )
+
+    result_meta: dict[str, Any]
 
     def __init__(
         self, dispatcher: Dispatcher, id: bytes, method: str, params: dict[str, Any], batch: Batch | None

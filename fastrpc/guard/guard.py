@@ -4,9 +4,10 @@
     guard.install(app)
 
 What all calls of a class of callers have in common was decided when the policy was loaded; a call costs
-two dictionaries' look-ups and the count of its rates. Rules about arguments, and refusals, cost what they
-take. Calls that a person has to approve are deferred (`approvals`). Lists show each class what it may
-call, and what they hide does not exist for it.
+two dictionaries' look-ups and the count of its rates. Budgets cost about 1 µs more (`budgets`), rules about
+arguments and refusals what they take. Calls that a person has to approve are deferred (`approvals`), and so
+are those whose result has to say that a budget is nearly used up. Lists show each class what it may call,
+and what they hide does not exist for it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,15 @@ from typing import Any
 
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.errors import ResourceNotFound
+from fastrpc.guard.policy.budgets import OverBudget
 from fastrpc.guard.policy.config import DENY
-from fastrpc.guard.refusals import ApprovalRejected, ApprovalTimedOut, NotAllowed, RateExceeded
+from fastrpc.guard.refusals import (
+    ApprovalRejected,
+    ApprovalTimedOut,
+    BudgetExceeded,
+    NotAllowed,
+    RateExceeded,
+)
 from fastrpc.protocol.versions import MODERN
 
 TYPE_CHECKING = False
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
     from fastrpc._core.rate_limiter import RateLimit
     from fastrpc.engine.list_filter import ListItem
     from fastrpc.guard.approvals.asking import CallToApprove
+    from fastrpc.guard.budgets.ledger import Account, Ledger
     from fastrpc.guard.callers.caller import Caller
     from fastrpc.guard.policy.config import Rate
     from fastrpc.guard.policy.decisions import Decision, Policy, Verdict
@@ -38,6 +47,8 @@ if TYPE_CHECKING:
     Refused = Callable[[CallInfo, Caller, Verdict, BaseException], object]
 
 MOST_CALLERS = 4096
+BUDGET_KEY = "fastrpc/budget"
+"""What a result's ``_meta`` says of budgets that are nearly used up."""
 
 
 class CallerClass:
@@ -53,14 +64,16 @@ class CallerClass:
 
 class Entry:
     """What the guard keeps of a principal: its caller, the caller's class, and the decisions about the tools
-    that it has called, by name, each with the limits that count its calls."""
+    that it has called, by name, each with the limits that count its calls; and the accounts of those tools
+    that have budgets."""
 
-    __slots__ = ("caller", "caller_class", "decisions")
+    __slots__ = ("accounts", "caller", "caller_class", "decisions")
 
     def __init__(self, caller: Caller, caller_class: CallerClass) -> None:
         self.caller = caller
         self.caller_class = caller_class
         self.decisions: dict[str, tuple[Decision, tuple[RateLimit, ...]]] = {}
+        self.accounts: dict[str, Account] = {}
 
 
 class Target:
@@ -77,7 +90,8 @@ class Target:
 class Guard:
     """A guard by a policy. `caller_of` returns the caller of a principal; `approve` asks a person, by default
     by a form of the client alone (`approvals.asking.Approvals`). `rates` is shared by the workers of a
-    server; `on_refusal` is called with each call that is refused."""
+    server; `ledger` counts budgets, and observes the server: a policy with budgets needs one. `on_refusal` is
+    called with each call that is refused."""
 
     def __init__(
         self,
@@ -86,12 +100,14 @@ class Guard:
         *,
         approve: Approve | None = None,
         rates: RateTable | None = None,
+        ledger: Ledger | None = None,
         on_refusal: Refused | None = None,
     ) -> None:
         self._policy = policy
         self._caller_of = caller_of
         self._approve = approve
         self._rates = rates or RateTable()
+        self.ledger = ledger
         self._on_refusal = on_refusal
         self._entries: dict[str, Entry] = {}
         self._classes: dict[Hashable, CallerClass] = {}
@@ -105,6 +121,8 @@ class Guard:
         """Put the guard in front of all calls of a server, and in its lists."""
         self._server = server
         server.guard(self.decide)
+        guards = server.runtime.guards
+        guards.insert(0, guards.pop())  # the record of whatever a guard refuses is that of a call it has seen
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
         for registry in server.registries:
             registry.watchers.append(lambda kind: self._registry_changed())
@@ -113,11 +131,16 @@ class Guard:
         """Decide by another policy from now on, and notify the clients whose lists are other ones now."""
         before = {principal: self._visible(entry) for principal, entry in self._entries.items()}
         self._policy = policy
-        self._entries, self._classes = {}, {}
+        self._forget_all()
         if self._server is not None:
             self._server.lists_changed(
                 lambda principal: before.get(principal) != self._visible(self.entry(principal))
             )
+
+    def _forget_all(self) -> None:
+        self._entries, self._classes = {}, {}
+        if self.ledger is not None:
+            self.ledger.forget_idle()
 
     def forget(self, principals: frozenset[str]) -> None:
         """Look these callers up again: their tokens have changed."""
@@ -149,15 +172,17 @@ class Guard:
 
     def _decide_slowly(self, call: CallInfo, entry: Entry, decision: Decision) -> Awaitable[None] | None:
         """Decide about a call that is not allowed at once."""
+        if not decision.needs_judging:
+            return _at_once() if self._reserve(call, entry, decision, decision.verdict) else None
         target = Target(call.kind, call.name, call.effect)
         verdict = self._policy.judge(decision, entry.caller, target, call.arguments)
         if verdict.action == DENY:
             raise self._refused(call, entry, verdict, self._not_allowed(call, decision, verdict))
-        if not self._policy.asks(verdict):
-            return None
-        return self._asked(call, entry, verdict, decision)
+        if self._policy.asks(verdict):
+            return self._asked(call, entry, decision, verdict)
+        return _at_once() if decision.budgets and self._reserve(call, entry, decision, verdict) else None
 
-    async def _asked(self, call: CallInfo, entry: Entry, verdict: Verdict, decision: Decision) -> None:
+    async def _asked(self, call: CallInfo, entry: Entry, decision: Decision, verdict: Verdict) -> None:
         """Have a person approve a call."""
         from fastrpc.guard.approvals.asking import Approvals, CallToApprove
 
@@ -185,6 +210,35 @@ class Guard:
             if isinstance(error, ApprovalTimedOut):
                 error.has_code = policy.config.approvals.timeout_is_error
             raise self._refused(call, entry, verdict, error) from None
+        except BaseException as error:  # it is cancelled, or the client has to send it again with an answer
+            from asyncio import CancelledError
+
+            self._expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
+            raise
+        if decision.budgets:
+            self._reserve(call, entry, decision, verdict)
+
+    # --- budgets ------------------------------------------------------------------------------------------
+
+    def _reserve(self, call: CallInfo, entry: Entry, decision: Decision, verdict: Verdict) -> bool:
+        """Count a call against its budgets; return whether its result says that one is nearly used up. Raises
+        BudgetExceeded."""
+        account = entry.accounts[call.name]
+        try:
+            is_near = account.reserve()
+        except OverBudget as error:
+            raise self._refused(call, entry, verdict, _over_budget(call, error)) from None
+        if is_near:
+            channel: Any = call.context._channel
+            channel.request.result_meta = {BUDGET_KEY: account.near()}
+        return is_near
+
+    @staticmethod
+    def _expect(outcome: str, call: CallInfo, entry: Entry) -> None:
+        """Tell a call's account, if it has one, that nothing is reserved for the call."""
+        account = entry.accounts.get(call.name)
+        if account is not None and call.kind == "tool":
+            account.expect(outcome)
 
     def _check_current(self, call: CallInfo, entry: Entry, policy: Policy, schema: Mapping[str, Any]) -> None:
         """Raise ApprovalRejected for a call that is not any more what somebody was asked about."""
@@ -221,6 +275,7 @@ class Guard:
         return runtime.hint_for(call.principal, runtime.registries.resources, call.name)
 
     def _refused(self, call: CallInfo, entry: Entry, verdict: Verdict, error: BaseException) -> BaseException:
+        self._expect("refused", call, entry)
         if self._on_refusal is not None:
             self._on_refusal(call, entry.caller, verdict, error)
         return error
@@ -240,7 +295,7 @@ class Guard:
         if found is None:
             caller = self._caller_of(principal)
             if len(self._entries) >= MOST_CALLERS:
-                self._entries, self._classes = {}, {}
+                self._forget_all()
             key = self._policy.class_key(caller)
             caller_class = self._classes.setdefault(key, CallerClass(key, caller))
             found = self._entries[principal] = Entry(caller, caller_class)
@@ -251,6 +306,11 @@ class Guard:
         limits = tuple(self._limit(entry.caller, about, rate) for about, rate in decision.rates)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
+            if decision.budgets:
+                assert self.ledger is not None
+                entry.accounts[call.name] = self.ledger.account(
+                    call.principal, entry.caller.principal, call.name, decision.budgets
+                )
         return decision, limits
 
     def _decision_for(self, caller_class: CallerClass, target: Target) -> Decision:
@@ -329,3 +389,18 @@ def _too_often(call: CallInfo, wait_ns: int) -> RateExceeded:
         call.context.protocol_version,
         retry_after_seconds=seconds,
     )
+
+
+def _over_budget(call: CallInfo, error: OverBudget) -> BudgetExceeded:
+    from fastrpc.guard.budgets.ledger import facts
+
+    found = facts(error.budget, error.used, error.resets_at)
+    if error.used is None:
+        message = "There is no room left to count the budgets of another caller"
+    else:
+        message = f"Budget exceeded: {error.budget.text}; it begins anew at {found['resets_at']}"
+    return BudgetExceeded(message, call.context.protocol_version, **found)
+
+
+async def _at_once() -> None:
+    """Allow a call, by way of the event loop: only there a result gets ``_meta`` besides its tool's."""

@@ -73,6 +73,15 @@ class TooManyApprovals(GuardRefusal):
     reason = "too_many_approvals"
 
 
+class BudgetExceeded(GuardRefusal):
+    """The caller has used up a budget. `budget`, `limit`, `used` and `resets_at` are in the error's
+    ``data``."""
+
+    legacy_code = -32003
+    modern_code = 402
+    reason = "budget"
+
+
 class RateExceeded(GuardRefusal):
     """The caller calls too often. `retry_after_seconds` is in the error's ``data``; `rate` is the one that is
     used up, and `about` the tool that it is of, "" for all."""

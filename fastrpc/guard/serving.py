@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.approvals.store import Approval
     from fastrpc.guard.approvals.webhook import Sender
     from fastrpc.guard.audit import AuditLog
+    from fastrpc.guard.budgets.file import BudgetFile
     from fastrpc.guard.callers.directory import TokenDirectory
     from fastrpc.guard.policy.config import GuardConfig
     from fastrpc.guard.policy.decisions import Verdict
@@ -62,6 +63,8 @@ class GuardedServing:
         if not self.config.allows(transport):
             raise GuardConfigError(f"{path}: transports: {transport} is not enabled")
         self.rates = RateTable()
+        if self.config.has_budgets:
+            opened_budgets().close()
         self.token_sources: list[TokenSource] = []
         """What checks tokens over HTTP; filled by `guarded`, in the process that serves."""
         self._url = database_url(self.config)
@@ -108,6 +111,7 @@ class GuardedServing:
             rates=self.rates,
             on_refusal=None if audit is None else audit.refused,
         )
+        count_budgets(guard, server, self.config)
         guard.install(server)
         if audit is not None:
             audit.guard = guard
@@ -171,12 +175,32 @@ class PolicyFile:
             return
         self._stamp = stamp
         try:
-            policy = policy_for(policy_file.read(self._path), self._server)
+            config = policy_file.read(self._path)
+            policy = policy_for(config, self._server)
+            count_budgets(self._guard, self._server, config)
         except UsageError as error:
             diagnostics.write("error", f"{error}; the policy stays as it was")
             return
         self._guard.use(policy)
         diagnostics.write("info", f"{self._path}: the policy {policy.version} holds now")
+
+
+def opened_budgets() -> BudgetFile:
+    """Return the file of budgets. Raises UsageError."""
+    from fastrpc.guard.budgets.file import BudgetFile, default_path
+
+    return BudgetFile(default_path())
+
+
+def count_budgets(guard: Guard, server: Server, config: GuardConfig) -> None:
+    """Have the guard of this process count budgets, if there are any and it does not yet. Raises
+    UsageError."""
+    if not config.has_budgets or guard.ledger is not None:
+        return
+    from fastrpc.guard.budgets.ledger import Ledger
+
+    guard.ledger = Ledger(opened_budgets())
+    server.observe(guard.ledger)
 
 
 def database_url(config: GuardConfig) -> str:

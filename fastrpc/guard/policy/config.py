@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 
 from fastrpc.guard.callers import claims
-from fastrpc.guard.policy import risks, sections
+from fastrpc.guard.policy import budgets, risks, sections
 from fastrpc.guard.policy.approval_config import ApprovalConfig
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.references import References
@@ -30,10 +30,11 @@ from fastrpc.guard.policy.sections import Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Mapping
     from typing import Any
 
     from fastrpc.guard.callers.claims import ClaimRule
+    from fastrpc.guard.policy.budgets import Budget
 
 RATE = re.compile(r"\s*([1-9][0-9]{0,8})\s*(?:/|per)\s*(second|minute|hour|day)s?\s*\Z")
 UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
@@ -65,17 +66,22 @@ class Rate:
 
 
 class Grant:
-    """What one table allows: lists of tools, resources and prompts, None for one that is not given; rates."""
+    """What one table allows: lists of tools, resources and prompts, None for one that is not given; rates and
+    budgets. `costs` are the units that budgets may have besides."""
 
-    __slots__ = ("prompts", "rate", "resources", "tool_rates", "tools")
+    __slots__ = ("budgets", "prompts", "rate", "resources", "tool_budgets", "tool_rates", "tools")
 
-    def __init__(self, section: Section | None) -> None:
+    def __init__(self, section: Section | None, costs: Container[str]) -> None:
         take: Callable[..., Any] = section.take if section is not None else lambda *_: None
         self.tools: Patterns | None = take("tools", _patterns)
         self.resources: Patterns | None = take("resources", _patterns)
         self.prompts: Patterns | None = take("prompts", _patterns)
         self.rate: Rate | None = take("rate", Rate)
         self.tool_rates: list[tuple[Patterns, Rate]] = take("tool_rates", _tool_rates) or []
+        self.budgets: list[Budget] = take("budget", budgets.reader(costs)) or []
+        self.tool_budgets: list[tuple[Patterns, list[Budget]]] = (
+            take("tool_budgets", budgets.tool_reader(costs)) or []
+        )
         if section is not None:
             section.end()
 
@@ -126,11 +132,15 @@ class GuardConfig:
         self.unknown_risk: str = take("unknown_risk", sections.one_of(*risks.LEVELS), risks.HIGH)
         self.hides: bool = take("hide", sections.flag, True)
         self.every_caller: Rate | None = take("rate", Rate, None)
-        self.expose = Grant(root.section("expose"))
-        self.classes = {name: Grant(each) for name, each in root.named_sections("classes")}
-        self.callers = {name: Grant(each) for name, each in root.named_sections("callers")}
+        self.costs: list[tuple[Patterns, Mapping[str, int]]] = _by_name(root.section("costs"), budgets.cost)
+        units = {unit for _, each in self.costs for unit in each}
+        self.expose = Grant(root.section("expose"), units)
+        self.classes = {name: Grant(each, units) for name, each in root.named_sections("classes")}
+        self.callers = {name: Grant(each, units) for name, each in root.named_sections("callers")}
         self.claims = [_claim_rule(each) for each in root.list_of_sections("claims")]
-        self.risks = _risks(root.section("risk"))
+        self.risks: list[tuple[Patterns, str]] = _by_name(
+            root.section("risk"), sections.one_of(*risks.LEVELS)
+        )
         self.rules = [RuleConfig(each, number) for number, each in enumerate(root.list_of_sections("rules"))]
         self.approvals = ApprovalConfig(root.section("approvals"), references)
         audit = root.section("audit")
@@ -152,6 +162,15 @@ class GuardConfig:
     def allows(self, transport: str) -> bool:
         """Whether the server may serve over ``stdio`` or ``http``: yes, if the file does not say."""
         return self.transports.get(transport, not self.transports)
+
+    @property
+    def grants(self) -> list[Grant]:
+        """What all tables allow."""
+        return [self.expose, *self.classes.values(), *self.callers.values()]
+
+    @property
+    def has_budgets(self) -> bool:
+        return any(grant.budgets or grant.tool_budgets for grant in self.grants)
 
 
 def _check_ids(rules: list[RuleConfig]) -> None:
@@ -196,12 +215,11 @@ def _claim_rule(section: Section) -> ClaimRule:
     return claims.ClaimRule(path, found[given[0]], caller_class, issuer)
 
 
-def _risks(section: Section | None) -> list[tuple[Patterns, str]]:
-    """Return the levels by name or glob, exact names first."""
+def _by_name(section: Section | None, convert: Callable[[Any], Any]) -> list[tuple[Patterns, Any]]:
+    """Return the values by name or glob, exact names first."""
     if section is None:
         return []
-    level = sections.one_of(*risks.LEVELS)
-    found = [(Patterns([glob]), section.take(glob, level)) for glob, _ in section.items()]
+    found = [(Patterns([glob]), section.take(glob, convert)) for glob, _ in section.items()]
     return sorted(found, key=lambda each: not each[0].names)
 
 

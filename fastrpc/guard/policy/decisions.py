@@ -11,6 +11,7 @@ from __future__ import annotations
 from fastrpc.guard.cel import EvaluationError
 from fastrpc.guard.policy import risks
 from fastrpc.guard.policy.approval_config import NEVER
+from fastrpc.guard.policy.budgets import CALLS, COST
 from fastrpc.guard.policy.config import ALLOW, ASK, DENY, LIST, GuardConfig
 from fastrpc.guard.policy.rules import Rule, rule_for
 from fastrpc.guard.policy.sections import GuardConfigError
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc.guard.callers.caller import Caller
+    from fastrpc.guard.policy.budgets import Budget
     from fastrpc.guard.policy.config import Grant, Rate
+
+    BudgetOfCall = tuple[str, Budget, int]
+    """A budget that counts a call: the tool that it is about, "" for all; what the call costs, 0 for what is
+    measured."""
 
     class Target(Protocol):
         """What may be called."""
@@ -59,9 +65,18 @@ class Decision:
 
     `verdict` is that of the lists and of the rules that are about all its calls; `rules` are evaluated
     for each call besides. `rates` are those that count calls: each with the tool that it is about, "" for
-    all."""
+    all; so are `budgets`."""
 
-    __slots__ = ("is_allowed", "is_hidden", "is_plain", "rates", "rules", "verdict")
+    __slots__ = (
+        "budgets",
+        "is_allowed",
+        "is_hidden",
+        "is_plain",
+        "needs_judging",
+        "rates",
+        "rules",
+        "verdict",
+    )
 
     def __init__(
         self,
@@ -71,14 +86,17 @@ class Decision:
         asks: bool = False,
         rules: tuple[Rule, ...] = (),
         rates: tuple[tuple[str, Rate], ...] = (),
+        budgets: tuple[BudgetOfCall, ...] = (),
     ) -> None:
         self.verdict = verdict
         self.is_allowed = verdict.action != DENY
         self.is_hidden = is_hidden
         self.rules = rules
         self.rates = rates
-        self.is_plain = self.is_allowed and not asks and not rules
-        """Whether every call is allowed, as far as its rates go."""
+        self.budgets = budgets
+        self.needs_judging = not self.is_allowed or asks or bool(rules)
+        """Whether not every call is allowed, as far as rates and budgets go."""
+        self.is_plain = not self.needs_judging and not budgets
 
 
 class Policy:
@@ -108,10 +126,9 @@ class Policy:
 
     def unknown_tools(self) -> list[str]:
         """Return the exact names of tools in lists and rules that no tool has."""
-        grants = [self.config.expose, *self.config.classes.values(), *self.config.callers.values()]
-        lists = [grant.tools for grant in grants] + [rule.tools for rule in self.config.rules]
+        lists = [grant.tools for grant in self.config.grants] + [rule.tools for rule in self.config.rules]
         named = {name for each in lists if each is not None for name in each.names}
-        named |= {name for each, _ in self.config.risks for name in each.names}
+        named |= {name for each, _ in [*self.config.risks, *self.config.costs] for name in each.names}
         return sorted(named - set(self._schemas))
 
     def class_key(self, caller: Caller) -> Hashable:
@@ -163,8 +180,8 @@ class Policy:
         later = tuple(rule for rule in rules if rule.reads_arguments)
         if any(rule.config.risk is not None for rule in later):  # by which the others may say something else
             later = rules
-        rates = tuple(self._rates(caller, target))
-        return Decision(verdict, asks=self.asks(verdict), rules=later, rates=rates)
+        rates, budgets = tuple(self._rates(caller, target)), tuple(self._budgets(caller, target))
+        return Decision(verdict, asks=self.asks(verdict), rules=later, rates=rates, budgets=budgets)
 
     def asks(self, verdict: Verdict) -> bool:
         """Whether a person has to approve a call: a rule says so, or its risk, unless a rule allows it."""
@@ -213,6 +230,23 @@ class Policy:
                     if patterns.match(target.name):
                         yield target.name, tool_rate
                         return
+
+    def _budgets(self, caller: Caller, target: Target) -> Iterable[BudgetOfCall]:
+        """Yield the budgets of a tool's calls: of a caller, and of a caller and the tool. For each unit and
+        period the nearest grant decides."""
+        if target.kind != "tool":
+            return
+        costs = next((each for patterns, each in self.config.costs if patterns.match(target.name)), {})
+        found: dict[tuple[str, str, str], Budget] = {}
+        for grant in reversed(self.grants(caller)):
+            of_tool = [each for patterns, each in grant.tool_budgets if patterns.match(target.name)]
+            for about, budgets in [("", grant.budgets), *((target.name, each) for each in of_tool)]:
+                for budget in budgets:
+                    found.setdefault((about, budget.unit, budget.period), budget)
+        for (about, unit, _), budget in found.items():
+            fixed = 1 if budget.measure == CALLS else costs.get(unit, 0)
+            if fixed or budget.measure != COST:
+                yield about, budget, fixed
 
     def _rules_about(self, target: Target) -> tuple[Rule, ...]:
         found = []

@@ -1,0 +1,190 @@
+"""The file of budgets: ``budgets`` in the state folder, mapped by every process that counts.
+
+It is a head and a table (`fastrpc._core.budget_table`), made whole before it gets its name, with all its
+bytes on disk, so that a full disk fails the start and no call. A process has a place in the table, and
+holds a lock on one byte for it as long as it lives, however it ends. Whoever opens the file takes the locks
+that nobody holds, and gives back what their processes had reserved. Another lock is held while a file is
+opened and a cell is claimed, which is when a caller first uses a budget; counting takes none. These are
+POSIX locks: a process opens a file once, and one that it has forked opens it anew.
+
+What was counted outlives the process, not the loss of power: the system writes it within about half a minute.
+A file of another version, or a damaged head, is refused and left as it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import struct
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, lockf
+from mmap import mmap
+from zlib import crc32
+
+from fastrpc._core.budget_table import CELL_SIZE, BudgetTable, size_of
+from fastrpc.errors import UsageError
+from fastrpc.guard.policy.budgets import PERIODS
+from fastrpc.regular_files import is_trusted, open_regular
+from fastrpc.settings import STATE_DIR
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fastrpc._core.budget_table import BudgetCell
+    from fastrpc.guard.policy.budgets import Budget
+
+NAME = "budgets"
+MAGIC = b"fRPCbudg"
+VERSION = 1
+CELLS = 16_384
+PROCESSES = 64
+_HEAD = struct.Struct("<8sIIII")
+_CHECKSUM = struct.Struct("<I")
+_BYTE_OF_OPENING = 0
+_BYTE_OF_PROCESSES = 1
+
+
+class BudgetFileError(UsageError):
+    """A file of budgets that cannot be used."""
+
+
+def default_path() -> str:
+    return os.path.join(STATE_DIR.read(), NAME)
+
+
+class BudgetFile:
+    """The file at a path, made unless it is there. `counts`: this process takes a place in it; else it only
+    looks, and the file must be there. Raises BudgetFileError."""
+
+    def __init__(self, path: str, *, counts: bool = True, cells: int = CELLS) -> None:
+        self.path = path
+        try:
+            self._descriptor = _opened(path, cells if counts else 0)
+        except OSError as error:
+            raise BudgetFileError(f"{path}: {error.strerror}") from None
+        try:
+            found = _checked(self._descriptor)
+            memory = mmap(self._descriptor, size_of(found, PROCESSES))
+            with self.claiming():
+                process = self._take_place() if counts else -1
+                self.table = BudgetTable(memory, found, PROCESSES, process)
+                if counts:
+                    self._recover(process)
+        except (ValueError, OSError) as error:
+            os.close(self._descriptor)
+            raise BudgetFileError(f"{path}: {error}; it is left as it is") from None
+
+    @contextmanager
+    def claiming(self) -> Iterator[None]:
+        """Hold the lock of those who open the file and claim cells."""
+        lockf(self._descriptor, LOCK_EX, 1, _BYTE_OF_OPENING)
+        try:
+            yield
+        finally:
+            lockf(self._descriptor, LOCK_UN, 1, _BYTE_OF_OPENING)
+
+    def claim(self, key: str, text: bytes, budget: Budget, day: int, month: int) -> BudgetCell | None:
+        """Return the cell of a budget, None if all are in use. `key` identifies it, `text` is for people.
+        What is an estimate is given back if the process is killed."""
+        with self.claiming():
+            return self.table.claim(
+                key,
+                PERIODS.index(budget.period),
+                day,
+                month,
+                text,
+                budget.limit,
+                budget.warns_at,
+                budget.is_measured,
+            )
+
+    def close(self) -> None:
+        """Leave the place in the table. Cells of the file must not be used any more in this process."""
+        os.close(self._descriptor)
+
+    def _take_place(self) -> int:
+        for place in range(PROCESSES):
+            if self._take_lock(place):
+                return place
+        raise ValueError(f"{PROCESSES} processes use it, which is the most")
+
+    def _take_lock(self, place: int) -> bool:
+        try:
+            lockf(self._descriptor, LOCK_EX | LOCK_NB, 1, _BYTE_OF_PROCESSES + place)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise
+            return False
+        return True
+
+    def _recover(self, own: int) -> None:
+        """Give back what processes had reserved that are gone."""
+        self.table.recover(own)
+        for place in range(PROCESSES):
+            if place != own and self._take_lock(place):
+                self.table.recover(place)
+                lockf(self._descriptor, LOCK_UN, 1, _BYTE_OF_PROCESSES + place)
+
+
+def _opened(path: str, cells: int) -> int:
+    """Return the descriptor of a file, which is made with so many cells unless it is there; with 0 cells it
+    is not made. Raises OSError."""
+    try:
+        descriptor = open_regular(path, os.O_RDWR)
+    except FileNotFoundError:
+        if not cells:
+            raise
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        _make(path, cells)
+        descriptor = open_regular(path, os.O_RDWR)
+    facts = os.fstat(descriptor)
+    reason = ""
+    if not is_trusted(facts):
+        reason = "it belongs to another user"
+    elif facts.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        reason = "others may read or write it (chmod 600)"
+    if reason:
+        os.close(descriptor)
+        raise OSError(errno.EPERM, reason)
+    return descriptor
+
+
+def _make(path: str, cells: int) -> None:
+    """Make a file, unless another process does so first."""
+    from tempfile import mkstemp
+
+    head = _HEAD.pack(MAGIC, VERSION, cells, PROCESSES, CELL_SIZE)
+    descriptor, new = mkstemp(dir=os.path.dirname(path), prefix=f"{NAME}.")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(head + _CHECKSUM.pack(crc32(head)))
+            left = size_of(cells, PROCESSES) - file.tell()
+            while left > 0:
+                left -= file.write(bytes(min(left, 1 << 20)))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(new, path)
+        except FileExistsError:
+            pass
+    finally:
+        os.unlink(new)
+
+
+def _checked(descriptor: int) -> int:
+    """Return the number of cells of a file. Raises ValueError with what is wrong with it."""
+    data = os.pread(descriptor, _HEAD.size + _CHECKSUM.size, 0)
+    if not data.startswith(MAGIC) or len(data) < _HEAD.size + _CHECKSUM.size:
+        raise ValueError("this is no file of budgets")
+    head = data[: _HEAD.size]
+    if _CHECKSUM.unpack(data[_HEAD.size :]) != (crc32(head),):
+        raise ValueError("its head is damaged")
+    _, version, cells, processes, cell_size = _HEAD.unpack(head)
+    if (version, processes, cell_size) != (VERSION, PROCESSES, CELL_SIZE):
+        raise ValueError(f"it is of version {version}, this fastrpc knows {VERSION}")
+    size, expected = os.fstat(descriptor).st_size, size_of(cells, processes)
+    if size != expected:
+        raise ValueError(f"expected {expected} bytes, it has {size}")
+    return int(cells)

@@ -1,0 +1,240 @@
+"""Counts calls against the budgets of their callers: reserve, run, settle.
+
+    account = ledger.account(principal, caller, tool, budgets)
+    is_near = account.reserve()              # raises OverBudget, and nothing is counted then
+    ledger(records)                          # an observer: settles
+
+A reservation counts one call, what its tool costs, and an estimate of the seconds and bytes it will take:
+the longest that the tool took lately. It costs about 1 µs. When the call's record comes, the estimate is
+replaced by what was used; a call that did not run after all is given back. A record is that of some
+reservation of the same principal and tool: which one does not matter for the sums. So a call is refused
+once what is used and what runs reaches the limit; seconds and bytes exceed it by no more than the calls
+that run then exceed their estimates.
+
+If a process is killed, the estimates of its running calls come back when the next one opens the file; the
+calls themselves stay counted, since they had begun. What a ledger needs of a `BudgetFile` is `claim`, which
+returns a cell, `take_all`, and `settle` and `counted` of a cell: another store has these four.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock
+from time import time
+
+from fastrpc import diagnostics
+from fastrpc._core.budget_table import LONGEST_TEXT, LOST, take_all
+from fastrpc.guard.budgets import periods
+from fastrpc.guard.policy.budgets import BYTES, MONTH, SECONDS, OverBudget
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc._core.budget_table import BudgetCell
+    from fastrpc._core.recorder import CallRecord
+    from fastrpc.guard.budgets.file import BudgetFile
+    from fastrpc.guard.policy.budgets import Budget
+    from fastrpc.guard.policy.decisions import BudgetOfCall
+
+    Reservation = tuple[tuple[BudgetOfCall, ...], tuple[BudgetCell, ...], tuple[int, ...], int, int]
+    """Budgets, their cells, what was reserved in each, the day and the month."""
+
+FIRST = {SECONDS: 1_000_000, BYTES: 65_536}
+LEAST = {SECONDS: 1_000, BYTES: 256}
+"""The estimates for a tool that the caller has not called yet, and the least for any."""
+MOST_WAITING = 4096
+"""Reservations of one caller and tool that wait for a record. A call that another tool makes has none."""
+REFUSED, CANCELLED = "refused", "cancelled"
+NOT_GUARDED = ("invalid", "unknown")
+"""Outcomes of calls that have not come to the guard."""
+
+
+class Account:
+    """The calls of one tool by one principal."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._caller = ""
+        self._budgets: tuple[BudgetOfCall, ...] = ()
+        self._cells: tuple[BudgetCell, ...] = ()
+        self._amounts: tuple[int, ...] = ()
+        self._estimates = dict(FIRST)
+        self._reckoning = Lock()
+        """Held where budgets and amounts change: amounts do on the observers' thread, too."""
+        self._waiting: deque[Reservation] = deque(maxlen=MOST_WAITING)
+        self._without = {outcome: deque[None](maxlen=MOST_WAITING) for outcome in (REFUSED, CANCELLED)}
+        """One entry for each call that has no reservation, and whose record is to have that outcome."""
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._waiting and not any(self._without.values())
+
+    def use(self, caller: str, budgets: tuple[BudgetOfCall, ...]) -> None:
+        """Count against these budgets of a caller from now on."""
+        with self._reckoning:
+            self._caller = caller
+            self._budgets = budgets
+            self._cells = ()
+            self._reckon()
+
+    def reserve(self) -> bool:
+        """Count a call that is about to run; return whether a budget is nearly used up. Raises OverBudget."""
+        ledger = self._ledger
+        now = ledger.clock()
+        if not ledger.begins <= now < ledger.ends:
+            ledger.turn(now)
+        cells, amounts, day, month = self._cells, self._amounts, ledger.day, ledger.month
+        found = take_all(cells, amounts, day, month) if cells else LOST
+        if found < 0:
+            cells, found = self._take_slowly(found, amounts, day, month)
+        self._waiting.append((self._budgets, cells, amounts, day, month))
+        return found > 0
+
+    def _take_slowly(
+        self, found: int, amounts: tuple[int, ...], day: int, month: int
+    ) -> tuple[tuple[BudgetCell, ...], int]:
+        """Take with cells that are not known yet, or no longer these budgets'. Raises OverBudget."""
+        while found == LOST:
+            cells = []
+            for about, budget, _ in self._budgets:
+                cell = self._ledger.cell(self._caller, about, budget)
+                if cell is None:
+                    raise OverBudget(budget, None, self._ledger.ends_at(budget))
+                cells.append(cell)
+            self._cells = tuple(cells)
+            found = take_all(self._cells, amounts, day, month)
+        if found < 0:
+            budget = self._budgets[-1 - found][1]
+            used = self._cells[-1 - found].counted(day, month)
+            raise OverBudget(budget, used, self._ledger.ends_at(budget))
+        return self._cells, found
+
+    def expect(self, outcome: str) -> None:
+        """Say that a call was refused, or cancelled, before anything was reserved for it: a record with that
+        outcome is to come."""
+        self._without[outcome].append(None)
+
+    def near(self) -> list[dict[str, Any]]:
+        """Return the budgets that are nearly used up, as a result's ``_meta`` has them."""
+        ledger = self._ledger
+        found = []
+        for (_, budget, _), cell in zip(self._budgets, self._cells, strict=True):
+            used = cell.counted(ledger.day, ledger.month)
+            if used >= budget.warns_at:
+                found.append(facts(budget, used, ledger.ends_at(budget)))
+        return found
+
+    def settle(self, record: CallRecord) -> None:
+        """Replace what was reserved for a call by what its record says."""
+        outcome = record.outcome
+        if outcome in NOT_GUARDED:
+            return
+        if self._without.get(outcome):
+            self._without[outcome].popleft()
+            return
+        if outcome == "overloaded" and not record.guard_us:  # it came before the guard's decision
+            return
+        try:
+            budgets, cells, amounts, day, month = self._waiting.popleft()
+        except IndexError:
+            return
+        gives_back = outcome in (REFUSED, "overloaded")  # by a mounted server's guard, or behind all guards
+        used = {SECONDS: int(record.run_us) + 1, BYTES: record.size}
+        for (_, budget, fixed), cell, amount in zip(budgets, cells, amounts, strict=True):
+            real = 0 if gives_back else fixed or used[budget.measure]
+            if real != amount or not fixed:
+                cell.settle(day, month, amount, real)
+        if not gives_back:
+            for measure, before in self._estimates.items():
+                reckoned = before - (before - used[measure]) // 8
+                self._estimates[measure] = max(used[measure], LEAST[measure], reckoned)
+            with self._reckoning:
+                self._reckon()
+
+    def _reckon(self) -> None:
+        """Say what the next call reserves: of each estimate the most of late, which is forgotten by an eighth
+        with each call; where that is more than there ever is, all, so that a first call is let through."""
+        self._amounts = tuple(
+            fixed or min(self._estimates[budget.measure], budget.limit) for _, budget, fixed in self._budgets
+        )
+
+
+def facts(budget: Budget, used: int | None, resets_at: int) -> dict[str, Any]:
+    """Return what callers are told of a budget."""
+    return {
+        "budget": budget.text,
+        "limit": budget.shown(budget.limit),
+        "used": None if used is None else budget.shown(used),
+        "resets_at": periods.text_of(resets_at),
+    }
+
+
+class Ledger:
+    """The accounts of a server, in a file. An observer of calls: it settles them by their records.
+
+    `day` and `month` are the numbers of the current ones, which hold while the clock is from `begins` to
+    before `ends`."""
+
+    def __init__(self, file: BudgetFile, clock: Callable[[], float] = time) -> None:
+        self._file = file
+        self.clock = clock
+        self.begins = self.ends = 0
+        self.day = self.month = 0
+        self._accounts: dict[tuple[str, str], Account] = {}
+        self._is_full = False
+
+    def turn(self, now: float) -> None:
+        """Begin another day."""
+        self.day, self.month = periods.day_of(now), periods.month_of(now)
+        self.begins = self.day * periods.DAY_SECONDS
+        self.ends = self.begins + periods.DAY_SECONDS
+
+    def ends_at(self, budget: Budget) -> int:
+        """Return when the current period of a budget ends, in seconds since 1970."""
+        return periods.ends_at(budget.period, self.month if budget.period == MONTH else self.day)
+
+    def account(self, principal: str, caller: str, tool: str, budgets: tuple[BudgetOfCall, ...]) -> Account:
+        """Return the account of a principal and a tool, which counts against these budgets of the caller."""
+        found = self._accounts.get((principal, tool))
+        if found is None:
+            found = self._accounts[principal, tool] = Account(self)
+        found.use(caller, budgets)
+        return found
+
+    def forget_idle(self) -> None:
+        """Forget the accounts that wait for nothing; nobody has them any more."""
+        self._accounts = {key: each for key, each in self._accounts.items() if not each.is_idle}
+
+    def cell(self, caller: str, about: str, budget: Budget) -> BudgetCell | None:
+        """Return the cell of a budget; None, which is logged once, if the table is full."""
+        key = "\0".join((caller, about, budget.unit, budget.period))
+        text = text_of(caller, about, budget.text)
+        found = self._file.claim(key, text, budget, self.day, self.month)
+        if found is None and not self._is_full:
+            self._is_full = True
+            diagnostics.write(
+                "error", "guard: the file of budgets has no room left: other callers are refused"
+            )
+        return found
+
+    def __call__(self, records: list[CallRecord]) -> None:
+        for each in records:
+            account = self._accounts.get((each.principal, each.name))
+            if account is not None and each.kind == "tool":
+                account.settle(each)
+
+
+def text_of(caller: str, tool: str, budget: str) -> bytes:
+    """Return what a cell says of itself; a caller's name that is too long is cut."""
+    end = f"\0{tool}\0{budget}".encode("utf-8", "replace")[-LONGEST_TEXT:]
+    start = caller.encode("utf-8", "replace")
+    room = LONGEST_TEXT - len(end)
+    return (start if len(start) <= room else start[: max(room - 3, 0)] + "…".encode()[:room]) + end
+
+
+def parts_of(text: bytes) -> tuple[str, str, str]:
+    """Return the caller, the tool ("" for all) and the budget of `text_of`."""
+    caller, tool, budget = ("", "", "", *text.decode("utf-8", "replace").split("\0"))[-3:]
+    return caller, tool, budget

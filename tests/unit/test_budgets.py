@@ -1,0 +1,472 @@
+"""Budgets in front of calls: what is counted and refused, what callers are told, when it begins anew."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.guarded import guarded, policy_of, shop
+
+from fastrpc import Server, ToolError
+from fastrpc.errors import RemoteError
+from fastrpc.guard.budgets import periods
+from fastrpc.guard.budgets.file import BudgetFile
+from fastrpc.guard.budgets.ledger import Ledger, parts_of, text_of
+from fastrpc.guard.guard import Guard
+from fastrpc.guard.policy.budgets import Budget, OverBudget
+from fastrpc.guard.policy.sections import GuardConfigError
+from fastrpc.guard.refusals import ApprovalRejected
+from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.testing import Client
+
+NOON = datetime(2026, 2, 28, 12, tzinfo=timezone.utc).timestamp()
+
+
+class Counted:
+    """A server behind a guard with budgets, a clock that can be set, and what the file says."""
+
+    def __init__(self, folder: Path, text: str, app: Server | None = None, **options: Any) -> None:
+        self.folder = folder
+        self.now = NOON
+        self.file = BudgetFile(str(folder / "budgets"))
+        self.ledger = Ledger(self.file, lambda: self.now)
+        policy = f'[expose]\ntools = ["*"]\n{text}'
+        if "[approvals]" not in text:
+            policy += '\n[approvals]\nfrom = "never"\n'
+        self.app, self.guard = guarded(folder, policy, app, ledger=self.ledger, **options)
+        self.app.observe(self.ledger)
+
+    def calls(self, *calls: tuple[str, dict[str, Any]], version: str = LATEST_LEGACY) -> list[Any]:
+        """Return the results of calls, the errors of those that are refused."""
+
+        async def run() -> list[Any]:
+            found: list[Any] = []
+            async with Client(self.app, version=version) as client:
+                for tool, arguments in calls:
+                    try:
+                        found.append(await client.call(tool, **arguments))
+                    except RemoteError as error:
+                        found.append(error)
+                    self.app.drain_observers()
+            return found
+
+        return asyncio.run(asyncio.wait_for(run(), 60))
+
+    def codes(self, *calls: tuple[str, dict[str, Any]], version: str = LATEST_LEGACY) -> list[int]:
+        """Return 0 for each call that has run, else the error's code."""
+        return [getattr(each, "code", 0) for each in self.calls(*calls, version=version)]
+
+    def used(self) -> dict[tuple[str, str], int]:
+        """Return what is counted, by tool ("" for all) and budget."""
+        entries = self.file.table.entries()
+        return {parts_of(text)[1:]: amount for _, _, _, amount, text in entries}
+
+
+Making = Callable[..., Counted]
+
+
+@pytest.fixture
+def counting(tmp_path: Path) -> Iterator[Making]:
+    made: list[Counted] = []
+
+    def make(text: str, app: Server | None = None, **options: Any) -> Counted:
+        made.append(Counted(tmp_path, text, app, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.file.close()
+
+
+SEARCH, ORDER = ("search", {"text": "x"}), ("order", {"item": "x"})
+
+
+@pytest.mark.parametrize(("version", "code"), [(LATEST_LEGACY, -32003), (MODERN, 402)])
+def test_a_call_more_than_the_budget_is_refused_and_says_how_much_is_used_until_when(
+    counting: Making, version: str, code: int
+) -> None:
+    found = counting('budget = ["3 calls/day"]').calls(*[SEARCH] * 4, version=version)
+    refused = found.pop()
+    assert [each.text for each in found] == ["found x"] * 3
+    assert refused.code == code
+    assert refused.data == {
+        "reason": "budget",
+        "budget": "3 calls/day",
+        "limit": 3,
+        "used": 3,
+        "resets_at": "2026-03-01T00:00:00Z",
+    }
+
+
+def test_from_80_percent_on_results_say_so_beside_what_the_tool_says(counting: Making) -> None:
+    from fastrpc import ToolResult
+
+    app = Server("t")
+
+    @app.tool(run="inline")
+    def search(text: str) -> ToolResult:
+        return ToolResult(text, meta={"own": 1})
+
+    counted = counting('budget = ["5 calls/day"]', app)
+    found = counted.calls(*[SEARCH] * 5)
+    assert [each.meta for each in found[:3]] == [{"own": 1}] * 3
+    told = {"budget": "5 calls/day", "limit": 5, "resets_at": "2026-03-01T00:00:00Z"}
+    assert [each.meta for each in found[3:]] == [
+        {"own": 1, "fastrpc/budget": [{**told, "used": used}]} for used in (4, 5)
+    ]
+
+
+@pytest.mark.parametrize("run", ["inline", "thread", "coroutine"])
+def test_tools_of_every_kind_say_so(counting: Making, run: str) -> None:
+    app = Server("t")
+    if run == "coroutine":
+
+        @app.tool
+        async def search(text: str) -> str:
+            await asyncio.sleep(0)
+            return text
+    else:
+
+        @app.tool(run=run)  # type: ignore[call-overload, unused-ignore]
+        def search(text: str) -> str:
+            return text
+
+    (found,) = counting('budget = ["1 call/day"]', app).calls(SEARCH, version=MODERN)
+    assert found.text == "x"
+    assert found.meta["fastrpc/budget"][0]["used"] == 1
+
+
+def test_a_mounted_tool_says_so_and_what_its_own_guard_refuses_is_given_back(counting: Making) -> None:
+    inner = shop()
+
+    @inner.guard
+    def decide(call: Any) -> None:
+        if call.arguments.get("text") == "no":
+            raise ToolError("no")
+
+    outer = Server("outer")
+    outer.mount(inner, prefix="shop")
+    counted = counting('budget = ["2 calls/day"]', outer)
+    refused, found = counted.calls(("shop_search", {"text": "no"}), ("shop_search", {"text": "x"}))
+    assert refused.is_error
+    assert found.meta == {}
+    assert counted.calls(("shop_search", {"text": "x"}))[0].meta["fastrpc/budget"][0]["used"] == 2
+
+
+def test_what_another_guard_of_the_server_refuses_is_given_back(counting: Making) -> None:
+    app = shop()
+
+    @app.guard
+    def decide(call: Any) -> None:
+        if call.arguments.get("text") == "no":
+            raise ToolError("no")
+
+    counted = counting('budget = ["2 calls/day"]', app)
+    counted.calls(*[("search", {"text": "no"})] * 5)
+    assert counted.codes(*[SEARCH] * 3) == [0, 0, -32003]
+
+
+def test_seconds_and_bytes_are_what_the_calls_have_used(counting: Making) -> None:
+    counted = counting('budget = ["1 hour/month", "1 MB/day"]')
+    counted.calls(*[SEARCH] * 3)
+    used = counted.used()
+    assert 0 < used["", "1 hour/month"] < 3 * 1_000_000
+    answer = len(
+        '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"found x"}],"isError":false}}\n'
+    )
+    assert used["", "1 MB/day"] == 3 * answer
+
+
+def test_a_call_that_needs_more_than_was_reckoned_is_answered_and_the_next_is_refused(
+    counting: Making,
+) -> None:
+    app = Server("t")
+
+    @app.tool(run="inline")
+    def page(size: int) -> str:
+        return "x" * size
+
+    counted = counting('budget = ["100 KB/day"]', app)
+    refused = counted.calls(("page", {"size": 150_000}), ("page", {"size": 1}))[1]
+    assert refused.code == -32003
+    assert refused.data["used"] > 150
+    counted.now += 86_400
+    assert counted.codes(("page", {"size": 1})) == [0]
+
+
+def test_what_runs_is_reserved_so_that_calls_in_parallel_cannot_overspend(counting: Making) -> None:
+    app, may_end = Server("t"), threading.Event()
+
+    @app.tool
+    async def wait() -> str:
+        while not may_end.is_set():
+            await asyncio.sleep(0.001)
+        return "done"
+
+    counted = counting('budget = ["3 seconds/day"]', app)
+
+    async def run() -> list[Any]:
+        async with Client(app, version=LATEST_LEGACY) as client:
+            calls = [asyncio.ensure_future(client.call("wait")) for _ in range(5)]
+            done, _ = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+            while len(done) < 2:
+                done, _ = await asyncio.wait(calls, timeout=0.01)
+            may_end.set()
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+    found = asyncio.run(asyncio.wait_for(run(), 60))
+    assert [getattr(each, "code", 0) for each in found] == [0, 0, 0, -32003, -32003]
+    app.drain_observers()
+    assert 0 < counted.used()["", "3 seconds/day"] < 3_000_000
+
+
+def test_days_and_months_are_those_of_utc(counting: Making) -> None:
+    counted = counting('budget = ["1 call/day", "2 calls/month"]')
+    assert counted.codes(SEARCH, SEARCH) == [0, -32003]
+    counted.now = datetime(2026, 2, 28, 23, 59, 59, tzinfo=timezone.utc).timestamp()
+    assert counted.codes(SEARCH) == [-32003]
+    counted.now += 1
+    assert counted.codes(SEARCH, SEARCH) == [0, -32003]
+    counted.now += 86_400
+    assert counted.codes(SEARCH) == [0]
+    counted.now += 86_400
+    (refused,) = counted.calls(SEARCH)
+    assert (refused.data["budget"], refused.data["resets_at"]) == ("2 calls/month", "2026-04-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("moment", "day_ends", "month_ends"),
+    [
+        ("2026-12-31T23:59:59", "2027-01-01T00:00:00Z", "2027-01-01T00:00:00Z"),
+        ("2028-02-29T00:00:00", "2028-03-01T00:00:00Z", "2028-03-01T00:00:00Z"),
+        ("1970-01-01T00:00:00", "1970-01-02T00:00:00Z", "1970-02-01T00:00:00Z"),
+    ],
+)
+def test_a_day_and_a_month_end_where_the_calendar_says(moment: str, day_ends: str, month_ends: str) -> None:
+    seconds = datetime.fromisoformat(f"{moment}+00:00").timestamp()
+    for period, ends in (("day", day_ends), ("month", month_ends)):
+        assert periods.text_of(periods.ends_at(period, periods.number_of(period, seconds))) == ends
+
+
+def test_the_nearest_budget_of_a_unit_and_period_holds_and_a_tools_own_counts_besides(
+    counting: Making,
+) -> None:
+    counted = counting(
+        'budget = ["1 call/day", "9 calls/month"]\ntool_budgets = { "sea*" = ["2 calls/day"] }\n'
+        '[classes.local]\nbudget = ["4 calls/day"]\n'
+    )
+    assert counted.codes(*[SEARCH] * 3, *[ORDER] * 3) == [0, 0, -32003, 0, 0, -32003]
+    assert counted.used() == {("", "4 calls/day"): 4, ("", "9 calls/month"): 4, ("search", "2 calls/day"): 2}
+
+
+def test_costs_of_the_file_are_counted_for_each_call_of_the_tool(counting: Making) -> None:
+    counted = counting(
+        'budget = ["0.05 usd/month"]\n[costs]\nsearch = { usd = 0.02, tokens = 3 }\n"or*" = { usd = 0.06 }\n'
+    )
+    found = counted.calls(SEARCH, ORDER, SEARCH, ("mystery", {}), SEARCH)
+    assert [getattr(each, "code", 0) for each in found] == [0, -32003, 0, 0, -32003]
+    assert (found[-1].data["used"], found[-1].data["limit"]) == (0.04, 0.05)
+    assert found[2].meta["fastrpc/budget"][0]["budget"] == "0.05 usd/month"
+
+
+def test_invalid_and_unknown_calls_count_nothing_and_errors_of_tools_do(counting: Making) -> None:
+    counted = counting('budget = ["100 calls/day"]')
+    counted.calls(("search", {}), ("nothing", {}), SEARCH, ("wipe", {"place": "nowhere"}))
+    assert counted.used() == {("", "100 calls/day"): 2}
+
+
+def test_a_refused_call_counts_in_no_budget(counting: Making) -> None:
+    counted = counting(
+        'budget = ["100 calls/day"]\nrate = "2/hour"\n[[rules]]\ntools = ["order"]\nwhen = "args.count > 1"\n'
+        'then = "deny"\n'
+    )
+    assert counted.codes(("order", {"item": "x", "count": 2}), SEARCH, SEARCH) == [-32000, 0, -32004]
+    assert counted.used() == {("", "100 calls/day"): 1}
+    assert counted.ledger.account("", "os:tester", "search", ()).is_idle
+
+
+@pytest.mark.parametrize("says", ["yes", "no"])
+def test_a_call_that_a_person_approves_is_counted_then_and_one_that_is_not_is_not(
+    counting: Making, says: str
+) -> None:
+    counts: list[dict[tuple[str, str], int]] = []
+
+    async def approve(call: Any, verdict: Any, seconds: float) -> None:
+        counts.append(counted.used())
+        if says == "no":
+            raise ApprovalRejected("no", LATEST_LEGACY)
+
+    counted = counting('budget = ["1 call/day"]\n[approvals]\nfrom = "medium"\n', approve=approve)
+    (found,) = counted.calls(ORDER)
+    assert counts == [{}]
+    if says == "yes":
+        assert found.meta["fastrpc/budget"][0]["used"] == 1
+        assert counted.codes(ORDER) == [-32003]
+    else:
+        assert found.code == -32001
+        assert counted.used() == {}
+    assert counted.ledger.account("", "os:tester", "order", ()).is_idle
+
+
+@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("action", ["accept", "decline"])
+def test_a_call_that_the_client_is_asked_about_is_counted_once_if_it_runs(
+    counting: Making, version: str, action: str
+) -> None:
+    counted = counting('budget = ["9 calls/day", "1 hour/day"]\n[approvals]\nfrom = "medium"\n')
+
+    reasons: list[str] = []
+
+    async def run() -> None:
+        answer = {} if action == "accept" else False
+        async with Client(counted.app, version=version, on_elicit=lambda request: answer) as client:
+            for _ in range(3):
+                try:
+                    await client.call("order", item="x")
+                except RemoteError as error:
+                    reasons.append(error.data["reason"])
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    counted.app.drain_observers()
+    assert reasons == ([] if action == "accept" else ["approval_rejected"] * 3)
+    used = counted.used()
+    assert used.get(("", "9 calls/day"), 0) == (3 if action == "accept" else 0)
+    assert used.get(("", "1 hour/day"), 0) < 3_000_000
+    assert counted.ledger.account("", "os:tester", "order", ()).is_idle
+
+
+def test_a_caller_that_cancels_while_a_person_is_asked_has_used_nothing(counting: Making) -> None:
+    asked = threading.Event()
+
+    async def approve(call: Any, verdict: Any, seconds: float) -> None:
+        asked.set()
+        await asyncio.sleep(60)
+
+    counted = counting('budget = ["1 call/day"]\n[approvals]\nfrom = "medium"\n', approve=approve)
+
+    async def run() -> None:
+        from support.in_memory import RawConversation
+
+        peer = RawConversation(counted.app, LATEST_LEGACY)
+        peer.call(1, "order", {"item": "x"})
+        while not asked.is_set():
+            await asyncio.sleep(0.001)
+        peer.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        await asyncio.sleep(0.01)
+        peer.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    counted.app.drain_observers()
+    assert counted.used() == {}
+    assert counted.ledger.account("", "os:tester", "order", ()).is_idle
+
+
+def test_a_changed_limit_holds_for_what_was_used_before(counting: Making, tmp_path: Path) -> None:
+    counted = counting('budget = ["2 calls/day"]')
+    assert counted.codes(*[SEARCH] * 3) == [0, 0, -32003]
+    text = '[expose]\ntools = ["*"]\nbudget = ["3 calls/day"]\n[approvals]\nfrom = "never"\n'
+    counted.guard.use(policy_of(tmp_path, text, counted.app))
+    assert counted.codes(*[SEARCH] * 2) == [0, -32003]
+    assert counted.used() == {("", "3 calls/day"): 3}
+
+
+def test_a_table_without_room_refuses_whom_it_cannot_count(tmp_path: Path) -> None:
+    file = BudgetFile(str(tmp_path / "budgets"), cells=64)
+    ledger = Ledger(file)
+    budget = Budget("1 call/day")
+    found = []
+    for number in range(65):
+        account = ledger.account("", f"caller {number}", f"tool {number}", (("", budget, 1),))
+        try:
+            account.reserve()
+        except OverBudget as error:
+            found.append(error)
+    (error,) = found
+    assert (error.budget.text, error.used) == ("1 call/day", None)
+    file.close()
+
+
+def test_calls_without_budgets_do_not_reach_what_counts(tmp_path: Path) -> None:
+    _, guard = guarded(tmp_path, '[expose]\ntools = ["*"]\ntool_budgets = { "order" = ["1 call/day"] }\n')
+    assert isinstance(guard, Guard)
+    assert guard.ledger is None
+    decision = guard._decision_for(guard.entry("").caller_class, _target("search"))
+    assert decision.is_plain
+
+
+def _target(name: str) -> Any:
+    from fastrpc.guard.guard import Target
+
+    return Target("tool", name, "read")
+
+
+@pytest.mark.parametrize("caller", ["ada#1", "x" * 300, "é" * 150])
+def test_a_cell_says_whose_it_is_as_far_as_there_is_room(caller: str) -> None:
+    text = text_of(caller, "order", "1 call/day")
+    found = parts_of(text)
+    assert len(text) <= 232
+    assert found[1:] == ("order", "1 call/day")
+    assert found[0] == caller or caller.startswith(found[0][:100])
+
+
+# --- the configuration ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("1000 calls/day", 1000, 1000),
+        ("1 call per month", 1, 1),
+        ("1.5 hours/day", 5_400_000_000, 1.5),
+        ("50 MB/day", 50_000_000, 50),
+        ("2 GiB / month", 2 << 30, 2),
+        ("90 seconds/day", 90_000_000, 90),
+    ],
+)
+def test_a_budget_is_read_in_its_unit_and_shown_in_it(text: str, limit: int, shown: float) -> None:
+    budget = Budget(text)
+    assert (budget.limit, budget.shown(limit)) == (limit, shown)
+    assert Budget(budget.text).limit == limit
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '[expose]\nbudget = "5 calls/day"\n',
+            'line 2: expose.budget: expected budgets such as ["1000 calls/day"]',
+        ),
+        ("[expose]\nbudget = ['5']\n", "expose.budget: expected a budget such as 1000 calls/day, got '5'"),
+        ("[expose]\nbudget = ['5 calls/year']\n", "expected a budget such as 1000 calls/day"),
+        ("[expose]\nbudget = ['0 calls/day']\n", "expected a whole amount up to"),
+        ("[expose]\nbudget = ['1.5 calls/day']\n", "whole amount up to 140737488355327 calls"),
+        (
+            "[classes.a]\nbudget = ['5 usd/day']\n",
+            "line 2: classes.a.budget: expected calls, seconds, minutes, hours, bytes, KB, MB, GB"
+            " or a unit of [costs], got 'usd'",
+        ),
+        (
+            "[callers.a]\nbudget = ['5 seconds/day', '1 hour/day']\n",
+            "callers.a.budget: two budgets of seconds for one day",
+        ),
+        ("[expose]\ntool_budgets = []\n", 'expected a table such as { "order" = ["10 calls/day"] }, got []'),
+        (
+            "[expose]\ntool_budgets = { order = ['x'] }\n",
+            "line 2: expose.tool_budgets: order: expected a budget such as",
+        ),
+        ("[costs]\norder = 3\n", "line 2: costs.order: expected a table such as { usd = 0.01 }, got 3"),
+        ("[costs]\norder = { usd = 0 }\n", "costs.order: usd: expected a number from 0.000001 to"),
+        ("[costs]\norder = { calls = 2 }\n", "expected a unit of your own such as usd, got 'calls'"),
+    ],
+)
+def test_a_mistake_in_a_budget_is_named_with_its_line_and_what_was_expected(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(GuardConfigError) as caught:
+        policy_of(tmp_path, text, Server("t"))
+    assert said in str(caught.value)
