@@ -202,6 +202,16 @@ class Guard:
             found = self._entries[principal] = Entry(caller, caller_class)
         return found
 
+    def general_verdict(self, entry: Entry, kind: str, name: str) -> Verdict | None:
+        """Return what the policy says of all calls of a thing, as far as the caller has called it; None if it
+        has not, or rules say something else of single ones. For whoever records calls, on any thread."""
+        if kind == "tool":
+            found = entry.decisions.get(name)
+            decision = None if found is None else found[0]
+        else:
+            decision = self._decision_for(entry.caller_class, Target(kind, name, None))
+        return None if decision is None or decision.rules else decision.verdict
+
     def _decision(self, entry: Entry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
         decision = self._decision_for(entry.caller_class, Target(call.kind, call.name, call.effect))
         limits = tuple(self._limit(entry.caller, about, rate) for about, rate in decision.rates)

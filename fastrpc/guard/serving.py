@@ -13,7 +13,6 @@ from hashlib import sha256
 
 from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
-from fastrpc.engine.request import CALLED_BY
 from fastrpc.errors import UsageError, suggestion
 from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard, Schemas
@@ -25,19 +24,15 @@ from fastrpc.storage.settings import GUARD_DATABASE, default_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fastrpc._core.call_info import CallInfo
-    from fastrpc._core.recorder import CallRecord
-    from fastrpc.guard.audit import AuditLog
+    from fastrpc.guard.audit.calls import CallAudit
     from fastrpc.guard.callers.directory import TokenDirectory
     from fastrpc.guard.policy.config import GuardConfig
-    from fastrpc.guard.policy.decisions import Verdict
     from fastrpc.server import Server
     from fastrpc.transports.http.token_source import TokenSource
 
 CHECK_SECONDS = 0.5
 NOBODY = Caller("", "")
 """Whose token is not valid any more: nothing is allowed."""
-CATEGORY = "mcp_server"
 
 
 class GuardedServing:
@@ -66,7 +61,7 @@ class GuardedServing:
         """Put the guard in front of a server, in this process, and return it. Raises UsageError."""
         policy = policy_for(self.config, server)
         callers = Callers(self.config, self.transport, opened(self._url) if self._has_database else None)
-        audit = Audit(self.config) if self.config.audit_mode is not None else None
+        audit = audit_for(self.config)
         guard = Guard(
             policy, callers.of, rates=self.rates, on_refusal=None if audit is None else audit.refused
         )
@@ -145,6 +140,18 @@ def opened(url: str) -> TokenDirectory:
         raise UsageError(str(error)) from None
 
 
+def audit_for(config: GuardConfig) -> CallAudit | None:
+    """Return what records calls, None if nothing is to. Raises UsageError."""
+    if config.audit_mode is None:
+        return None
+    from fastrpc.guard.audit import AuditLog
+    from fastrpc.guard.audit.calls import CallAudit
+    from fastrpc.settings import STATE_DIR
+
+    folder = os.path.expanduser(config.audit_folder) or os.path.join(STATE_DIR.read(), "audit")
+    return CallAudit(AuditLog(folder, mode=config.audit_mode))
+
+
 class Callers:
     """Who calls: by a token of the database or of the file, by another token, or over stdio."""
 
@@ -190,75 +197,3 @@ class Callers:
 
             found.append(DirectorySource(self._directory))
         return found
-
-
-class Audit:
-    """Records each call in the audit log: what was allowed when its answer has left, what was refused at
-    once."""
-
-    def __init__(self, config: GuardConfig) -> None:
-        from fastrpc.guard.audit import AuditLog
-        from fastrpc.settings import STATE_DIR
-
-        folder = os.path.expanduser(config.audit_folder) or os.path.join(STATE_DIR.read(), "audit")
-        self._log: AuditLog = AuditLog(folder, mode=config.audit_mode or "group")
-        self.guard: Guard | None = None
-
-    def at_end(self) -> None:
-        """Sign what has been recorded: serving has ended."""
-        self._log.close()
-
-    def __call__(self, records: list[CallRecord]) -> None:
-        """Record calls that were not refused by the guard, which has recorded those itself."""
-        assert self.guard is not None
-        for each in records:
-            if each.outcome == "refused":
-                continue
-            self._append(
-                self.guard.entry(each.principal).caller,
-                each.kind,
-                each.name,
-                each.outcome,
-                decision="allow" if each.outcome != "unknown" else "deny",
-                bind_us=round(each.bind_us, 1),
-                guard_us=round(each.guard_us, 1),
-                run_us=round(each.run_us, 1),
-                encode_us=round(each.encode_us, 1),
-                total_us=round(each.total_us, 1),
-                bytes=each.size,
-            )
-
-    def refused(self, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException) -> None:
-        """Record a call that the guard has refused."""
-        import json
-
-        from fastrpc.guard.audit import salted_hash
-
-        text = json.dumps(call.arguments, sort_keys=True, default=repr, skipkeys=True)
-        self._append(
-            caller,
-            call.kind,
-            call.name,
-            "refused",
-            decision="deny",
-            why=getattr(error, "reason", type(error).__name__),
-            rule=verdict.rule,
-            reason=verdict.reason,
-            risk=verdict.risk,
-            arguments=salted_hash(text.encode("utf-8", "surrogatepass")),
-        )
-
-    def _append(self, caller: Caller, kind: str, name: str, outcome: str, **more: object) -> None:
-        assert self.guard is not None
-        self._log.append(
-            {
-                "category": CATEGORY,
-                "actor": caller.principal,
-                "class": caller.caller_class,
-                "action": CALLED_BY[kind],
-                "tool": name,
-                "outcome": outcome,
-                "policy": self.guard.policy.version,
-                **more,
-            }
-        )

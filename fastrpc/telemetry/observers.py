@@ -4,6 +4,10 @@ An observer receives a record at most 50 ms later, and many at once (`DrainThrea
 logged, once for each kind of failure, and it is called again. Records that do not fit into the ring buffer
 while an observer is slow are counted. Records of calls of mounted handlers are passed on to the observers of
 the server that they are mounted from; which these are, and by which names, is left to `fastrpc.mounting`.
+
+An observer with a true attribute `wants_content` has records with the arguments and the answer of each call,
+on connections that are opened from then on. These lie in memory until then, so it receives them every 2 ms. A
+method `missed` of an observer is told how many records did not fit.
 """
 
 from __future__ import annotations
@@ -14,13 +18,15 @@ from time import monotonic
 
 from fastrpc import tracebacks
 from fastrpc._core.recorder import Recorder
-from fastrpc.telemetry.drain_thread import DrainThread
+from fastrpc.telemetry.drain_thread import PAUSE_SECONDS, DrainThread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from fastrpc._core.recorder import CallRecord
+    from fastrpc.engine.dispatcher import Dispatcher
 
     Observer = Callable[[list[CallRecord]], object]
     SharesOf = Callable[[list[CallRecord]], "Iterable[tuple[Observers, list[CallRecord]]]"]
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
 CAPACITY = 8192
 BATCH = 1024
 DRAIN_SECONDS = 2.0
+CONTENT_PAUSE_SECONDS = 0.002
 
 
 class Observers:
@@ -45,9 +52,9 @@ class Observers:
         self._shares_of = shares_of
         self._shares: deque[list[CallRecord]] = deque()  # of what servers that mount this one have recorded
         self._draining = Lock()
-        self.recorder = Recorder(
-            CAPACITY, DrainThread("fastrpc-observers", self._hand_over_all, self.drain).wake
-        )
+        self._thread = DrainThread("fastrpc-observers", self._hand_over_all, self.drain)
+        self.recorder = Recorder(CAPACITY, self._thread.wake)
+        self._dropped = 0
 
     def add(self, function: Observer) -> None:
         """Have a function see the records of calls from now on."""
@@ -58,6 +65,29 @@ class Observers:
         """Hand a function no records any more. Raises ValueError if it gets none."""
         self.functions.remove(function)
         self._on_change()
+
+    @property
+    def want_content(self) -> bool:
+        """Whether one of them does."""
+        return any(getattr(function, "wants_content", False) for function in self.functions)
+
+    def recorder_for(self, all_observers: Iterable[Observers]) -> Recorder:
+        """Return the recorder, ready for all whose calls it records: these, and those of mounted servers."""
+        wanted = any(each.want_content for each in all_observers)
+        self.recorder.keeps_content = wanted
+        self._thread.pause_seconds = CONTENT_PAUSE_SECONDS if wanted else PAUSE_SECONDS
+        return self.recorder
+
+    @property
+    def dispatcher_type(self) -> type[Dispatcher]:
+        """What serves the connections whose calls the recorder records."""
+        if self.recorder.keeps_content:
+            from fastrpc.engine.recorded_content import RecordingDispatcher
+
+            return RecordingDispatcher
+        from fastrpc.engine.dispatcher import Dispatcher
+
+        return Dispatcher
 
     def _hand_over_all(self) -> None:
         while self._hand_over():
@@ -84,14 +114,25 @@ class Observers:
         try:
             is_share = bool(self._shares)
             records = self._shares.popleft() if is_share else self.recorder.drain(BATCH)
+            if self.recorder.dropped != self._dropped and not is_share:
+                self._tell_dropped()
             if records:
                 for function in list(self.functions):
-                    self._call(function, records)
+                    self._call(function, list(records))
                 if not is_share:
                     self._hand_on(records, seconds)
         finally:
             self._draining.release()
         return bool(records)
+
+    def _tell_dropped(self) -> None:
+        """Tell observers that want to know it how many records did not fit since the last time."""
+        count = self.recorder.dropped - self._dropped
+        self._dropped += count
+        for function in list(self.functions):
+            missed = getattr(function, "missed", None)
+            if missed is not None:
+                self._call(missed, count)
 
     def _hand_on(self, records: list[CallRecord], seconds: float) -> None:
         """Have the observers of mounted servers see those of these records that are theirs."""
@@ -110,8 +151,8 @@ class Observers:
         while self._shares and self._hand_over(seconds):
             pass
 
-    def _call(self, function: Callable[[list[CallRecord]], object], records: list[CallRecord]) -> None:
+    def _call(self, function: Callable[[Any], object], value: list[CallRecord] | int) -> None:
         try:
-            function(list(records))
+            function(value)
         except Exception as error:
             tracebacks.report(f"observer {getattr(function, '__name__', function)!s} failed", error)

@@ -158,6 +158,7 @@ LAYERS = {
     "fastrpc.guard.callers.stdio": 70,
     **numbered("fastrpc.guard.policy", 70),
     **numbered("fastrpc.guard", 76),
+    "fastrpc.guard.audit.calls": 76,
     **numbered("fastrpc.human_input", 70),
     "fastrpc.mounting": 70,
     "fastrpc.proxy.requests": 70,

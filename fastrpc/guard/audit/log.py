@@ -163,6 +163,15 @@ class AuditLog:
         self.append(record, partial(_settle, future))
         return future
 
+    def state_lost(self, records: int, reason: str) -> None:
+        """Have the log say that so many records are missing which never came. Thread-safe."""
+        with self._lock:
+            self._ids.count += records
+            self._lose(_now(), reason, records)
+            self._wake()
+            if self._thread is None:
+                self._start()
+
     def _lose(self, now: int, reason: str, records: int = 1) -> str:
         """Count records that will not be written. The lock is held."""
         if not self._lost:
