@@ -38,6 +38,7 @@ cdef class Recorder:
     cdef Py_ssize_t count
     cdef readonly long long dropped
     cdef public bint keeps_content  # of requests and answers
+    cdef public object holder  # of answers: `fastrpc.engine.held_answers`; or None
     cdef readonly Py_ssize_t content_size  # bytes of it in the ring
     cdef Message reader        # of requests that are drained
     cdef object on_first       # called when the ring is no longer empty

@@ -68,6 +68,8 @@ class Recorder:
         """How many records did not fit."""
     keeps_content: bool
     """Whether records have the arguments and the answer."""
+    holder: Callable[..., object] | None
+    """What holds the answers of calls back, if something does: see `fastrpc.engine.held_answers`."""
     @property
     def content_size(self) -> int:
         """Bytes of requests and answers that wait to be drained."""

@@ -54,8 +54,12 @@ class RecordingDispatcher(Dispatcher):
         super().answer(request, result)
 
     def _refuse(self, request: Any, error: ProtocolError) -> None:
-        request.answered = error_object(error.code, error.message, error.data)
+        self._keep_error(request, error)
         super()._refuse(request, error)
+
+    @staticmethod
+    def _keep_error(request: Any, error: ProtocolError) -> None:
+        request.answered = error_object(error.code, error.message, error.data)
 
     def call_returned(self, call: Call, result: Any) -> None:
         """As for any dispatcher, but a text has no way of its own: the answer is needed as bytes."""

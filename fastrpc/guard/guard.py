@@ -23,6 +23,7 @@ from fastrpc.protocol.versions import MODERN
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterator
+    from typing import Protocol
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.rate_limiter import RateLimit
@@ -35,6 +36,16 @@ if TYPE_CHECKING:
     Approve = Callable[[CallInfo, Verdict, float], Awaitable[None]]
     """Asks a person, for at most so many seconds. Raises GuardRefusal for no."""
     Refused = Callable[[CallInfo, Caller, Verdict, BaseException], object]
+
+    class Durable(Protocol):
+        """Keeps decisions before anything comes of them: `fastrpc.guard.audit.calls.StrictCallAudit`."""
+
+        async def begun(self, call: CallInfo) -> None:
+            """Return when it is kept that a call is allowed. Raises GuardRefusal."""
+
+        async def refusal_kept(self, call: CallInfo) -> None:
+            """Return when what `on_refusal` was told of a call is kept. Raises GuardRefusal."""
+
 
 MOST_CALLERS = 4096
 
@@ -76,7 +87,8 @@ class Target:
 class Guard:
     """A guard by a policy. `caller_of` returns the caller of a principal; `approve` asks a person, by default
     through the client of the call (`approvals.by_elicitation`). `rates` is shared by the workers of a server;
-    `on_refusal` is called with each call that is refused."""
+    `on_refusal` is called with each call that is refused. With `durable` every call waits until the decision
+    about it is kept."""
 
     def __init__(
         self,
@@ -86,12 +98,14 @@ class Guard:
         approve: Approve | None = None,
         rates: RateTable | None = None,
         on_refusal: Refused | None = None,
+        durable: Durable | None = None,
     ) -> None:
         self._policy = policy
         self._caller_of = caller_of
         self._approve = approve
         self._rates = rates or RateTable()
         self._on_refusal = on_refusal
+        self._durable = durable
         self._entries: dict[str, Entry] = {}
         self._classes: dict[Hashable, CallerClass] = {}
         self._server: Server | None = None
@@ -103,7 +117,7 @@ class Guard:
     def install(self, server: Server) -> None:
         """Put the guard in front of all calls of a server, and in its lists."""
         self._server = server
-        server.guard(self.decide)
+        server.guard(self.decide if self._durable is None else self._decide_durably)
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
         for registry in server.registries:
             registry.watchers.append(lambda kind: self._registry_changed())
@@ -143,6 +157,17 @@ class Guard:
         if decision.is_plain:
             return None
         return self._decide_slowly(call, entry, decision)
+
+    async def _decide_durably(self, call: CallInfo) -> None:
+        assert self._durable is not None
+        try:
+            waiting = self.decide(call)
+            if waiting is not None:
+                await waiting
+        except Exception:
+            await self._durable.refusal_kept(call)
+            raise
+        await self._durable.begun(call)
 
     def _decide_slowly(self, call: CallInfo, entry: Entry, decision: Decision) -> Awaitable[None] | None:
         """Decide about a call that is not allowed at once."""

@@ -63,7 +63,11 @@ class GuardedServing:
         callers = Callers(self.config, self.transport, opened(self._url) if self._has_database else None)
         audit = audit_for(self.config)
         guard = Guard(
-            policy, callers.of, rates=self.rates, on_refusal=None if audit is None else audit.refused
+            policy,
+            callers.of,
+            rates=self.rates,
+            on_refusal=None if audit is None else audit.refused,
+            durable=None if audit is None else audit.durable,
         )
         guard.install(server)
         if audit is not None:
@@ -145,11 +149,12 @@ def audit_for(config: GuardConfig) -> CallAudit | None:
     if config.audit_mode is None:
         return None
     from fastrpc.guard.audit import AuditLog
-    from fastrpc.guard.audit.calls import CallAudit
+    from fastrpc.guard.audit.calls import CallAudit, StrictCallAudit
     from fastrpc.settings import STATE_DIR
 
     folder = os.path.expanduser(config.audit_folder) or os.path.join(STATE_DIR.read(), "audit")
-    return CallAudit(AuditLog(folder, mode=config.audit_mode))
+    kind = StrictCallAudit if config.audit_mode == "strict" else CallAudit
+    return kind(AuditLog(folder, mode=config.audit_mode))
 
 
 class Callers:

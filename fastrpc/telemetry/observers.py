@@ -6,8 +6,9 @@ while an observer is slow are counted. Records of calls of mounted handlers are 
 the server that they are mounted from; which these are, and by which names, is left to `fastrpc.mounting`.
 
 An observer with a true attribute `wants_content` has records with the arguments and the answer of each call,
-on connections that are opened from then on. These lie in memory until then, so it receives them every 2 ms. A
-method `missed` of an observer is told how many records did not fit.
+on connections that are opened from then on. These lie in memory until then, so it receives them every 2 ms.
+A method `missed` of an observer is told how many records did not fit. One with a method `before_answer` holds
+the answers of calls back (`fastrpc.engine.held_answers`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from time import monotonic
 
 from fastrpc import tracebacks
 from fastrpc._core.recorder import Recorder
+from fastrpc.errors import DefinitionError
 from fastrpc.telemetry.drain_thread import PAUSE_SECONDS, DrainThread
 
 TYPE_CHECKING = False
@@ -66,14 +68,15 @@ class Observers:
         self.functions.remove(function)
         self._on_change()
 
-    @property
-    def want_content(self) -> bool:
-        """Whether one of them does."""
-        return any(getattr(function, "wants_content", False) for function in self.functions)
-
     def recorder_for(self, all_observers: Iterable[Observers]) -> Recorder:
-        """Return the recorder, ready for all whose calls it records: these, and those of mounted servers."""
-        wanted = any(each.want_content for each in all_observers)
+        """Return the recorder, ready for all whose calls it records: these, and those of mounted servers.
+        Answers are held by one of its own observers at most. Raises DefinitionError."""
+        functions = [function for each in all_observers for function in each.functions]
+        wanted = any(getattr(function, "wants_content", False) for function in functions)
+        holders = [function for function in self.functions if hasattr(function, "before_answer")]
+        if len(holders) > 1:
+            raise DefinitionError("observe: two observers hold answers; one may")
+        self.recorder.holder = holders[0].before_answer if holders else None
         self.recorder.keeps_content = wanted
         self._thread.pause_seconds = CONTENT_PAUSE_SECONDS if wanted else PAUSE_SECONDS
         return self.recorder
@@ -81,6 +84,10 @@ class Observers:
     @property
     def dispatcher_type(self) -> type[Dispatcher]:
         """What serves the connections whose calls the recorder records."""
+        if self.recorder.holder is not None:
+            from fastrpc.engine.held_answers import HoldingDispatcher
+
+            return HoldingDispatcher
         if self.recorder.keeps_content:
             from fastrpc.engine.recorded_content import RecordingDispatcher
 

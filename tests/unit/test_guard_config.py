@@ -61,7 +61,10 @@ def mistake(folder: Path, text: str, name: str = "guard.toml") -> str:
             "approvals.timeout_seconds: expected a number of seconds above 0",
         ),
         ("[approvals]\ntimeout_seconds = true\n", "expected a number of seconds above 0, got True"),
-        ("[audit]\nmode = 'loud'\n", "guard.toml, line 2: audit.mode: expected group or off, got 'loud'"),
+        (
+            "[audit]\nmode = 'loud'\n",
+            "guard.toml, line 2: audit.mode: expected group, strict or off, got 'loud'",
+        ),
         ("defaults = 3\n", "guard.toml, line 1: defaults: expected a table, got 3"),
         ("rules = 3\n", "guard.toml, line 1: rules: expected an array of tables, got 3"),
         ("= 3\n", "guard.toml: this is no TOML: "),

@@ -5,22 +5,33 @@ wants content. Hashing, and looking up what the guard has decided, is done here,
 nothing is added to the path of a call. What the guard refuses is recorded at once, by `refused`. A record has
 salted hashes of the arguments, as the client sent them, and of the result or error, as it went out. What does
 not fit between calls and this is stated in the log as missing. Writing is left to `log`.
+
+In mode ``strict`` (`StrictCallAudit`) a call that is allowed is recorded twice, on disk each time: before its
+function is called, as ``begun``, and with its outcome before its answer leaves. A call that cannot be
+recorded is refused; an answer that cannot be is not sent, an error says so. Waiting costs no thread, and all
+that is recorded at the same time shares one fsync.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastrpc.engine.request import CALLED_BY
+from fastrpc.guard.audit.log import AuditUnavailable
 from fastrpc.guard.audit.records import SaltedHash, salted_hash
+from fastrpc.guard.refusals import AuditFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord
+    from fastrpc.engine.held_answers import LetGo
     from fastrpc.guard.audit.log import AuditLog
     from fastrpc.guard.callers.caller import Caller
-    from fastrpc.guard.guard import Guard
+    from fastrpc.guard.guard import Entry, Guard
     from fastrpc.guard.policy.decisions import Verdict
 
     Content = bytes | tuple[bytes, bytes] | None
@@ -38,6 +49,8 @@ class CallAudit:
     def __init__(self, log: AuditLog) -> None:
         self._log = log
         self.guard: Guard | None = None
+        self.durable: StrictCallAudit | None = None
+        """What the guard has calls wait for."""
 
     def at_end(self) -> None:
         """Sign what has been recorded: serving has ended."""
@@ -75,40 +88,130 @@ class CallAudit:
             "total_us": round(call.total_us, 1),
             "bytes": call.size,
         }
-        verdict = guard.general_verdict(entry, call.kind, call.name)
-        if verdict is not None:
-            fields["risk"] = verdict.risk
-            if verdict.rule:
-                fields["rule"] = verdict.rule
+        fields |= self._judged(entry, call.kind, call.name)
         if call.size:
             fields["result"] = _hash_of(call.answer)
         if call.trace:
             fields["trace"] = call.trace
         return fields
 
-    def refused(self, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException) -> None:
-        """Record a call that the guard has refused. Its arguments are hashed as they were bound."""
-        import json
-
+    def _judged(self, entry: Entry, kind: str, name: str) -> dict[str, str]:
+        """Return the risk and the rule of all calls of a thing, {} where those of single ones differ."""
         assert self.guard is not None
-        text = json.dumps(call.arguments, sort_keys=True, default=repr, skipkeys=True)
-        self._log.append(
+        verdict = self.guard.general_verdict(entry, kind, name)
+        if verdict is None:
+            return {}
+        return {"risk": verdict.risk, "rule": verdict.rule} if verdict.rule else {"risk": verdict.risk}
+
+    def refused(self, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException) -> None:
+        """Record a call that the guard has refused."""
+        fields = self._of_call_before(call, caller, "refused")
+        self._append_refusal(
             {
-                "category": CATEGORY,
-                "actor": caller.principal,
-                "class": caller.caller_class,
-                "action": CALLED_BY[call.kind],
-                "tool": call.name,
-                "outcome": "refused",
+                **fields,
                 "decision": "deny",
-                "policy": self.guard.policy.version,
                 "why": getattr(error, "reason", type(error).__name__),
                 "rule": verdict.rule,
                 "reason": verdict.reason,
                 "risk": verdict.risk,
-                "arguments": salted_hash(text.encode("utf-8", "surrogatepass")),
             }
         )
+
+    def _append_refusal(self, fields: dict[str, Any]) -> None:
+        self._log.append(fields)
+
+    def _of_call_before(self, call: CallInfo, caller: Caller, outcome: str) -> dict[str, Any]:
+        """Return what is recorded of a call that has no answer yet; its arguments are hashed as they were
+        bound."""
+        import json
+
+        assert self.guard is not None
+        text = json.dumps(call.arguments, sort_keys=True, default=repr, skipkeys=True)
+        return {
+            "category": CATEGORY,
+            "actor": caller.principal,
+            "class": caller.caller_class,
+            "action": CALLED_BY[call.kind],
+            "tool": call.name,
+            "outcome": outcome,
+            "policy": self.guard.policy.version,
+            "arguments": salted_hash(text.encode("utf-8", "surrogatepass")),
+        }
+
+
+class StrictCallAudit(CallAudit):
+    """Records calls before they run and before they are answered; see the module's text."""
+
+    def __init__(self, log: AuditLog) -> None:
+        super().__init__(log)
+        self.durable = self
+        self._refusal: Future[str] | None = None
+        """Settled when the refusal that was recorded last is on disk."""
+
+    def __call__(self, records: list[CallRecord]) -> None:
+        """Record calls that were never answered, such as cancelled ones."""
+        super().__call__([each for each in records if not each.size])
+
+    async def begun(self, call: CallInfo) -> None:
+        """Return when it is on disk that a call, which is allowed, is about to run. Raises AuditFailed."""
+        from fastrpc.engine.held_answers import note
+
+        assert self.guard is not None
+        entry = self.guard.entry(call.principal)
+        fields = {**self._of_call_before(call, entry.caller, "begun"), "decision": "allow"}
+        fields |= self._judged(entry, call.kind, call.name)
+        version = call.context.protocol_version
+        try:
+            future = self._log.append_durably(fields)
+        except AuditUnavailable as error:
+            raise _failed(error, False, version) from None
+        note(call, await _on_disk(future, version))
+
+    def _append_refusal(self, fields: dict[str, Any]) -> None:
+        from concurrent.futures import Future
+
+        try:
+            self._refusal = self._log.append_durably(fields)
+        except AuditUnavailable as error:
+            self._refusal = Future()
+            self._refusal.set_exception(error)
+
+    async def refusal_kept(self, call: CallInfo) -> None:
+        """Return when the refusal that was recorded last, of this call, is on disk. Raises AuditFailed."""
+        if self._refusal is not None:
+            await _on_disk(self._refusal, call.context.protocol_version)
+
+    def before_answer(self, call: CallRecord, begun: str | None, let_go: LetGo) -> None:
+        """Let the answer of a call go when its outcome is on disk. What the guard has refused is there."""
+        if call.outcome == "refused":
+            let_go(None)
+            return
+        fields = self._record_of(call)
+        if begun is not None:
+            fields["begun"] = begun
+        try:
+            self._log.append(fields, partial(_let_go, let_go))
+        except AuditUnavailable as error:
+            let_go(partial(_failed, error, begun is not None))
+
+
+async def _on_disk(future: Future[str], version: str) -> str:
+    """Return the id of a record when it is on disk. Raises AuditFailed."""
+    from asyncio import shield, wrap_future
+
+    try:
+        return await shield(wrap_future(future))
+    except AuditUnavailable as error:
+        raise _failed(error, False, version) from None
+
+
+def _let_go(let_go: LetGo, identifier: str, error: Exception | None) -> None:
+    let_go(None if error is None else partial(_failed, error, True))
+
+
+def _failed(error: Exception, has_run: bool, version: str) -> AuditFailed:
+    what = "The call has run, but is not recorded" if has_run else "The call cannot be recorded"
+    return AuditFailed(f"{what}: {error}", version, has_run=has_run)
 
 
 def _id_of(text: bytes) -> int | str:

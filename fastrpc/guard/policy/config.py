@@ -122,7 +122,7 @@ class GuardConfig:
         self.audit_mode: str | None = "group"
         self.audit_folder: str = ""
         if audit is not None:
-            mode = audit.take("mode", sections.one_of("group", "off"), "group")
+            mode = audit.take("mode", sections.one_of("group", "strict", "off"), "group")
             self.audit_mode = None if mode == "off" else mode
             self.audit_folder = audit.take("folder", sections.text, "")
             audit.end()
