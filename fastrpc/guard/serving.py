@@ -146,15 +146,26 @@ def opened(url: str) -> TokenDirectory:
 
 def audit_for(config: GuardConfig) -> CallAudit | None:
     """Return what records calls, None if nothing is to. Raises UsageError."""
-    if config.audit_mode is None:
+    audit = config.audit
+    if audit.mode is None:
         return None
     from fastrpc.guard.audit import AuditLog
     from fastrpc.guard.audit.calls import CallAudit, StrictCallAudit
     from fastrpc.settings import STATE_DIR
 
-    folder = os.path.expanduser(config.audit_folder) or os.path.join(STATE_DIR.read(), "audit")
-    kind = StrictCallAudit if config.audit_mode == "strict" else CallAudit
-    return kind(AuditLog(folder, mode=config.audit_mode))
+    kind = StrictCallAudit if audit.mode == "strict" else CallAudit
+    try:
+        log = AuditLog(
+            audit.folder or os.path.join(STATE_DIR.read(), "audit"),
+            mode=audit.mode,
+            key_file=audit.key_file,
+            targets=audit.targets,
+            keep_days=audit.keep_days,
+            keep_bytes=audit.keep_bytes,
+        )
+    except (OSError, ValueError) as error:
+        raise audit.error(str(error)) from None
+    return kind(log)
 
 
 class Callers:

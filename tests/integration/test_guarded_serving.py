@@ -181,6 +181,27 @@ def _user() -> str:
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
+def test_the_log_has_the_key_that_the_file_names_and_sends_checkpoints_where_it_says(folder: Path) -> None:
+    audit = f"""
+[audit]
+folder = "{folder}/log"
+key_file = "{folder}/key.pem"
+keep_bytes = 100_000_000
+
+[[audit.targets]]
+folder = "{folder}/other"
+"""
+    (folder / "guard.toml").write_text(GUARD + audit)
+    with over_stdio(folder) as client:
+        outcome(client, "search", text="x")
+    options = ("--folder", "log", "--public-key", "key.pem.pub", "--checkpoint", "other/checkpoints.jsonl")
+    assert "verified: 1 chains" in fastrpc(folder, "audit", "verify", *options)
+    (folder / "key.pem").chmod(0o644)
+    said = fastrpc(folder, "serve", "shop.py:app", "--guard", "guard.toml", code=2)
+    assert "guard.toml, line 15: audit: " in said
+    assert "others may read it" in said
+
+
 def test_over_stdio_a_token_in_the_environment_is_the_caller_and_no_tool_sees_it(folder: Path) -> None:
     token = fastrpc(folder, "token", "create", "--owner", "ada", "--class", "agent").strip()
     with over_stdio(folder, FASTRPC_TOKEN=token) as client:

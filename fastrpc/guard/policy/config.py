@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 
 from fastrpc.guard.policy import risks, sections
+from fastrpc.guard.policy.audit_section import AuditConfig
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.references import References
 from fastrpc.guard.policy.sections import Section
@@ -118,14 +119,7 @@ class GuardConfig:
             self.asks_from = approvals.take("from", levels, risks.HIGH)
             self.approval_seconds = approvals.take("timeout_seconds", sections.seconds, 300.0)
             approvals.end()
-        audit = root.section("audit")
-        self.audit_mode: str | None = "group"
-        self.audit_folder: str = ""
-        if audit is not None:
-            mode = audit.take("mode", sections.one_of("group", "strict", "off"), "group")
-            self.audit_mode = None if mode == "off" else mode
-            self.audit_folder = audit.take("folder", sections.text, "")
-            audit.end()
+        self.audit = AuditConfig(root, references)
         self.database: str = root.take("database", _database(references), "")
         self.tokens: list[tuple[str, str]] = root.take("tokens", _tokens(references)) or []
         self.transports: dict[str, bool] = {}
