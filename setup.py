@@ -82,6 +82,7 @@ extensions = [
     module("call_info"),
     module("recorder"),
     module("rate_limiter"),
+    module("call_gate"),
     module("connection"),
     module("http_body"),
     module("access_buffer"),

@@ -4,9 +4,9 @@
     guard.install(app)
 
 What all calls of a class of callers have in common was decided when the policy was loaded; a call costs
-two dictionaries' look-ups and the count of its rates. Rules about arguments, and refusals, cost what they
-take. Calls that a person has to approve are deferred (`approvals`). Lists show each class what it may
-call, and what they hide does not exist for it.
+two dictionaries' look-ups and the count of its rates, in compiled code (`CallGate`). Rules about arguments,
+and refusals, cost what they take. Calls that a person has to approve are deferred (`approvals`). Lists show
+each class what it may call, and what they hide does not exist for it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fastrpc._core.call_gate import CallGate
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.errors import ResourceNotFound
 from fastrpc.guard.policy.config import DENY
@@ -106,6 +107,7 @@ class Guard:
         self._rates = rates or RateTable()
         self._on_refusal = on_refusal
         self._durable = durable
+        self._gate = CallGate(self.decide)
         self._entries: dict[str, Entry] = {}
         self._classes: dict[Hashable, CallerClass] = {}
         self._server: Server | None = None
@@ -117,7 +119,7 @@ class Guard:
     def install(self, server: Server) -> None:
         """Put the guard in front of all calls of a server, and in its lists."""
         self._server = server
-        server.guard(self.decide if self._durable is None else self._decide_durably)
+        server.guard(self._gate.decide if self._durable is None else self._decide_durably)
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
         for registry in server.registries:
             registry.watchers.append(lambda kind: self._registry_changed())
@@ -126,7 +128,7 @@ class Guard:
         """Decide by another policy from now on, and notify the clients whose lists are other ones now."""
         before = {principal: self._visible(entry) for principal, entry in self._entries.items()}
         self._policy = policy
-        self._entries, self._classes = {}, {}
+        self._forget_entries()
         if self._server is not None:
             self._server.lists_changed(
                 lambda principal: before.get(principal) != self._visible(self.entry(principal))
@@ -136,6 +138,7 @@ class Guard:
         """Look these callers up again: their tokens have changed."""
         for principal in principals:
             self._entries.pop(principal, None)
+            self._gate.close_to(principal)
         if self._server is not None and principals:
             self._server.lists_changed(lambda principal: principal in principals)
 
@@ -221,7 +224,7 @@ class Guard:
         if found is None:
             caller = self._caller_of(principal)
             if len(self._entries) >= MOST_CALLERS:
-                self._entries, self._classes = {}, {}
+                self._forget_entries()
             key = self._policy.class_key(caller)
             caller_class = self._classes.setdefault(key, CallerClass(key, caller))
             found = self._entries[principal] = Entry(caller, caller_class)
@@ -242,6 +245,8 @@ class Guard:
         limits = tuple(self._limit(entry.caller, about, rate) for about, rate in decision.rates)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
+            if decision.is_plain and self._entries.get(call.principal) is entry:
+                self._gate.open(call.principal, call.name, limits)
         return decision, limits
 
     def _decision_for(self, caller_class: CallerClass, target: Target) -> Decision:
@@ -256,6 +261,11 @@ class Guard:
         """What is called by a name may be something else now."""
         self._policy.forget()
         self._entries = {}
+        self._gate.close()
+
+    def _forget_entries(self) -> None:
+        self._entries, self._classes = {}, {}
+        self._gate.close()
 
     # --- lists --------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 
 from fastrpc import tracebacks
 from fastrpc._core.recorder import Recorder
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 CAPACITY = 8192
 BATCH = 1024
 DRAIN_SECONDS = 2.0
-CONTENT_PAUSE_SECONDS = 0.002
+CONTENT_PAUSE_SECONDS, CONTENT_BATCH = 0.002, 64
+YIELD_SECONDS = 0.00005
+"""Between two batches with content, which take long: calls would wait for the interpreter's lock instead."""
 
 
 class Observers:
@@ -98,14 +100,15 @@ class Observers:
 
     def _hand_over_all(self) -> None:
         while self._hand_over():
-            pass
+            if self.recorder.keeps_content:
+                sleep(YIELD_SECONDS)
 
     def drain(self, *, at_end: bool = False) -> None:
         """Pass on the current records, from any thread; later ones are left to the observers' thread. If an
         observer hangs there, wait `DRAIN_SECONDS` for it. `at_end`: serving has ended; observers that have a
         method ``at_end`` are told."""
         until = monotonic() + DRAIN_SECONDS
-        for _ in range(0, CAPACITY, BATCH):
+        for _ in range(0, CAPACITY, CONTENT_BATCH if self.recorder.keeps_content else BATCH):
             if not self._hand_over(max(0.0, until - monotonic())):
                 break
         for function in self.functions if at_end else ():
@@ -120,7 +123,11 @@ class Observers:
             return False
         try:
             is_share = bool(self._shares)
-            records = self._shares.popleft() if is_share else self.recorder.drain(BATCH)
+            records = (
+                self._shares.popleft()
+                if is_share
+                else self.recorder.drain(CONTENT_BATCH if self.recorder.keeps_content else BATCH)
+            )
             if self.recorder.dropped != self._dropped and not is_share:
                 self._tell_dropped()
             if records:

@@ -14,11 +14,13 @@ that is recorded at the same time shares one fsync.
 
 from __future__ import annotations
 
+import os
 from functools import partial
+from hashlib import sha256
 
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.guard.audit.log import AuditUnavailable
-from fastrpc.guard.audit.records import SaltedHash, salted_hash
+from fastrpc.guard.audit.records import SaltedHash, fields_json, salted_hash, secrets_seen
 from fastrpc.guard.refusals import AuditFailed
 
 TYPE_CHECKING = False
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from fastrpc._core.recorder import CallRecord
     from fastrpc.engine.held_answers import LetGo
     from fastrpc.guard.audit.log import AuditLog
+    from fastrpc.guard.audit.records import Record
     from fastrpc.guard.callers.caller import Caller
     from fastrpc.guard.guard import Entry, Guard
     from fastrpc.guard.policy.decisions import Verdict
@@ -38,7 +41,11 @@ if TYPE_CHECKING:
 
 CATEGORY = "mcp_server"
 LONGEST_ID = 100
-"""Characters of a request's id, which its client chooses."""
+"""Characters of a request's id in a record: its client chooses it."""
+MOST_DIGITS = 18
+"""Of an id that is written as a number."""
+MOST_COMMON = 4096
+"""Callers, things and outcomes whose common fields are kept as JSON."""
 
 
 class CallAudit:
@@ -51,6 +58,8 @@ class CallAudit:
         self.guard: Guard | None = None
         self.durable: StrictCallAudit | None = None
         """What the guard has calls wait for."""
+        self._common: dict[tuple[Entry, str, str, str], str] = {}
+        self._seen = -1
 
     def at_end(self) -> None:
         """Sign what has been recorded: serving has ended."""
@@ -62,24 +71,60 @@ class CallAudit:
 
     def __call__(self, records: list[CallRecord]) -> None:
         """Record calls that were not refused by the guard, which has recorded those itself."""
-        for each in records:
-            if each.outcome != "refused":
-                self._log.append(self._record_of(each))
+        seen = secrets_seen()
+        if seen != self._seen or len(self._common) > MOST_COMMON:
+            self._seen = seen
+            self._common.clear()
+        salts = os.urandom(32 * len(records))
+        self._log.append_all(
+            [
+                self._line_of(each, salts[at : at + 16], salts[at + 16 : at + 32])
+                for at, each in zip(range(0, len(salts), 32), records, strict=True)
+                if each.outcome != "refused"
+            ]
+        )
 
-    def _record_of(self, call: CallRecord) -> dict[str, Any]:
-        guard = self.guard
-        assert guard is not None
-        entry = guard.entry(call.principal)
-        fields = {
+    def _line_of(self, call: CallRecord, salt: bytes, other_salt: bytes) -> Record:
+        """Return the record of a call, as JSON unless there is something in it to be searched for secrets."""
+        id = call.id
+        if call.trace or not id.isdigit() or len(id) > MOST_DIGITS:
+            return self._record_of(call)
+        assert self.guard is not None
+        entry = self.guard.entry(call.principal)
+        what = (entry, call.kind, call.name, call.outcome)
+        common = self._common.get(what)
+        if common is None:
+            common = fields_json(self._common_fields(entry, call))
+            if call.kind != "tool" or call.name in entry.decisions or call.outcome == "unknown":
+                self._common[what] = common  # else the guard may find something else later
+        answer = f'"result":{_json_hash(call.answer, other_salt)},' if call.size else ""
+        line = (
+            f'{common},"request":{id.decode()},"arguments":{_json_hash(call.arguments, salt)},{answer}'
+            f'"bind_us":{call.bind_us:.1f},"guard_us":{call.guard_us:.1f},"run_us":{call.run_us:.1f},'
+            f'"encode_us":{call.encode_us:.1f},"total_us":{call.total_us:.1f},"bytes":{call.size}}}'
+        )
+        return line.encode()
+
+    def _common_fields(self, entry: Entry, call: CallRecord) -> dict[str, Any]:
+        """Return the fields that calls of a caller, of a thing, with an outcome have in common."""
+        assert self.guard is not None
+        return {
             "category": CATEGORY,
             "actor": entry.caller.principal,
             "class": entry.caller.caller_class,
             "action": CALLED_BY[call.kind],
             "tool": call.name,
-            "request": _id_of(call.id),
             "outcome": call.outcome,
             "decision": "deny" if call.outcome == "unknown" else "allow",
-            "policy": guard.policy.version,
+            "policy": self.guard.policy.version,
+            **self._judged(entry, call.kind, call.name),
+        }
+
+    def _record_of(self, call: CallRecord) -> dict[str, Any]:
+        assert self.guard is not None
+        fields = {
+            **self._common_fields(self.guard.entry(call.principal), call),
+            "request": call.id.decode("utf-8", "replace")[:LONGEST_ID],
             "arguments": _hash_of(call.arguments),
             "bind_us": round(call.bind_us, 1),
             "guard_us": round(call.guard_us, 1),
@@ -88,7 +133,8 @@ class CallAudit:
             "total_us": round(call.total_us, 1),
             "bytes": call.size,
         }
-        fields |= self._judged(entry, call.kind, call.name)
+        if call.id.isdigit() and len(call.id) <= MOST_DIGITS:
+            fields["request"] = int(call.id)
         if call.size:
             fields["result"] = _hash_of(call.answer)
         if call.trace:
@@ -214,13 +260,6 @@ def _failed(error: Exception, has_run: bool, version: str) -> AuditFailed:
     return AuditFailed(f"{what}: {error}", version, has_run=has_run)
 
 
-def _id_of(text: bytes) -> int | str:
-    """Return the id of a request; an integer as such, since text has to be searched for secrets."""
-    if text.isdigit() and len(text) < 19:
-        return int(text)
-    return text.decode("utf-8", "replace")[:LONGEST_ID]
-
-
 def _hash_of(content: Content) -> SaltedHash | str:
     if content is None:
         return "omitted"
@@ -228,3 +267,12 @@ def _hash_of(content: Content) -> SaltedHash | str:
         return salted_hash(content)
     salt, digest = content
     return SaltedHash(salt=salt.hex(), sha256=digest.hex())
+
+
+def _json_hash(content: Content, salt: bytes) -> str:
+    """Return `_hash_of` as JSON, with a salt that is random already."""
+    if content is None:
+        return '"omitted"'
+    if isinstance(content, bytes):
+        return f'{{"salt":"{salt.hex()}","sha256":"{sha256(salt + content).hexdigest()}"}}'
+    return f'{{"salt":"{content[0].hex()}","sha256":"{content[1].hex()}"}}'
