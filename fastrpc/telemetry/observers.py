@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 CAPACITY = 8192
 BATCH = 1024
 DRAIN_SECONDS = 2.0
-CONTENT_PAUSE_SECONDS, CONTENT_BATCH = 0.002, 64
+CONTENT_PAUSE_SECONDS, CONTENT_BATCH = 0.002, 32
 YIELD_SECONDS = 0.00005
 """Between two batches with content, which take long: calls would wait for the interpreter's lock instead."""
 
@@ -117,17 +117,14 @@ class Observers:
                 end()
 
     def _hand_over(self, seconds: float = -1) -> bool:
-        """Pass on one batch, after waiting `seconds` (-1: without limit) for another thread's batch; False if
-        there was none, or the wait timed out."""
+        """Pass on one batch, after waiting `seconds` (-1: without limit) for another thread's batch; return
+        whether there may be more. False, too, if the wait timed out."""
         if not self._draining.acquire(timeout=seconds):
             return False
+        size = CONTENT_BATCH if self.recorder.keeps_content else BATCH
         try:
             is_share = bool(self._shares)
-            records = (
-                self._shares.popleft()
-                if is_share
-                else self.recorder.drain(CONTENT_BATCH if self.recorder.keeps_content else BATCH)
-            )
+            records = self._shares.popleft() if is_share else self.recorder.drain(size)
             if self.recorder.dropped != self._dropped and not is_share:
                 self._tell_dropped()
             if records:
@@ -137,7 +134,7 @@ class Observers:
                     self._hand_on(records, seconds)
         finally:
             self._draining.release()
-        return bool(records)
+        return is_share or len(records) == size
 
     def _tell_dropped(self) -> None:
         """Tell observers that want to know it how many records did not fit since the last time."""

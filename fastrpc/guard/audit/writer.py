@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 CHUNK = 1024 * 1024
-RECORDS_IN_A_ROW, YIELD_SECONDS = 64, 0.00005
+RECORDS_IN_A_ROW, YIELD_SECONDS = 32, 0.00005
 """So many are encoded before other threads have a turn: calls would wait for the interpreter's lock."""
 MOST_BESIDE = 32
 """Other chains that the first line of a chain names: the latest."""
