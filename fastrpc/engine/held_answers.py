@@ -132,6 +132,5 @@ class HoldingDispatcher(RecordingDispatcher):
 def note(call: CallInfo, value: object) -> None:
     """Note something of a guarded call: the holder of its answer is handed what was noted first."""
     channel: Any = call.context._channel
-    request = channel.request
-    if request.note is None:
-        request.note = value
+    if getattr(channel.request, "note", value) is None:  # what is called from inside may have no such request
+        channel.request.note = value

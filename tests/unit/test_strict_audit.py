@@ -336,6 +336,11 @@ def test_without_room_on_disk_nothing_runs_what_has_run_is_not_answered_and_it_g
         assert strict.ran == []
         is_full.clear()
         await until(lambda: not strict.log.status()["failure"])
+        is_full.set()
+        peer.call(8, "nothing", {})  # the first to notice, and nothing that could have run
+        assert (await peer.answer(8))["error"]["data"] == {"reason": "audit_unavailable", "has_run": False}
+        is_full.clear()
+        await until(lambda: not strict.log.status()["failure"])
         peer.call(9, "act", {"how": "again"})
         assert "result" in await peer.answer(9)
         assert strict.ran == ["again"]

@@ -236,7 +236,7 @@ class StrictCallAudit(CallAudit):
         if begun is not None:
             fields["begun"] = begun
         try:
-            self._log.append(fields, partial(_let_go, let_go))
+            self._log.append(fields, partial(_let_go, let_go, begun is not None))
         except AuditUnavailable as error:
             let_go(partial(_failed, error, begun is not None))
 
@@ -251,8 +251,8 @@ async def _on_disk(future: Future[str], version: str) -> str:
         raise _failed(error, False, version) from None
 
 
-def _let_go(let_go: LetGo, identifier: str, error: Exception | None) -> None:
-    let_go(None if error is None else partial(_failed, error, True))
+def _let_go(let_go: LetGo, has_run: bool, identifier: str, error: Exception | None) -> None:
+    let_go(None if error is None else partial(_failed, error, has_run))
 
 
 def _failed(error: Exception, has_run: bool, version: str) -> AuditFailed:
