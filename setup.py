@@ -83,6 +83,7 @@ extensions = [
     module("recorder"),
     module("rate_limiter"),
     module("budget_table"),
+    module("call_gate"),
     module("connection"),
     module("http_body"),
     module("access_buffer"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import build
+import policies
 from peers import build as sdks
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -48,6 +49,10 @@ START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
 HTTP, HTTP_SESSION, HTTP_LOG, HTTP_ASGI = "http", "http-session", "http-log", "http-asgi"
 # echo behind a proxy, over stdio and over HTTP; of the plain peer, echo without it.
 PROXY, PROXY_HTTP = "proxy", "proxy-http"
+# echo behind a guard's policy (`policies.py`), over stdio and over HTTP; with one rule over arguments, with
+# 100 rules of which 3 are about it. Of the plain peer, the same command without a guard.
+GUARDED, GUARDED_HTTP = "guarded", "guarded-http"
+GUARDED_RULE, GUARDED_RULES = "guarded-rule", "guarded-rules"
 # Not a server but a client, for fastrpc's server over stdio; for a server of its own package in the same
 # process. Without an event loop, where there is such a client: the others give the one that they have.
 CLIENT, CLIENT_IN_MEMORY = "client", "client-in-memory"
@@ -147,6 +152,7 @@ def peer_of(name: str, python: str) -> Peer:
         peer.commands |= {asked: [*plain, PORT, TOKEN] for asked in over_http}
         direct = [python, os.path.join(SERVERS, "proxy.py"), "--direct"]
         peer.commands |= {PROXY: direct, PROXY_HTTP: [*direct, PORT, TOKEN]}
+        peer.commands |= guarded_commands(python, is_guarded=False)
         return peer
     if name == "bare":
         bare = [python, "-c", "pass"]
@@ -241,6 +247,7 @@ def fastrpc(python: str) -> Peer:
         commands[START_HTTP] = [*command_line(python), "serve", "--http", f"127.0.0.1:{PORT}", "--no-auth"]
     for folder in (HOME, WORK):
         os.makedirs(folder, exist_ok=True)
+    commands |= guarded_commands(python, is_guarded=True)
     problem = ""
     for path in (None, REPOSITORY):
         environment = {name: text for name, text in os.environ.items() if not name.startswith(SETTINGS)}
@@ -259,6 +266,24 @@ def fastrpc(python: str) -> Peer:
             return Peer("fastrpc", commands, "", environment, WORK, source == "installed", facts=facts)
         problem = (asked.stderr.strip().splitlines() or ["no answer"])[-1]
     return Peer("fastrpc", commands, f"not built: {problem}")
+
+
+def guarded_commands(python: str, *, is_guarded: bool) -> dict[str, list[str]]:
+    """How the echo behind a policy is served, and how it is without one."""
+    serve = [*command_line(python), "serve", os.path.join(SERVERS, "echo.py")]
+    files = policies.write(WORK, TOKEN)
+
+    def command(name: str, *more: str) -> list[str]:
+        return [*serve, *(("--guard", files[name]) if is_guarded else ()), *more]
+
+    token = ("--token-file", files["token"])
+    over_http = ("--http", f"127.0.0.1:{PORT}", *(() if is_guarded else token))
+    return {
+        GUARDED: command("plain"),
+        GUARDED_HTTP: command("http", *over_http),
+        GUARDED_RULE: command("rule"),
+        GUARDED_RULES: command("rules"),
+    }
 
 
 def fastrpc_async(python: str) -> Peer:

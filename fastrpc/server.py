@@ -342,9 +342,8 @@ class Server:
 
         It receives a list of `CallRecord` every 50 ms while there are calls, on a thread of its own: caller
         and target, the outcome as the client saw it, the duration of each stage, the bytes of the response.
-        Calls of mounted servers are included, by the names that clients call. If this server is mounted in
-        another one, calls of its handlers there are included too, by the names that they have here. A method
-        ``at_end`` of it is called when serving has ended. Without observers it costs nothing.
+        Calls of mounted servers are included, by the names that clients call, and those of its own handlers
+        where it is mounted, by their names here. What else an observer may have: see docs/guards.md.
         """
         self._observed().add(function)
         return function
@@ -664,7 +663,8 @@ class Server:
 
         runtime = self.runtime
         tails = [runtime.results.endings(version) for version in (LATEST_LEGACY, MODERN)]
-        return Dispatcher(runtime, Connection(*tails), main)
+        kind = Dispatcher if runtime.recorder is None else self._observed().dispatcher_type
+        return kind(runtime, Connection(*tails), main)
 
     @property
     def info(self) -> dict[str, Any]:
@@ -687,9 +687,9 @@ class Server:
     def _set_around(self, runtime: Runtime) -> None:
         runtime.results.notes = [each._note for each in self._with_mounts() if each._note is not None]
         runtime.take_wrappers([each._wrapper for each in self._with_mounts()])
-        observed = [each for each in self._with_mounts() if each._observers and each._observers.functions]
-        runtime.is_observed = self in observed
-        runtime.recorder = self._observed().recorder if observed else None
+        seen = [each for each in self._with_mounts() if each._observers and each._observers.functions]
+        runtime.is_observed = self in seen
+        runtime.recorder = self._observed().recorder_for(map(Server._observed, seen)) if seen else None
 
 
 def _decorator(registry: Registry[Any], options: dict[str, Any]) -> Callable[[Any], Any]:

@@ -37,6 +37,7 @@ cdef struct Steps:
     bint modern
     bint refused               # by the guard
     PyObject* frame            # a FramedPlan, borrowed; NULL: a tool's
+    PyObject* line             # of the request, borrowed; NULL unless its recorder keeps content
     int64_t began              # ticks, as in Record
     int64_t bound
     int64_t allowed

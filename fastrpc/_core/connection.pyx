@@ -23,7 +23,7 @@ from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encoder cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LEGACY, MODERN, REQUEST
 from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text
-from fastrpc._core.recorder cimport Record
+from fastrpc._core.recorder cimport answer_in, line_of
 
 from fastrpc import forks
 from fastrpc.errors import ArgumentError
@@ -188,9 +188,7 @@ cdef class Connection:
     cdef int serve_known(self, Plan plan) except -1:
         """The same for a call that has more steps, or is not to be answered here."""
         cdef const Call* call = self.message.call
-        if not (
-            self.shared or ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size))
-        ):
+        if not (self.shared or ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size))):
             return self.serve(plan, call.id, call.id_size, self.known_modern, True, NULL)
         self.message.take_fast()
         return self.dispatch()
@@ -292,9 +290,7 @@ cdef class Connection:
         if not modern and not self.structured:
             form = FORM_TEXT
         tail = FORMS * modern + form
-        return self.output.put_value_result(
-            id, id_size, value, form, self.tails[tail], self.tail_sizes[tail]
-        )
+        return self.output.put_value_result(id, id_size, value, form, self.tails[tail], self.tail_sizes[tail])
 
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1:
         """The tool has raised; its exception is set."""
@@ -362,6 +358,7 @@ cdef class Connection:
         cdef PyObject* vector[MOST_PARAMETERS + 2]
         cdef PyObject* outer = self.context
         cdef bytes long_id
+        cdef bytes line
         cdef Steps steps
         cdef int fits = 0
         cdef bint here = frame != NULL or self.may_begin(plan)
@@ -378,7 +375,13 @@ cdef class Connection:
             memcpy(room, id, ID_ROOM)
             steps.id = room
         fits = plan.bind(self.message, self.order if known else NULL, steps.values)
-        steps.bound = steps.allowed = ticks() if plan.recorder is not None else 0
+        steps.bound = steps.allowed = 0
+        steps.line = NULL
+        if plan.recorder is not None:
+            steps.bound = steps.allowed = ticks()
+            if plan.recorder.keeps_content:
+                line = line_of(self.message)
+                steps.line = <PyObject*> line
         try:
             if fits > 0 and here:
                 return self.go(plan, &steps, self.context_for(plan, known), None)
@@ -533,8 +536,13 @@ cdef class Connection:
     ) except -1:
         """Write the answer and record the call. `error`: what was raised, or an ArgumentError's text."""
         cdef long long before = self.output.written()
-        cdef int64_t returned = ticks() if plan.recorder is not None else 0
+        cdef int64_t returned = 0
+        cdef object flush = None
         cdef bint used = False
+        if plan.recorder is not None:
+            returned = ticks()
+            if plan.recorder.keeps_content:  # the answer lies here until it is recorded
+                flush, self.flush = self.flush, None
         if context is not None:
             context.ended = True
             used = context.link is not None
@@ -566,6 +574,8 @@ cdef class Connection:
             self.outcome = "refused"
         if plan.recorder is not None:
             self.record(plan, steps, returned, self.output.written() - before)
+            if flush is not None:
+                self.flush = flush
         return 0
 
     cdef bint put_framed(self, Steps* steps, object result) except -1:
@@ -573,9 +583,7 @@ cdef class Connection:
         cdef FramedPlan framed = <FramedPlan> steps.frame
         if type(result) is not str:
             return False
-        return self.output.put_framed(
-            steps.id, steps.id_size, framed.head, <str> result, framed.tail
-        )
+        return self.output.put_framed(steps.id, steps.id_size, framed.head, <str> result, framed.tail)
 
     cdef int drop(self, Plan plan, Steps* steps, str outcome) except -1:
         """Record a call that is not answered here."""
@@ -585,18 +593,10 @@ cdef class Connection:
         return 0
 
     cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1:
-        cdef Record* record = plan.recorder.next_record()
-        if record == NULL:
-            return 0
-        record.kind = plan.kind_code
-        record.began = steps.began
-        record.bound = steps.bound
-        record.allowed = steps.allowed
-        record.returned = returned
-        record.written = ticks()
-        record.size = size
-        return plan.recorder.filled(
-            record, self.outcome, plan.target, steps.id[: steps.id_size], self.principal
+        cdef bytes answer = answer_in(self.output, size, steps.id_size) if plan.recorder.keeps_content else None
+        return plan.recorder.put(
+            plan.kind_code, steps.began, steps.bound, steps.allowed, returned, size, self.outcome, plan.target,
+            steps.id[: steps.id_size], self.principal, <bytes> steps.line if steps.line else None, answer,
         )
 
     cdef int keep_context(self) except -1:

@@ -7,6 +7,7 @@ log message) needs a Context: `promote()` makes an ordinary call of the forwarde
 besides the four system calls. Connecting and listing tools are left to `fastrpc.proxy`.
 """
 
+from cpython.object cimport PyObject
 from libc.string cimport memchr
 
 from fastrpc._core.answer cimport Answer, ToolResult
@@ -176,6 +177,9 @@ cdef class ToolForwarder(CallForwarder):
         steps.id_size = message.id.size
         steps.modern = modern
         steps.frame = NULL
+        steps.line = NULL
+        if plan.recorder is not None and plan.recorder.keeps_content:
+            steps.line = <PyObject*> call.line
         steps.began = steps.bound = steps.allowed = ticks()
         call.enter(connection, plan, &steps)
         connection.forwarded += 1

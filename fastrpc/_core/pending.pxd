@@ -9,6 +9,7 @@ cdef class InFlightCall:
     cdef readonly bytes id               # its JSON text
     cdef object key                      # by which it is looked up
     cdef FramedPlan frame                # of a resource or a prompt
+    cdef bytes recorded_line             # of the request, if its recorder keeps content
     cdef bytes roomy_id                  # with ID_ROOM readable bytes
     cdef bint modern
     cdef bint ended                      # for the client

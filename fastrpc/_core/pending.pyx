@@ -46,6 +46,8 @@ cdef class InFlightCall:
         self.modern = steps.modern
         if steps.frame != NULL:
             self.frame = <FramedPlan> steps.frame
+        if steps.line != NULL:
+            self.recorded_line = <bytes> steps.line
         self.began = steps.began
         self.bound = steps.bound
         self.allowed = steps.allowed
@@ -70,6 +72,7 @@ cdef class InFlightCall:
         steps.modern = self.modern
         steps.refused = False
         steps.frame = NULL if self.frame is None else <PyObject*> self.frame
+        steps.line = NULL if self.recorded_line is None else <PyObject*> self.recorded_line
         steps.began = self.began
         steps.bound = self.bound
         steps.allowed = self.allowed

@@ -4,6 +4,12 @@ from libc.stdint cimport int64_t, uint8_t
 
 from cpython.object cimport PyObject
 
+from fastrpc._core.encoder cimport Output
+from fastrpc._core.message cimport Message
+
+cdef enum:
+    MOST_CONTENT = 16 * 1024 * 1024   # bytes of requests and answers that lie in a ring
+
 cdef enum Kind:
     TOOL
     RESOURCE
@@ -14,6 +20,8 @@ cdef struct Record:
     PyObject* name             # str: of the tool, the resource's URI, of the prompt; these three are owned
     PyObject* id               # bytes: its JSON text
     PyObject* principal        # str
+    PyObject* request          # what calls carried, owned; NULL unless the recorder keeps content: the line,
+    PyObject* answer           # the result or the error as JSON text; or tuples, see hashed()
     int64_t began              # in ticks: the message had been read,
     int64_t bound              # its arguments were bound,
     int64_t allowed            # the guard had allowed it,
@@ -29,12 +37,32 @@ cdef class Recorder:
     cdef Py_ssize_t first      # the oldest record
     cdef Py_ssize_t count
     cdef readonly long long dropped
+    cdef public bint keeps_content  # of requests and answers
+    cdef public object holder  # of answers: `fastrpc.engine.held_answers`; or None
+    cdef readonly Py_ssize_t content_size  # bytes of it in the ring
+    cdef Message reader        # of requests that are drained
     cdef object on_first       # called when the ring is no longer empty
     cdef int64_t first_clock
     cdef int64_t first_ticks
     cdef double first_time
 
-    cdef Record* next_record(self) except? NULL
-    cdef int filled(
-        self, Record* record, object outcome, object name, object id, object principal
+    cdef int put(
+        self,
+        int kind,
+        int64_t began,
+        int64_t bound,
+        int64_t allowed,
+        int64_t returned,
+        int64_t size,
+        object outcome,
+        object name,
+        object id,
+        object principal,
+        bytes request,
+        bytes answer,
     ) except -1
+    cdef int keep(self, Record* record, bytes request, bytes answer) except -1
+    cdef object taken_out(self, PyObject* content)
+
+cdef bytes line_of(Message message)
+cdef bytes answer_in(Output output, Py_ssize_t size, Py_ssize_t id_size)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from fastrpc._core.message import Message
+
 OUTCOMES: tuple[str, ...]
 """What a call may have ended with, as its client saw it."""
 
@@ -44,6 +46,17 @@ class CallRecord:
     @property
     def size(self) -> int:
         """Bytes of the answer."""
+    @property
+    def arguments(self) -> bytes | tuple[bytes, bytes] | None:
+        """The arguments as the client has sent them: JSON text, empty if it sent none, or the URI. Where too
+        much waited, a salt, and the SHA-256 of the salt and them. None unless an observer wants content."""
+    @property
+    def answer(self) -> bytes | tuple[bytes, bytes] | None:
+        """The result or the error as it went out, as JSON text; else as `arguments`. None also for a call
+        that was not answered."""
+    @property
+    def trace(self) -> str:
+        """The trace id of the request's ``traceparent`` in its ``_meta``, or "". Only with content."""
     def renamed(self, name: str) -> CallRecord:
         """Return a copy with another name: the one that a mounted server has for what was called."""
 
@@ -53,6 +66,13 @@ class Recorder:
     @property
     def dropped(self) -> int:
         """How many records did not fit."""
+    keeps_content: bool
+    """Whether records have the arguments and the answer."""
+    holder: Callable[..., object] | None
+    """What holds the answers of calls back, if something does: see `fastrpc.engine.held_answers`."""
+    @property
+    def content_size(self) -> int:
+        """Bytes of requests and answers that wait to be drained."""
     def __init__(self, capacity: int = 8192, on_first: Callable[[], object] | None = None) -> None:
         """Keep `capacity` records; call `on_first` when there is one to drain after there was none."""
     def write(
@@ -67,7 +87,16 @@ class Recorder:
         allowed: int,
         returned: int,
         size: int,
+        request: bytes | None = None,
+        answer: bytes | None = None,
     ) -> None:
-        """Record a call that has been answered just now. Times are in ticks; 0: it did not come so far."""
+        """Record a call that has been answered just now. Times are in ticks; 0: it did not come so far.
+        `request` is its line, `answer` the result or the error as JSON text."""
     def drain(self, limit: int = 1024) -> list[CallRecord]:
         """Take at most so many records out of the ring, the oldest first."""
+
+def hashed(content: bytes) -> tuple[bytes, bytes]:
+    """Return a salt of 16 random bytes and the SHA-256 of the salt and the content."""
+
+def line_read_by(message: Message) -> bytes:
+    """Return the line that a message has read, as it came."""

@@ -4,10 +4,17 @@ A record says who called what, when each stage ended, how many bytes went out, a
 saw it. Records lie in a ring of fixed size: writing one costs about 50 ns and never waits. One that does not
 fit is counted (`dropped`). `drain` gives them to whoever observes calls, off the path of calls; who that is,
 and when, is left to `fastrpc.telemetry`.
+
+With `keeps_content` a record has the request and the answer too: two copies of bytes. Beyond `MOST_CONTENT`
+bytes in the ring what comes is hashed at once instead, on the path of its call.
 """
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from libc.string cimport memchr
+
+from fastrpc._core.encoder cimport Output
+from fastrpc._core.message cimport Message, Slice
 
 from time import time
 
@@ -28,6 +35,13 @@ OUTCOMES = (
     "input_required",
     "protocol_error",
 )
+HEXADECIMAL = frozenset("0123456789abcdef")
+
+cdef enum:                       # what stands around the id in an answer: {"jsonrpc":"2.0","id": and
+    OPEN_SIZE = 22
+    RESULT_SIZE = 10             # ,"result":
+    ERROR_SIZE = 9               # ,"error":
+
 cdef tuple KINDS = ("tool", "resource", "prompt", "completion")
 cdef dict CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
@@ -44,7 +58,8 @@ cdef class CallRecord:
     `kind` is tool, resource, prompt or completion; `name` the tool's, the prompt's, or the URI; `id` the
     JSON text of the request's id; `principal` the authenticated principal; `outcome` one of `OUTCOMES`;
     `started_at` seconds since 1970. The stages are in microseconds: `bind_us`, `guard_us`, `run_us`,
-    `encode_us`, together `total_us`. `size` is that of the answer, in bytes.
+    `encode_us`, together `total_us`. `size` is that of the answer, in bytes. `arguments` and `answer` are
+    bytes, or a salt and the SHA-256 of both; `arguments` of a resource are its URI.
     """
 
     cdef readonly str kind
@@ -59,6 +74,9 @@ cdef class CallRecord:
     cdef readonly double encode_us
     cdef readonly double total_us
     cdef readonly long long size
+    cdef readonly object arguments
+    cdef readonly object answer
+    cdef readonly str trace
 
     def renamed(self, str name not None):
         """Return a copy with another name: the one that a mounted server has for what was called."""
@@ -75,6 +93,9 @@ cdef class CallRecord:
         found.encode_us = self.encode_us
         found.total_us = self.total_us
         found.size = self.size
+        found.arguments = self.arguments
+        found.answer = self.answer
+        found.trace = self.trace
         return found
 
     def __repr__(self):
@@ -92,6 +113,7 @@ cdef class Recorder:
         self.first_clock = c_clock()
         self.first_ticks = c_ticks()
         self.first_time = time()
+        self.reader = Message()
 
     def __dealloc__(self):
         cdef Py_ssize_t at
@@ -100,17 +122,34 @@ cdef class Recorder:
                 release(&self.ring[(self.first + at) % self.capacity])
             PyMem_Free(self.ring)
 
-    cdef Record* next_record(self) except? NULL:
-        """Return the record to fill; NULL if the ring is full. filled() says that it is."""
+    cdef int put(
+        self,
+        int kind,
+        int64_t began,
+        int64_t bound,
+        int64_t allowed,
+        int64_t returned,
+        int64_t size,
+        object outcome,
+        object name,
+        object id,
+        object principal,
+        bytes request,
+        bytes answer,
+    ) except -1:
+        """Record a call that has been answered just now, see `Record`; one that does not fit is counted."""
+        cdef Record* record
         if self.count == self.capacity:
             self.dropped += 1
-            return NULL
-        return &self.ring[(self.first + self.count) % self.capacity]
-
-    cdef int filled(
-        self, Record* record, object outcome, object name, object id, object principal
-    ) except -1:
-        """Count a record in that has been filled but for these."""
+            return 0
+        record = &self.ring[(self.first + self.count) % self.capacity]
+        record.kind = kind
+        record.began = began
+        record.bound = bound
+        record.allowed = allowed
+        record.returned = returned
+        record.written = c_ticks()
+        record.size = size
         record.outcome = CODES[outcome]
         Py_INCREF(name)
         Py_INCREF(id)
@@ -118,6 +157,9 @@ cdef class Recorder:
         record.name = <PyObject*> name
         record.id = <PyObject*> id
         record.principal = <PyObject*> principal
+        record.request = record.answer = NULL
+        if request is not None or answer is not None:
+            self.keep(record, request, answer)
         self.count += 1
         if self.count == 1 and self.on_first is not None:
             self.on_first()
@@ -135,19 +177,43 @@ cdef class Recorder:
         int64_t allowed,
         int64_t returned,
         int64_t size,
+        bytes request=None,
+        bytes answer=None,
     ):
-        """Record a call that Python has answered just now; see `Record` in recorder.pxd."""
-        cdef Record* record = self.next_record()
-        if record == NULL:
-            return
-        record.kind = KIND_CODES[kind]
-        record.began = began
-        record.bound = bound
-        record.allowed = allowed
-        record.returned = returned
-        record.written = c_ticks()
-        record.size = size
-        self.filled(record, outcome, name, id, principal)
+        """put() for Python."""
+        self.put(
+            KIND_CODES[kind], began, bound, allowed, returned, size, outcome, name, id, principal, request,
+            answer,
+        )
+
+    cdef int keep(self, Record* record, bytes request, bytes answer) except -1:
+        """Keep the content of a record; None: there is none."""
+        cdef Py_ssize_t size = (0 if request is None else len(request)) + (0 if answer is None else len(answer))
+        cdef object kept_request = request
+        cdef object kept_answer = answer
+        if self.content_size + size > MOST_CONTENT:
+            if request is not None:
+                reader = Message()
+                kept_request = hashed(arguments_in(reader, request)), trace_in(reader, request)
+            if answer is not None:
+                kept_answer = hashed(answer)
+        else:
+            self.content_size += size
+        if kept_request is not None:
+            Py_INCREF(kept_request)
+            record.request = <PyObject*> kept_request
+        if kept_answer is not None:
+            Py_INCREF(kept_answer)
+            record.answer = <PyObject*> kept_answer
+        return 0
+
+    cdef object taken_out(self, PyObject* content):
+        """Return the content of a record that leaves the ring, None if it has none."""
+        if content == NULL:
+            return None
+        if type(<object> content) is bytes:
+            self.content_size -= len(<bytes> content)
+        return <object> content
 
     def drain(self, Py_ssize_t limit=1024):
         """Take at most so many records out of the ring, the oldest first."""
@@ -161,6 +227,81 @@ cdef class Recorder:
             taken.append(described(self, &record, rate * 1000))
             release(&record)
         return taken
+
+
+def hashed(bytes content not None):
+    """Return a salt of 16 random bytes and the SHA-256 of the salt and the content."""
+    from hashlib import sha256
+    from os import urandom
+
+    salt = urandom(16)
+    digest = sha256(salt)
+    digest.update(content)
+    return salt, digest.digest()
+
+
+cdef bytes arguments_in(Message reader, bytes request):
+    """Return the arguments in the line of a request: as they stand there, b"" if there are none."""
+    cdef Slice found
+    reader.read(request)
+    if reader.method == "resources/read":
+        uri = reader.param("uri")
+        return uri.encode("utf-8", "surrogatepass") if type(uri) is str else b""
+    if not reader.has_arguments:
+        return b""
+    if reader.parsed_fast:
+        reader.read_whole()  # which knows of white space, too
+    found = reader.arguments_text()
+    return b"{%b}" % without_marks(reader, found.data[: found.size])
+
+
+cdef str trace_in(Message reader, bytes request):
+    """Return the trace id in the line of a request that arguments_in() has read, or ""."""
+    if b'"traceparent"' not in request:
+        return ""
+    parent = (reader.meta or {}).get("traceparent")
+    parts = parent.split("-") if type(parent) is str else ()
+    if len(parts) < 4 or len(parts[1]) != 32 or not set(parts[1]) <= HEXADECIMAL:
+        return ""
+    return parts[1]
+
+
+cdef bytes line_of(Message message):
+    """Return the line that a message has read, as it came."""
+    return without_marks(message, message.line.data[: message.line.size])
+
+
+def line_read_by(Message message not None):
+    """Return the line that a message has read, as it came."""
+    return line_of(message)
+
+
+cdef bytes without_marks(Message message, bytes text):
+    """Return a part of a message's line without the marks of its integers beyond 64 bits, if it has some."""
+    if message.marked is None:
+        return text
+    import re
+
+    return re.sub(rb'"\xff([-0-9]+)"', rb"\1", text)
+
+
+cdef bytes answer_in(Output output, Py_ssize_t size, Py_ssize_t id_size):
+    """Return the result or the error in the answer that was written last, to a request whose id has
+    `id_size` bytes, among `size` bytes that lie there still."""
+    cdef const char* end = output.buffer + output.end - 2  # without the brace and the newline
+    cdef const char* at
+    cdef const char* newline
+    if size <= 0 or size > output.waiting():
+        return None
+    at = end + 2 - size
+    while True:  # a notification may stand before the answer
+        newline = <const char*> memchr(at, c"\n", end - at)
+        if newline == NULL:
+            break
+        at = newline + 1
+    at += OPEN_SIZE + id_size
+    at += RESULT_SIZE if at[2] == c"r" else ERROR_SIZE
+    return at[: end - at]
 
 
 cdef CallRecord described(Recorder recorder, Record* record, double rate):
@@ -179,6 +320,14 @@ cdef CallRecord described(Recorder recorder, Record* record, double rate):
     found.encode_us = stage(record.written, &at, rate)
     found.total_us = (record.written - record.began) / rate
     found.size = record.size
+    found.trace = ""
+    request = recorder.taken_out(record.request)
+    if type(request) is bytes:
+        found.arguments = arguments_in(recorder.reader, request)
+        found.trace = trace_in(recorder.reader, request)
+    elif request is not None:
+        found.arguments, found.trace = request
+    found.answer = recorder.taken_out(record.answer)
     return found
 
 
@@ -196,3 +345,5 @@ cdef void release(Record* record) noexcept:
     Py_DECREF(<object> record.name)
     Py_DECREF(<object> record.id)
     Py_DECREF(<object> record.principal)
+    Py_XDECREF(record.request)
+    Py_XDECREF(record.answer)

@@ -56,6 +56,8 @@ class Dispatcher(OutboundMessages):
     the others are given the `main` one, which hears of what belongs to no request, and share what it knows.
     """
 
+    request_type = Request
+
     def __init__(self, runtime: Runtime, connection: Connection, main: Dispatcher | None = None) -> None:
         super().__init__(runtime, connection)
         self.runtime: Runtime = runtime
@@ -93,8 +95,7 @@ class Dispatcher(OutboundMessages):
 
     @property
     def principal(self) -> str:
-        """The authenticated principal, as the transport names it. A handle that one principal was given is
-        not valid for another."""
+        """The authenticated principal, as the transport names it. A handle of one is not another's."""
         return self.connection.principal
 
     @principal.setter
@@ -199,7 +200,7 @@ class Dispatcher(OutboundMessages):
     ) -> None:
         """Make a call that came at the tick `began` and may not begin on the connection: on a thread, for
         instance. Its arguments are bound."""
-        request = Request.of(self, message, None)
+        request = self.request_type.of(self, message, None)
         request.version = self._version_of(modern)
         request.began = began
         self._handle(request, lambda request: self.begin(request, plan, arguments))
@@ -211,7 +212,7 @@ class Dispatcher(OutboundMessages):
 
         message = Message()
         message.read(line)
-        request = Request.of(self, message, None)
+        request = self.request_type.of(self, message, None)
         request.version = self.session.version_of(request.method, request.params)
         call = Call(self, request, plan, [], context)
         call.thread = self.thread
@@ -278,7 +279,7 @@ class Dispatcher(OutboundMessages):
             self._answer_error(message.id or b"null", error, batch)
 
     def _take_request(self, message: Message, batch: Batch | None) -> None:
-        request = Request.of(self, message, batch)
+        request = self.request_type.of(self, message, batch)
         if self.runtime.recorder is not None:
             request.began = ticks()
         if batch is None or self._is_wanted(request, batch):
@@ -420,6 +421,7 @@ class Dispatcher(OutboundMessages):
                 request.allowed,
                 request.returned or (ticks() if request.allowed else 0),
                 self._written(request.batch) - before,
+                *request.content,
             )
 
     def _written(self, batch: Batch | None) -> int:
@@ -576,8 +578,12 @@ class Dispatcher(OutboundMessages):
                 self._record(request, before)
                 self._forget(request)
                 return
+        self.answer_encoded(call, result)
+
+    def answer_encoded(self, call: Call, result: Any) -> None:
+        """Answer a call in flight with what its encoder makes of a result."""
         try:
-            encoded = self._encoded(request, plan, result)
+            encoded = self._encoded(call.request, call.plan, result)
         except BaseException as error:
             self.call_raised(call, error)
         else:

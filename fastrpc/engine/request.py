@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from typing_extensions import Self
+
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
     from fastrpc.engine.batches import Batch
@@ -36,6 +38,9 @@ class Request:
     its call says, once that is known; `began`, `bound`, `allowed` and `returned` are ticks
     (`fastrpc._core.recorder`). `result_meta`, which guards set, is what its result says besides.
     """
+
+    content: tuple[bytes | None, ...] = ()
+    """What the record of its call carries besides: see `fastrpc.engine.recorded_content`."""
 
     __slots__ = (
         "allowed",
@@ -77,7 +82,7 @@ class Request:
         self.began = self.bound = self.allowed = self.returned = 0
 
     @classmethod
-    def of(cls, dispatcher: Dispatcher, message: Message, batch: Batch | None) -> Request:
+    def of(cls, dispatcher: Dispatcher, message: Message, batch: Batch | None) -> Self:
         """Return the request that a message brings."""
         return cls(dispatcher, message.id or b"null", message.method or "", message.params or {}, batch)
 

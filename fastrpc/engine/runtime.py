@@ -225,7 +225,8 @@ class Runtime:
         """Whether a handler can be called now; its plan is made anew when that changes."""
         for lifespan in self._lifespans_of(handler):
             lifespan.watchers.add(self.forget_plans)
-        return self.pending_lifespan(handler) is None
+        holds_answers = self.recorder is not None and self.recorder.holder is not None
+        return self.pending_lifespan(handler) is None and not holds_answers
 
     def _lifespans_of(self, handler: Handler) -> list[Lifespan]:
         """The lifespans that a handler needs: its server's own, and those of the servers around it."""

@@ -4,10 +4,10 @@
     guard.install(app)
 
 What all calls of a class of callers have in common was decided when the policy was loaded; a call costs
-two dictionaries' look-ups and the count of its rates. Budgets cost about 1 µs more (`budgets`), rules about
-arguments and refusals what they take. Calls that a person has to approve are deferred (`approvals`), and so
-are those whose result has to say that a budget is nearly used up. Lists show each class what it may call,
-and what they hide does not exist for it.
+two dictionaries' look-ups and the count of its rates, in compiled code (`CallGate`). Budgets cost about 1 µs
+more (`budgets`), rules about arguments and refusals what they take. Calls that a person has to approve are
+deferred (`approvals`), and so are those whose result has to say that a budget is nearly used up. Lists show
+each class what it may call, and what they hide does not exist for it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fastrpc._core.call_gate import CallGate
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.errors import ResourceNotFound
 from fastrpc.guard.policy.budgets import OverBudget
@@ -31,6 +32,7 @@ from fastrpc.protocol.versions import MODERN
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterator
+    from typing import Protocol
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.rate_limiter import RateLimit
@@ -45,6 +47,16 @@ if TYPE_CHECKING:
     Approve = Callable[[CallToApprove], Awaitable[dict[str, Any]]]
     """Asks a person, and returns the arguments that this one has changed. Raises GuardRefusal for no."""
     Refused = Callable[[CallInfo, Caller, Verdict, BaseException], object]
+
+    class Durable(Protocol):
+        """Keeps decisions before anything comes of them: `fastrpc.guard.audit.calls.StrictCallAudit`."""
+
+        async def begun(self, call: CallInfo) -> None:
+            """Return when it is kept that a call is allowed. Raises GuardRefusal."""
+
+        async def refusal_kept(self, call: CallInfo) -> None:
+            """Return when what `on_refusal` was told of a call is kept. Raises GuardRefusal."""
+
 
 MOST_CALLERS = 4096
 BUDGET_KEY = "fastrpc/budget"
@@ -91,7 +103,8 @@ class Guard:
     """A guard by a policy. `caller_of` returns the caller of a principal; `approve` asks a person, by default
     by a form of the client alone (`approvals.asking.Approvals`). `rates` is shared by the workers of a
     server; `ledger` counts budgets, and observes the server: a policy with budgets needs one. `on_refusal` is
-    called with each call that is refused."""
+    called with each call that is refused. With `durable` every call waits until the decision about it is
+    kept."""
 
     def __init__(
         self,
@@ -102,6 +115,7 @@ class Guard:
         rates: RateTable | None = None,
         ledger: Ledger | None = None,
         on_refusal: Refused | None = None,
+        durable: Durable | None = None,
     ) -> None:
         self._policy = policy
         self._caller_of = caller_of
@@ -109,6 +123,8 @@ class Guard:
         self._rates = rates or RateTable()
         self.ledger = ledger
         self._on_refusal = on_refusal
+        self._durable = durable
+        self._gate = CallGate(self.decide)
         self._entries: dict[str, Entry] = {}
         self._classes: dict[Hashable, CallerClass] = {}
         self._server: Server | None = None
@@ -120,7 +136,7 @@ class Guard:
     def install(self, server: Server) -> None:
         """Put the guard in front of all calls of a server, and in its lists."""
         self._server = server
-        server.guard(self.decide)
+        server.guard(self._gate.decide if self._durable is None else self._decide_durably)
         guards = server.runtime.guards
         guards.insert(0, guards.pop())  # the record of whatever a guard refuses is that of a call it has seen
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
@@ -131,21 +147,17 @@ class Guard:
         """Decide by another policy from now on, and notify the clients whose lists are other ones now."""
         before = {principal: self._visible(entry) for principal, entry in self._entries.items()}
         self._policy = policy
-        self._forget_all()
+        self._forget_entries()
         if self._server is not None:
             self._server.lists_changed(
                 lambda principal: before.get(principal) != self._visible(self.entry(principal))
             )
 
-    def _forget_all(self) -> None:
-        self._entries, self._classes = {}, {}
-        if self.ledger is not None:
-            self.ledger.forget_idle()
-
     def forget(self, principals: frozenset[str]) -> None:
         """Look these callers up again: their tokens have changed."""
         for principal in principals:
             self._entries.pop(principal, None)
+            self._gate.close_to(principal)
         if self._server is not None and principals:
             self._server.lists_changed(lambda principal: principal in principals)
 
@@ -169,6 +181,17 @@ class Guard:
         if decision.is_plain:
             return None
         return self._decide_slowly(call, entry, decision)
+
+    async def _decide_durably(self, call: CallInfo) -> None:
+        assert self._durable is not None
+        try:
+            waiting = self.decide(call)
+            if waiting is not None:
+                await waiting
+        except Exception:
+            await self._durable.refusal_kept(call)
+            raise
+        await self._durable.begun(call)
 
     def _decide_slowly(self, call: CallInfo, entry: Entry, decision: Decision) -> Awaitable[None] | None:
         """Decide about a call that is not allowed at once."""
@@ -295,11 +318,21 @@ class Guard:
         if found is None:
             caller = self._caller_of(principal)
             if len(self._entries) >= MOST_CALLERS:
-                self._forget_all()
+                self._forget_entries()
             key = self._policy.class_key(caller)
             caller_class = self._classes.setdefault(key, CallerClass(key, caller))
             found = self._entries[principal] = Entry(caller, caller_class)
         return found
+
+    def general_verdict(self, entry: Entry, kind: str, name: str) -> Verdict | None:
+        """Return what the policy says of all calls of a thing, as far as the caller has called it; None if it
+        has not, or rules say something else of single ones. For whoever records calls, on any thread."""
+        if kind == "tool":
+            found = entry.decisions.get(name)
+            decision = None if found is None else found[0]
+        else:
+            decision = self._decision_for(entry.caller_class, Target(kind, name, None))
+        return None if decision is None or decision.rules else decision.verdict
 
     def _decision(self, entry: Entry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
         decision = self._decision_for(entry.caller_class, Target(call.kind, call.name, call.effect))
@@ -311,6 +344,8 @@ class Guard:
                 entry.accounts[call.name] = self.ledger.account(
                     call.principal, entry.caller.principal, call.name, decision.budgets
                 )
+            if decision.is_plain and self._entries.get(call.principal) is entry:
+                self._gate.open(call.principal, call.name, limits)
         return decision, limits
 
     def _decision_for(self, caller_class: CallerClass, target: Target) -> Decision:
@@ -325,6 +360,13 @@ class Guard:
         """What is called by a name may be something else now."""
         self._policy.forget()
         self._entries = {}
+        self._gate.close()
+
+    def _forget_entries(self) -> None:
+        self._entries, self._classes = {}, {}
+        self._gate.close()
+        if self.ledger is not None:
+            self.ledger.forget_idle()
 
     # --- lists --------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """What a caller is told when the guard refuses a call: one error class for each reason.
 
-On the four older wires the codes are -32000 to -32004, which JSON-RPC 2.0 (5.1) leaves to servers. MCP
-2026-07-28 reserves that range, so there they are those of HTTP: 403, 408, 402, 429, with the same
+On the four older wires the codes are -32000 to -32005, which JSON-RPC 2.0 (5.1) leaves to servers. MCP
+2026-07-28 reserves that range, so there they are those of HTTP: 403, 408, 402, 429, 503, with the same
 ``data``.
 """
 
@@ -92,3 +92,12 @@ class RateExceeded(GuardRefusal):
     legacy_code = -32004
     modern_code = 429
     reason = "rate_limit"
+
+
+class AuditFailed(GuardRefusal):
+    """The call cannot be recorded, or could not be. `has_run` is in the error's ``data``: whether it has run
+    nevertheless."""
+
+    legacy_code = -32005
+    modern_code = 503
+    reason = "audit_unavailable"

@@ -14,7 +14,6 @@ from threading import Lock
 
 from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
-from fastrpc.engine.request import CALLED_BY
 from fastrpc.errors import UsageError, suggestion
 from fastrpc.guard.approvals.asking import Approvals
 from fastrpc.guard.callers import claims
@@ -30,16 +29,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fastrpc._core.call_info import CallInfo
-    from fastrpc._core.recorder import CallRecord
     from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.approvals.store import Approval
     from fastrpc.guard.approvals.webhook import Sender
-    from fastrpc.guard.audit import AuditLog
+    from fastrpc.guard.audit.calls import CallAudit
     from fastrpc.guard.budgets.file import BudgetFile
     from fastrpc.guard.callers.directory import TokenDirectory
     from fastrpc.guard.policy.config import GuardConfig
-    from fastrpc.guard.policy.decisions import Verdict
     from fastrpc.server import Server
     from fastrpc.storage.database import Database
     from fastrpc.transports.http.issuers import PrincipalOf
@@ -48,8 +44,6 @@ if TYPE_CHECKING:
 CHECK_SECONDS = 0.5
 NOBODY = Caller("", "")
 """Whose token is not valid any more: nothing is allowed."""
-CATEGORY = "mcp_server"
-APPROVALS = "approval"
 
 
 class GuardedServing:
@@ -95,7 +89,7 @@ class GuardedServing:
         policy = policy_for(self.config, server)
         database = GuardDatabase(self._url)
         callers = Callers(self.config, self.transport, tokens_of(database) if self._has_database else None)
-        audit = Audit(self.config) if self.config.audit_mode is not None else None
+        audit = audit_for(self.config)
         webhook = self._webhook(server, database)
 
         def on_event(event: str, asked: CallToApprove, approval: Approval) -> None:
@@ -110,6 +104,7 @@ class GuardedServing:
             approve=Approvals(server.name, database.open, on_event),
             rates=self.rates,
             on_refusal=None if audit is None else audit.refused,
+            durable=None if audit is None else audit.durable,
         )
         count_budgets(guard, server, self.config)
         guard.install(server)
@@ -242,6 +237,30 @@ def tokens_of(database: GuardDatabase) -> TokenDirectory:
         raise UsageError(str(error)) from None
 
 
+def audit_for(config: GuardConfig) -> CallAudit | None:
+    """Return what records calls, None if nothing is to. Raises UsageError."""
+    audit = config.audit
+    if audit.mode is None:
+        return None
+    from fastrpc.guard.audit import AuditLog
+    from fastrpc.guard.audit.calls import CallAudit, StrictCallAudit
+    from fastrpc.settings import STATE_DIR
+
+    kind = StrictCallAudit if audit.mode == "strict" else CallAudit
+    try:
+        log = AuditLog(
+            audit.folder or os.path.join(STATE_DIR.read(), "audit"),
+            mode=audit.mode,
+            key_file=audit.key_file,
+            targets=audit.targets,
+            keep_days=audit.keep_days,
+            keep_bytes=audit.keep_bytes,
+        )
+    except (OSError, ValueError) as error:
+        raise audit.error(str(error)) from None
+    return kind(log)
+
+
 class Callers:
     """Who calls: by a token of the database, of the file or of an authorization server, or over stdio."""
 
@@ -290,94 +309,3 @@ class Callers:
 
             found.append(DirectorySource(self._directory))
         return found
-
-
-class Audit:
-    """Records each call in the audit log: what was allowed when its answer has left, what was refused at
-    once."""
-
-    def __init__(self, config: GuardConfig) -> None:
-        from fastrpc.guard.audit import AuditLog
-        from fastrpc.settings import STATE_DIR
-
-        folder = os.path.expanduser(config.audit_folder) or os.path.join(STATE_DIR.read(), "audit")
-        self._log: AuditLog = AuditLog(folder, mode=config.audit_mode or "group")
-        self.guard: Guard | None = None
-
-    def at_end(self) -> None:
-        """Sign what has been recorded: serving has ended."""
-        self._log.close()
-
-    def __call__(self, records: list[CallRecord]) -> None:
-        """Record calls that were not refused by the guard, which has recorded those itself."""
-        assert self.guard is not None
-        for each in records:
-            if each.outcome == "refused":
-                continue
-            self._append(
-                self.guard.entry(each.principal).caller,
-                each.kind,
-                each.name,
-                each.outcome,
-                decision="allow" if each.outcome != "unknown" else "deny",
-                bind_us=round(each.bind_us, 1),
-                guard_us=round(each.guard_us, 1),
-                run_us=round(each.run_us, 1),
-                encode_us=round(each.encode_us, 1),
-                total_us=round(each.total_us, 1),
-                bytes=each.size,
-            )
-
-    def refused(self, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException) -> None:
-        """Record a call that the guard has refused."""
-        import json
-
-        from fastrpc.guard.audit import salted_hash
-        from fastrpc.guard.reasons import because
-
-        assert self.guard is not None
-        text = json.dumps(call.arguments, sort_keys=True, default=repr, skipkeys=True)
-        self._append(
-            caller,
-            call.kind,
-            call.name,
-            "refused",
-            decision="deny",
-            why=getattr(error, "reason", type(error).__name__),
-            rule=verdict.rule,
-            reason=verdict.reason,
-            risk=verdict.risk,
-            arguments=salted_hash(text.encode("utf-8", "surrogatepass")),
-            because=because(self.guard.policy, call, caller, verdict, error),
-        )
-
-    def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
-        """Record what has become of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
-        self._append(
-            asked.caller,
-            asked.call.kind,
-            asked.call.name,
-            event,
-            category=APPROVALS,
-            approval=approval.id,
-            risk=approval.risk,
-            rule=approval.rule,
-            digest=approval.digest.hex(),
-            by=approval.decided_by,
-            channel=approval.channel,
-        )
-
-    def _append(self, caller: Caller, kind: str, name: str, outcome: str, **more: object) -> None:
-        assert self.guard is not None
-        self._log.append(
-            {
-                "category": CATEGORY,
-                "actor": caller.principal,
-                "class": caller.caller_class,
-                "action": CALLED_BY[kind],
-                "tool": name,
-                "outcome": outcome,
-                "policy": self.guard.policy.version,
-                **more,
-            }
-        )

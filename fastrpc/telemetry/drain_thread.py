@@ -1,7 +1,7 @@
 """A thread that drains a ring buffer of records.
 
-It sleeps while there are none and drains every 50 ms otherwise: records are at most that old, and drained in
-batches. It is started by the first record, and again in a forked child.
+It sleeps while there are none and drains every 50 ms otherwise (`pause_seconds`): records are at most that
+old, and drained in batches. It is started by the first record, and again in a forked child.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class DrainThread:
         self._name = name
         self._drain = drain
         self._at_exit = at_exit
+        self.pause_seconds = PAUSE_SECONDS
         self._something = Event()
         self._thread: Thread | None = None
         self._generation = forks.generation
@@ -43,5 +44,5 @@ class DrainThread:
         while True:
             self._something.wait()
             self._something.clear()
-            sleep(PAUSE_SECONDS)  # collect more: each batch costs a thread switch
+            sleep(self.pause_seconds)  # collect more: each batch costs a thread switch
             self._drain()

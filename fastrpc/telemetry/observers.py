@@ -4,23 +4,31 @@ An observer receives a record at most 50 ms later, and many at once (`DrainThrea
 logged, once for each kind of failure, and it is called again. Records that do not fit into the ring buffer
 while an observer is slow are counted. Records of calls of mounted handlers are passed on to the observers of
 the server that they are mounted from; which these are, and by which names, is left to `fastrpc.mounting`.
+
+An observer with a true attribute `wants_content` has records with the arguments and the answer of each call,
+on connections that are opened from then on. These lie in memory until then, so it receives them every 2 ms.
+A method `missed` of an observer is told how many records did not fit. One with a method `before_answer` holds
+the answers of calls back (`fastrpc.engine.held_answers`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 
 from fastrpc import tracebacks
 from fastrpc._core.recorder import Recorder
-from fastrpc.telemetry.drain_thread import DrainThread
+from fastrpc.errors import DefinitionError
+from fastrpc.telemetry.drain_thread import PAUSE_SECONDS, DrainThread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from fastrpc._core.recorder import CallRecord
+    from fastrpc.engine.dispatcher import Dispatcher
 
     Observer = Callable[[list[CallRecord]], object]
     SharesOf = Callable[[list[CallRecord]], "Iterable[tuple[Observers, list[CallRecord]]]"]
@@ -28,6 +36,9 @@ if TYPE_CHECKING:
 CAPACITY = 8192
 BATCH = 1024
 DRAIN_SECONDS = 2.0
+CONTENT_PAUSE_SECONDS, CONTENT_BATCH = 0.002, 32
+YIELD_SECONDS = 0.00005
+"""Between two batches with content, which take long: calls would wait for the interpreter's lock instead."""
 
 
 class Observers:
@@ -45,9 +56,9 @@ class Observers:
         self._shares_of = shares_of
         self._shares: deque[list[CallRecord]] = deque()  # of what servers that mount this one have recorded
         self._draining = Lock()
-        self.recorder = Recorder(
-            CAPACITY, DrainThread("fastrpc-observers", self._hand_over_all, self.drain).wake
-        )
+        self._thread = DrainThread("fastrpc-observers", self._hand_over_all, self.drain)
+        self.recorder = Recorder(CAPACITY, self._thread.wake)
+        self._dropped = 0
 
     def add(self, function: Observer) -> None:
         """Have a function see the records of calls from now on."""
@@ -59,16 +70,45 @@ class Observers:
         self.functions.remove(function)
         self._on_change()
 
+    def recorder_for(self, all_observers: Iterable[Observers]) -> Recorder:
+        """Return the recorder, ready for all whose calls it records: these, and those of mounted servers.
+        Answers are held by one of its own observers at most. Raises DefinitionError."""
+        functions = [function for each in all_observers for function in each.functions]
+        wanted = any(getattr(function, "wants_content", False) for function in functions)
+        holders = [function for function in self.functions if hasattr(function, "before_answer")]
+        if len(holders) > 1:
+            raise DefinitionError("observe: two observers hold answers; one may")
+        self.recorder.holder = holders[0].before_answer if holders else None
+        self.recorder.keeps_content = wanted
+        self._thread.pause_seconds = CONTENT_PAUSE_SECONDS if wanted else PAUSE_SECONDS
+        return self.recorder
+
+    @property
+    def dispatcher_type(self) -> type[Dispatcher]:
+        """What serves the connections whose calls the recorder records."""
+        if self.recorder.holder is not None:
+            from fastrpc.engine.held_answers import HoldingDispatcher
+
+            return HoldingDispatcher
+        if self.recorder.keeps_content:
+            from fastrpc.engine.recorded_content import RecordingDispatcher
+
+            return RecordingDispatcher
+        from fastrpc.engine.dispatcher import Dispatcher
+
+        return Dispatcher
+
     def _hand_over_all(self) -> None:
         while self._hand_over():
-            pass
+            if self.recorder.keeps_content:
+                sleep(YIELD_SECONDS)
 
     def drain(self, *, at_end: bool = False) -> None:
         """Pass on the current records, from any thread; later ones are left to the observers' thread. If an
         observer hangs there, wait `DRAIN_SECONDS` for it. `at_end`: serving has ended; observers that have a
         method ``at_end`` are told."""
         until = monotonic() + DRAIN_SECONDS
-        for _ in range(0, CAPACITY, BATCH):
+        for _ in range(0, CAPACITY, CONTENT_BATCH if self.recorder.keeps_content else BATCH):
             if not self._hand_over(max(0.0, until - monotonic())):
                 break
         for function in self.functions if at_end else ():
@@ -77,21 +117,33 @@ class Observers:
                 end()
 
     def _hand_over(self, seconds: float = -1) -> bool:
-        """Pass on one batch, after waiting `seconds` (-1: without limit) for another thread's batch; False if
-        there was none, or the wait timed out."""
+        """Pass on one batch, after waiting `seconds` (-1: without limit) for another thread's batch; return
+        whether there may be more. False, too, if the wait timed out."""
         if not self._draining.acquire(timeout=seconds):
             return False
+        size = CONTENT_BATCH if self.recorder.keeps_content else BATCH
         try:
             is_share = bool(self._shares)
-            records = self._shares.popleft() if is_share else self.recorder.drain(BATCH)
+            records = self._shares.popleft() if is_share else self.recorder.drain(size)
+            if self.recorder.dropped != self._dropped and not is_share:
+                self._tell_dropped()
             if records:
                 for function in list(self.functions):
-                    self._call(function, records)
+                    self._call(function, list(records))
                 if not is_share:
                     self._hand_on(records, seconds)
         finally:
             self._draining.release()
-        return bool(records)
+        return is_share or len(records) == size
+
+    def _tell_dropped(self) -> None:
+        """Tell observers that want to know it how many records did not fit since the last time."""
+        count = self.recorder.dropped - self._dropped
+        self._dropped += count
+        for function in list(self.functions):
+            missed = getattr(function, "missed", None)
+            if missed is not None:
+                self._call(missed, count)
 
     def _hand_on(self, records: list[CallRecord], seconds: float) -> None:
         """Have the observers of mounted servers see those of these records that are theirs."""
@@ -110,8 +162,8 @@ class Observers:
         while self._shares and self._hand_over(seconds):
             pass
 
-    def _call(self, function: Callable[[list[CallRecord]], object], records: list[CallRecord]) -> None:
+    def _call(self, function: Callable[[Any], object], value: list[CallRecord] | int) -> None:
         try:
-            function(list(records))
+            function(value)
         except Exception as error:
             tracebacks.report(f"observer {getattr(function, '__name__', function)!s} failed", error)

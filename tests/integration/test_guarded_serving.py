@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+from hashlib import sha256
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,18 @@ def wipe(place: str) -> str:
 def environment() -> str:
     return "\\n".join(f"{name}={value}" for name, value in os.environ.items())
 """
+HELLO = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        },
+    }
+)
 GUARD = """
 [expose]
 tools = ["*"]
@@ -122,13 +136,77 @@ def test_over_stdio_the_user_is_the_caller_and_every_call_is_in_an_audit_that_ve
     assert (denied["rule"], denied["why"], denied["risk"]) == ("small-orders", "not_allowed", "medium")
     assert denied["policy"] == next(each["policy"] for each in found if each["tool"] == "search")
     assert len(denied["arguments"]["sha256"]) == 64
+    (allowed,) = [each for each in found if each["tool"] == "search"]
+    assert (allowed["risk"], allowed["action"]) == ("none", "tools/call")
+    assert isinstance(allowed["request"], int)
     assert "verified: 1 chains" in fastrpc(folder, "audit", "verify")
+
+
+def is_hash_of(found: dict[str, str], content: bytes) -> bool:
+    return sha256(bytes.fromhex(found["salt"]) + content).hexdigest() == found["sha256"]
+
+
+@pytest.mark.parametrize("is_http", [False, True])
+def test_the_record_of_a_call_has_the_hashes_of_what_came_and_of_what_went_out(
+    folder: Path, is_http: bool
+) -> None:
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    arguments = b'{ "item":"x" , "count": 2}'
+    params = b'"name":"order","_meta":{"traceparent":"00-%b-b7ad6b7169203331-01"},"arguments":%b'
+    call = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{%b}}'
+    line = call % (params % (trace.encode(), arguments))
+    if is_http:
+        with over_http(folder, "--no-auth") as server:
+            connection = HTTPConnection("127.0.0.1", server.port)
+            headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+            headers |= {"mcp-protocol-version": "2025-06-18"}
+            connection.request("POST", "/mcp", HELLO.encode(), headers)
+            opened = connection.getresponse()
+            opened.read()
+            headers["mcp-session-id"] = opened.headers["mcp-session-id"]
+            connection.request("POST", "/mcp", line, headers)
+            answer = connection.getresponse().read().removeprefix(b"event: message\ndata: ").strip()
+            connection.close()
+            assert server.stop() == 0
+    else:
+        command = [*FASTRPC, "serve", "shop.py:app", "--guard", "guard.toml"]
+        sent = b"%b\n%b\n" % (HELLO.encode(), line)
+        done = subprocess.run(
+            command, cwd=folder, env=variables(folder), input=sent, capture_output=True, timeout=60
+        )
+        answer = done.stdout.splitlines()[1]
+    (record,) = records(folder)
+    assert is_hash_of(record["arguments"], arguments)
+    assert is_hash_of(record["result"], answer.partition(b'"result":')[2][:-1])
+    assert (record["request"], record["trace"], record["outcome"]) == (7, trace, "ok")
+    assert record["arguments"]["salt"] != record["result"]["salt"]
 
 
 def _user() -> str:
     import pwd
 
     return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def test_the_log_has_the_key_that_the_file_names_and_sends_checkpoints_where_it_says(folder: Path) -> None:
+    audit = f"""
+[audit]
+folder = "{folder}/log"
+key_file = "{folder}/key.pem"
+keep_bytes = 100_000_000
+
+[[audit.targets]]
+folder = "{folder}/other"
+"""
+    (folder / "guard.toml").write_text(GUARD + audit)
+    with over_stdio(folder) as client:
+        outcome(client, "search", text="x")
+    options = ("--folder", "log", "--public-key", "key.pem.pub", "--checkpoint", "other/checkpoints.jsonl")
+    assert "verified: 1 chains" in fastrpc(folder, "audit", "verify", *options)
+    (folder / "key.pem").chmod(0o644)
+    said = fastrpc(folder, "serve", "shop.py:app", "--guard", "guard.toml", code=2)
+    assert "guard.toml, line 15: audit: " in said
+    assert "others may read it" in said
 
 
 def test_over_stdio_a_token_in_the_environment_is_the_caller_and_no_tool_sees_it(folder: Path) -> None:

@@ -64,7 +64,36 @@ def mistake(folder: Path, text: str, name: str = "guard.toml") -> str:
             "approvals.timeout_seconds: expected a number of seconds above 0",
         ),
         ("[approvals]\ntimeout_seconds = true\n", "expected a number of seconds above 0, got True"),
-        ("[audit]\nmode = 'loud'\n", "guard.toml, line 2: audit.mode: expected group or off, got 'loud'"),
+        (
+            "[audit]\nmode = 'loud'\n",
+            "guard.toml, line 2: audit.mode: expected group, strict or off, got 'loud'",
+        ),
+        ("[audit]\nkeep_days = 0\n", "line 2: audit.keep_days: expected a number of days above 0, got 0"),
+        ("[audit]\nkeep_bytes = 1.5\n", "audit.keep_bytes: expected a number of bytes above 0, got 1.5"),
+        (
+            "[audit]\nkeyfile = 'x'\n",
+            "guard.toml, line 2: audit.keyfile: no such key (did you mean key_file?)",
+        ),
+        (
+            "[audit]\n[[audit.targets]]\n",
+            "guard.toml, line 2: audit.targets[0]: give one of folder, syslog, webhook",
+        ),
+        (
+            "[[audit.targets]]\nfolder = 'a'\n[[audit.targets]]\nfolder = 'b'\nsyslog = '/dev/log'\n",
+            "guard.toml, line 3: audit.targets[1]: give one of folder, syslog, webhook",
+        ),
+        (
+            "[[audit.targets]]\nsyslog = 'localhost'\n",
+            "line 2: audit.targets[0].syslog: expected the path of a socket, or HOST:PORT, got 'localhost'",
+        ),
+        (
+            "[[audit.targets]]\nwebhook = 'https://a/b'\n",
+            "line 1: audit.targets[0]: a webhook needs a secret; nothing else has one",
+        ),
+        (
+            "[[audit.targets]]\nwebhook = 'https://a/b'\nsecret = 'hunter2'\n",
+            "line 3: audit.targets[0].secret: expected env:NAME, file:PATH or {{vault:name}}",
+        ),
         ("defaults = 3\n", "guard.toml, line 1: defaults: expected a table, got 3"),
         ("rules = 3\n", "guard.toml, line 1: rules: expected an array of tables, got 3"),
         ("= 3\n", "guard.toml: this is no TOML: "),
@@ -130,7 +159,7 @@ def test_what_a_configuration_says_without_a_word(tmp_path: Path) -> None:
         "high",
         300.0,
     )
-    assert (found.audit_mode, found.allows("stdio"), found.allows("http")) == ("group", True, True)
+    assert (found.audit.mode, found.allows("stdio"), found.allows("http")) == ("group", True, True)
     assert found.version == configured(tmp_path, "").version != configured(tmp_path, "# x").version
 
 
@@ -142,6 +171,34 @@ TOKENS = '[[tokens]]\nid = "claude"\ntoken = "{{vault:claude_token}}"\n'
 def vault(folder: Path, text: str, mode: int = 0o600) -> None:
     (folder / "vault").write_text(text)
     (folder / "vault").chmod(mode)
+
+
+HOOK = '[[audit.targets]]\nwebhook = "URL"\nsecret = "{{vault:hook}}"\n'
+
+
+def test_checkpoints_go_to_folders_syslog_and_webhooks(tmp_path: Path) -> None:
+    vault(tmp_path, "hook = a-secret-of-the-hook\n")
+    places = "".join(
+        f"[[audit.targets]]\n{place}\n"
+        for place in ("folder = '/other'", "syslog = '/dev/log'", "syslog = '[::1]:514'")
+    )
+    found = configured(tmp_path, places + HOOK.replace("URL", "https://a.example/b")).audit
+    assert [target.name for target in found.targets] == [
+        "the folder /other",
+        "syslog at /dev/log",
+        "syslog at ::1:514",
+        "the webhook https://a.example/b",
+    ]
+    said = mistake(tmp_path, HOOK.replace("URL", "ftp://a/b"))
+    assert "line 2: audit.targets[0].webhook: webhook: expected an http or https URL" in said
+
+
+def test_how_long_records_are_kept_and_where(tmp_path: Path) -> None:
+    found = configured(
+        tmp_path, "[audit]\nfolder = '/a/b'\nkey_file = '~/key.pem'\nkeep_days = 1.5\nkeep_bytes = 1_000\n"
+    ).audit
+    assert (found.folder, found.key_file) == ("/a/b", os.path.expanduser("~/key.pem"))
+    assert (found.keep_days, found.keep_bytes) == (1.5, 1000)
 
 
 def test_a_secret_comes_from_the_vault_a_file_or_the_environment(

@@ -34,7 +34,7 @@ from fastrpc.guard.audit.writer import Limits, Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from fastrpc.guard.audit.delivery import Target
@@ -137,7 +137,7 @@ class AuditLog:
         Raises ValueError for a field with a name of the log's own, and AuditUnavailable in mode ``strict`` if
         the record cannot be taken; the log counts it as missing.
         """
-        if not record.keys().isdisjoint(RESERVED):
+        if not isinstance(record, bytes) and not record.keys().isdisjoint(RESERVED):
             raise ValueError(f"the names {', '.join(sorted(RESERVED))} are the audit log's own")
         now = time_ns() // 1_000_000
         with self._lock:
@@ -156,12 +156,37 @@ class AuditLog:
             then(identifier, error)
         return identifier
 
+    def append_all(self, records: Sequence[Record]) -> None:
+        """Take many records, as `append` does; what cannot be taken is counted. Thread-safe."""
+        now = _now()
+        with self._lock:
+            queue, ids = self._queue, self._ids
+            is_full = self._failure and self.mode == "strict"
+            room = 0 if is_full else max(0, self._capacity - len(queue))
+            for record in records[:room]:
+                queue.append((ids.next(now), now, record, None))
+            if len(records) > room:
+                ids.count += len(records) - room
+                self._lose(now, self._failure or "the queue is full", len(records) - room)
+            self._wake()
+            if self._thread is None:
+                self._start()
+
     def append_durably(self, record: Record) -> Future[str]:
         """Take a record as `append` does; the future has its id when it is on disk, or AuditUnavailable. In
         an event loop: ``await asyncio.wrap_future(log.append_durably(record))``."""
         future: Future[str] = Future()
         self.append(record, partial(_settle, future))
         return future
+
+    def state_lost(self, records: int, reason: str) -> None:
+        """Have the log say that so many records are missing which never came. Thread-safe."""
+        with self._lock:
+            self._ids.count += records
+            self._lose(_now(), reason, records)
+            self._wake()
+            if self._thread is None:
+                self._start()
 
     def _lose(self, now: int, reason: str, records: int = 1) -> str:
         """Count records that will not be written. The lock is held."""

@@ -17,7 +17,7 @@ import os
 import socket
 from collections import deque
 from hashlib import sha256
-from time import monotonic
+from time import monotonic, sleep
 from typing import NamedTuple
 
 import orjson
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 CHUNK = 1024 * 1024
+RECORDS_IN_A_ROW, YIELD_SECONDS = 32, 0.00005
+"""So many are encoded before other threads have a turn: calls would wait for the interpreter's lock."""
 MOST_BESIDE = 32
 """Other chains that the first line of a chain names: the latest."""
 
@@ -107,6 +109,8 @@ class Writer:
             self._put(encoded(identifier, time, record))
             items.popleft()
             self._in_chunk += 1
+            if self._in_chunk % RECORDS_IN_A_ROW == 0:
+                sleep(YIELD_SECONDS)
             if then is not None:
                 self._thens.append((then, identifier))
         self._chunk = self._unsynced = b"".join(self._lines)

@@ -24,6 +24,7 @@ import re
 from fastrpc.guard.callers import claims
 from fastrpc.guard.policy import budgets, risks, sections
 from fastrpc.guard.policy.approval_config import ApprovalConfig
+from fastrpc.guard.policy.audit_section import AuditConfig
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.references import References
 from fastrpc.guard.policy.sections import Section
@@ -143,14 +144,7 @@ class GuardConfig:
         )
         self.rules = [RuleConfig(each, number) for number, each in enumerate(root.list_of_sections("rules"))]
         self.approvals = ApprovalConfig(root.section("approvals"), references)
-        audit = root.section("audit")
-        self.audit_mode: str | None = "group"
-        self.audit_folder: str = ""
-        if audit is not None:
-            mode = audit.take("mode", sections.one_of("group", "off"), "group")
-            self.audit_mode = None if mode == "off" else mode
-            self.audit_folder = audit.take("folder", sections.text, "")
-            audit.end()
+        self.audit = AuditConfig(root, references)
         self.database: str = root.take("database", _database(references), "")
         self.tokens: list[tuple[str, str]] = root.take("tokens", _tokens(references)) or []
         self.transports: dict[str, bool] = {}

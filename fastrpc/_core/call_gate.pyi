@@ -1,0 +1,19 @@
+"""The likely decision of a guard: about a tool that its caller may always call, as far as rates go."""
+
+from collections.abc import Awaitable, Callable
+
+from fastrpc._core.call_info import CallInfo
+from fastrpc._core.rate_limiter import RateLimit
+
+class CallGate:
+    """Allows calls that are open; `otherwise` decides about the others."""
+
+    def __init__(self, otherwise: Callable[[CallInfo], Awaitable[None] | None]) -> None: ...
+    def open(self, principal: str, tool: str, limits: tuple[RateLimit, ...]) -> None:
+        """Allow the calls of a tool by a principal, as long as each limit has room."""
+    def close(self) -> None:
+        """Ask `otherwise` about every call."""
+    def close_to(self, principal: str) -> None:
+        """Do so for one caller."""
+    def decide(self, call: CallInfo) -> Awaitable[None] | None:
+        """Return None for a call that is allowed, else what `otherwise` does."""

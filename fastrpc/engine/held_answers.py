@@ -1,0 +1,136 @@
+"""Holds the answer of each call back until it is recorded, for an observer that wants that.
+
+`Recorder.holder` is called with the record of a call before its answer leaves, and with what lets the answer
+go: it may be called from any thread, at any time. The call is in flight until then; nothing else waits for
+it. All calls of such a server come to the dispatcher (`Runtime._is_ready`): the connection answers none by
+itself. Costs some microseconds a call besides what the observer takes. Imported only where an observer holds
+answers; how a record is kept is its part.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from threading import Lock
+
+from fastrpc._core.recorder import Recorder
+from fastrpc.engine.recorded_content import RecordedRequest, RecordingDispatcher
+from fastrpc.engine.request import RECORDED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from fastrpc._core.call_info import CallInfo
+    from fastrpc._core.message import Message
+    from fastrpc._core.recorder import CallRecord
+    from fastrpc.engine.batches import Batch
+    from fastrpc.engine.request import Request
+    from fastrpc.errors import ProtocolError
+
+    LetGo = Callable[["Callable[[str], ProtocolError] | None"], object]
+    """Lets an answer go with None. Called with a function, answers with the error that this returns for a
+    protocol version."""
+
+_lock = Lock()
+_scratch = Recorder(1)
+"""Makes records of calls whose answers wait."""
+
+
+class HeldRequest(RecordedRequest):
+    """A request whose answer may be held. `note` is what a guard has noted of its call."""
+
+    __slots__ = ("is_held", "note")
+    is_held: bool
+    note: Any
+
+    @classmethod
+    def of(cls, dispatcher: Any, message: Message, batch: Batch | None) -> Self:
+        found = super().of(dispatcher, message, batch)
+        found.is_held = False
+        found.note = None
+        return found
+
+
+class HoldingDispatcher(RecordingDispatcher):
+    """A dispatcher that holds the answers of calls."""
+
+    request_type = HeldRequest
+
+    def answer(self, request: Any, result: bytes) -> None:
+        request.answered = result
+        self._hold(request, partial(super().answer, request, result))
+
+    def _refuse(self, request: Any, error: ProtocolError) -> None:
+        self._keep_error(request, error)
+        request.outcome = request.outcome or error.outcome
+        self._hold(request, partial(super()._refuse, request, error))
+
+    def _hold(self, request: HeldRequest, send: Callable[[], object]) -> None:
+        recorder = self.runtime.recorder
+        if recorder is None or recorder.holder is None or request.method not in RECORDED:
+            send()
+            return
+        if self.in_flight.get(request.key) is not request:
+            if request.key in self.in_flight:  # its id is another's: it is in flight by a key of its own
+                request.key = b"%b again %d" % (request.key, id(request))
+            self._put_in_flight(request)
+            self.begin_loop()
+        request.is_held = True
+        recorder.holder(self._record_now(request), request.note, partial(self._let_go, request, send))
+
+    def _let_go(
+        self,
+        request: HeldRequest,
+        send: Callable[[], object],
+        instead: Callable[[str], ProtocolError] | None,
+    ) -> None:
+        """Thread-safe."""
+        self.post(partial(self._release, request, send, instead))
+
+    def _release(
+        self,
+        request: HeldRequest,
+        send: Callable[[], object],
+        instead: Callable[[str], ProtocolError] | None,
+    ) -> None:
+        request.is_held = False
+        if instead is None:
+            send()
+        else:
+            error = instead(request.version)
+            request.outcome = error.outcome
+            super()._refuse(request, error)
+        self._forget(request)
+
+    def _forget(self, request: Request) -> None:
+        """Take a request out of those in flight, unless its answer is held, or that was done already."""
+        if self.in_flight.get(request.key) is request and not getattr(request, "is_held", False):
+            super()._forget(request)
+
+    def _record_now(self, request: HeldRequest) -> CallRecord:
+        """Return the record of a call whose answer is there."""
+        with _lock:
+            _scratch.write(
+                RECORDED[request.method],
+                request.target,
+                request.id,
+                self.principal,
+                request.outcome or "ok",
+                request.began,
+                request.bound,
+                request.allowed,
+                request.returned,
+                len(request.answered or b""),
+                *request.content,
+            )
+            return _scratch.drain()[0]
+
+
+def note(call: CallInfo, value: object) -> None:
+    """Note something of a guarded call: the holder of its answer is handed what was noted first."""
+    channel: Any = call.context._channel
+    if getattr(channel.request, "note", value) is None:  # what is called from inside may have no such request
+        channel.request.note = value

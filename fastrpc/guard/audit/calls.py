@@ -1,0 +1,307 @@
+"""Makes records of the audit log of the calls that a guarded server has answered or refused.
+
+A call that was allowed is recorded behind its answer: `CallAudit` is an observer (`Server.observe`) that
+wants content. Hashing, and looking up what the guard has decided, is done here, on the observers' thread:
+nothing is added to the path of a call. What the guard refuses is recorded at once, by `refused`. A record has
+salted hashes of the arguments, as the client sent them, and of the result or error, as it went out. What does
+not fit between calls and this is stated in the log as missing. Writing is left to `log`.
+
+In mode ``strict`` (`StrictCallAudit`) a call that is allowed is recorded twice, on disk each time: before its
+function is called, as ``begun``, and with its outcome before its answer leaves. A call that cannot be
+recorded is refused; an answer that cannot be is not sent, an error says so. Waiting costs no thread, and all
+that is recorded at the same time shares one fsync.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+
+from fastrpc.engine.request import CALLED_BY
+from fastrpc.guard.audit.log import AuditUnavailable
+from fastrpc.guard.audit.records import SaltedHash, fields_json, salted_hash, secrets_seen
+from fastrpc.guard.refusals import AuditFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from typing import Any
+
+    from fastrpc._core.call_info import CallInfo
+    from fastrpc._core.recorder import CallRecord
+    from fastrpc.engine.held_answers import LetGo
+    from fastrpc.guard.approvals.asking import CallToApprove
+    from fastrpc.guard.approvals.store import Approval
+    from fastrpc.guard.audit.log import AuditLog
+    from fastrpc.guard.audit.records import Record
+    from fastrpc.guard.callers.caller import Caller
+    from fastrpc.guard.guard import Entry, Guard
+    from fastrpc.guard.policy.decisions import Verdict
+
+    Content = bytes | tuple[bytes, bytes] | None
+
+CATEGORY = "mcp_server"
+APPROVALS = "approval"
+LONGEST_ID = 100
+"""Characters of a request's id in a record: its client chooses it."""
+MOST_DIGITS = 18
+"""Of an id that is written as a number."""
+MOST_COMMON = 4096
+"""Callers, things and outcomes whose common fields are kept as JSON."""
+
+
+class CallAudit:
+    """Records the calls of one server in `log`. `guard` is to be set before the first call."""
+
+    wants_content = True
+
+    def __init__(self, log: AuditLog) -> None:
+        self._log = log
+        self.guard: Guard | None = None
+        self.durable: StrictCallAudit | None = None
+        """What the guard has calls wait for."""
+        self._common: dict[tuple[Entry, str, str, str], str] = {}
+        self._seen = -1
+
+    def at_end(self) -> None:
+        """Sign what has been recorded: serving has ended."""
+        self._log.close()
+
+    def missed(self, count: int) -> None:
+        """State that so many calls have no record: they came faster than records are taken."""
+        self._log.state_lost(count, "calls came faster than they could be recorded")
+
+    def __call__(self, records: list[CallRecord]) -> None:
+        """Record calls that were not refused by the guard, which has recorded those itself."""
+        seen = secrets_seen()
+        if seen != self._seen or len(self._common) > MOST_COMMON:
+            self._seen = seen
+            self._common.clear()
+        salts = os.urandom(32 * len(records))
+        self._log.append_all(
+            [
+                self._line_of(each, salts[at : at + 16], salts[at + 16 : at + 32])
+                for at, each in zip(range(0, len(salts), 32), records, strict=True)
+                if each.outcome != "refused"
+            ]
+        )
+
+    def _line_of(self, call: CallRecord, salt: bytes, other_salt: bytes) -> Record:
+        """Return the record of a call, as JSON unless there is something in it to be searched for secrets."""
+        id = call.id
+        if call.trace or not id.isdigit() or len(id) > MOST_DIGITS:
+            return self._record_of(call)
+        assert self.guard is not None
+        entry = self.guard.entry(call.principal)
+        what = (entry, call.kind, call.name, call.outcome)
+        common = self._common.get(what)
+        if common is None:
+            common = fields_json(self._common_fields(entry, call))
+            if call.kind != "tool" or call.name in entry.decisions or call.outcome == "unknown":
+                self._common[what] = common  # else the guard may find something else later
+        answer = f'"result":{_json_hash(call.answer, other_salt)},' if call.size else ""
+        line = (
+            f'{common},"request":{id.decode()},"arguments":{_json_hash(call.arguments, salt)},{answer}'
+            f'"bind_us":{call.bind_us:.1f},"guard_us":{call.guard_us:.1f},"run_us":{call.run_us:.1f},'
+            f'"encode_us":{call.encode_us:.1f},"total_us":{call.total_us:.1f},"bytes":{call.size}}}'
+        )
+        return line.encode()
+
+    def _common_fields(self, entry: Entry, call: CallRecord) -> dict[str, Any]:
+        """Return the fields that calls of a caller, of a thing, with an outcome have in common."""
+        assert self.guard is not None
+        return {
+            "category": CATEGORY,
+            "actor": entry.caller.principal,
+            "class": entry.caller.caller_class,
+            "action": CALLED_BY[call.kind],
+            "tool": call.name,
+            "outcome": call.outcome,
+            "decision": "deny" if call.outcome == "unknown" else "allow",
+            "policy": self.guard.policy.version,
+            **self._judged(entry, call.kind, call.name),
+        }
+
+    def _record_of(self, call: CallRecord) -> dict[str, Any]:
+        assert self.guard is not None
+        fields = {
+            **self._common_fields(self.guard.entry(call.principal), call),
+            "request": call.id.decode("utf-8", "replace")[:LONGEST_ID],
+            "arguments": _hash_of(call.arguments),
+            "bind_us": round(call.bind_us, 1),
+            "guard_us": round(call.guard_us, 1),
+            "run_us": round(call.run_us, 1),
+            "encode_us": round(call.encode_us, 1),
+            "total_us": round(call.total_us, 1),
+            "bytes": call.size,
+        }
+        if call.id.isdigit() and len(call.id) <= MOST_DIGITS:
+            fields["request"] = int(call.id)
+        if call.size:
+            fields["result"] = _hash_of(call.answer)
+        if call.trace:
+            fields["trace"] = call.trace
+        return fields
+
+    def _judged(self, entry: Entry, kind: str, name: str) -> dict[str, str]:
+        """Return the risk and the rule of all calls of a thing, {} where those of single ones differ."""
+        assert self.guard is not None
+        verdict = self.guard.general_verdict(entry, kind, name)
+        if verdict is None:
+            return {}
+        return {"risk": verdict.risk, "rule": verdict.rule} if verdict.rule else {"risk": verdict.risk}
+
+    def refused(self, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException) -> None:
+        """Record a call that the guard has refused."""
+        from fastrpc.guard.reasons import because
+
+        assert self.guard is not None
+        fields = self._of_call_before(call, caller, "refused")
+        self._append_refusal(
+            {
+                **fields,
+                "decision": "deny",
+                "why": getattr(error, "reason", type(error).__name__),
+                "rule": verdict.rule,
+                "reason": verdict.reason,
+                "risk": verdict.risk,
+                "because": because(self.guard.policy, call, caller, verdict, error),
+            }
+        )
+
+    def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
+        """Record what has become of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
+        assert self.guard is not None
+        fields: dict[str, Any] = {
+            "category": APPROVALS,
+            "actor": asked.caller.principal,
+            "class": asked.caller.caller_class,
+            "action": CALLED_BY[asked.call.kind],
+            "tool": asked.call.name,
+            "outcome": event,
+            "policy": self.guard.policy.version,
+            "approval": approval.id,
+            "risk": approval.risk,
+            "rule": approval.rule,
+            "digest": approval.digest.hex(),
+            "by": approval.decided_by,
+            "channel": approval.channel,
+        }
+        with suppress(AuditUnavailable):  # in mode strict the call is refused for that, before it runs
+            self._log.append(fields)
+
+    def _append_refusal(self, fields: dict[str, Any]) -> None:
+        self._log.append(fields)
+
+    def _of_call_before(self, call: CallInfo, caller: Caller, outcome: str) -> dict[str, Any]:
+        """Return what is recorded of a call that has no answer yet; its arguments are hashed as they were
+        bound."""
+        import json
+
+        assert self.guard is not None
+        text = json.dumps(call.arguments, sort_keys=True, default=repr, skipkeys=True)
+        return {
+            "category": CATEGORY,
+            "actor": caller.principal,
+            "class": caller.caller_class,
+            "action": CALLED_BY[call.kind],
+            "tool": call.name,
+            "outcome": outcome,
+            "policy": self.guard.policy.version,
+            "arguments": salted_hash(text.encode("utf-8", "surrogatepass")),
+        }
+
+
+class StrictCallAudit(CallAudit):
+    """Records calls before they run and before they are answered; see the module's text."""
+
+    def __init__(self, log: AuditLog) -> None:
+        super().__init__(log)
+        self.durable = self
+        self._refusal: Future[str] | None = None
+        """Settled when the refusal that was recorded last is on disk."""
+
+    def __call__(self, records: list[CallRecord]) -> None:
+        """Record calls that were never answered, such as cancelled ones."""
+        super().__call__([each for each in records if not each.size])
+
+    async def begun(self, call: CallInfo) -> None:
+        """Return when it is on disk that a call, which is allowed, is about to run. Raises AuditFailed."""
+        from fastrpc.engine.held_answers import note
+
+        assert self.guard is not None
+        entry = self.guard.entry(call.principal)
+        fields = {**self._of_call_before(call, entry.caller, "begun"), "decision": "allow"}
+        fields |= self._judged(entry, call.kind, call.name)
+        version = call.context.protocol_version
+        try:
+            future = self._log.append_durably(fields)
+        except AuditUnavailable as error:
+            raise _failed(error, False, version) from None
+        note(call, await _on_disk(future, version))
+
+    def _append_refusal(self, fields: dict[str, Any]) -> None:
+        from concurrent.futures import Future
+
+        try:
+            self._refusal = self._log.append_durably(fields)
+        except AuditUnavailable as error:
+            self._refusal = Future()
+            self._refusal.set_exception(error)
+
+    async def refusal_kept(self, call: CallInfo) -> None:
+        """Return when the refusal that was recorded last, of this call, is on disk. Raises AuditFailed."""
+        if self._refusal is not None:
+            await _on_disk(self._refusal, call.context.protocol_version)
+
+    def before_answer(self, call: CallRecord, begun: str | None, let_go: LetGo) -> None:
+        """Let the answer of a call go when its outcome is on disk. What the guard has refused is there."""
+        if call.outcome == "refused":
+            let_go(None)
+            return
+        fields = self._record_of(call)
+        if begun is not None:
+            fields["begun"] = begun
+        try:
+            self._log.append(fields, partial(_let_go, let_go, begun is not None))
+        except AuditUnavailable as error:
+            let_go(partial(_failed, error, begun is not None))
+
+
+async def _on_disk(future: Future[str], version: str) -> str:
+    """Return the id of a record when it is on disk. Raises AuditFailed."""
+    from asyncio import shield, wrap_future
+
+    try:
+        return await shield(wrap_future(future))
+    except AuditUnavailable as error:
+        raise _failed(error, False, version) from None
+
+
+def _let_go(let_go: LetGo, has_run: bool, identifier: str, error: Exception | None) -> None:
+    let_go(None if error is None else partial(_failed, error, has_run))
+
+
+def _failed(error: Exception, has_run: bool, version: str) -> AuditFailed:
+    what = "The call has run, but is not recorded" if has_run else "The call cannot be recorded"
+    return AuditFailed(f"{what}: {error}", version, has_run=has_run)
+
+
+def _hash_of(content: Content) -> SaltedHash | str:
+    if content is None:
+        return "omitted"
+    if isinstance(content, bytes):
+        return salted_hash(content)
+    salt, digest = content
+    return SaltedHash(salt=salt.hex(), sha256=digest.hex())
+
+
+def _json_hash(content: Content, salt: bytes) -> str:
+    """Return `_hash_of` as JSON, with a salt that is random already."""
+    if content is None:
+        return '"omitted"'
+    if isinstance(content, bytes):
+        return f'{{"salt":"{salt.hex()}","sha256":"{sha256(salt + content).hexdigest()}"}}'
+    return f'{{"salt":"{content[0].hex()}","sha256":"{content[1].hex()}"}}'

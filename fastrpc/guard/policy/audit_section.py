@@ -1,0 +1,123 @@
+"""The table ``audit`` of the guard's configuration: how calls are recorded, how long that is kept, and where
+checkpoints go besides.
+
+    [audit]
+    mode = "strict"
+    key_file = "/etc/fastrpc/audit.pem"
+    keep_days = 400
+
+    [[audit.targets]]
+    webhook = "https://audit.example.com/checkpoints"
+    secret = "env:AUDIT_SECRET"
+
+Checks what it says and resolves secrets; opens nothing, connects to nothing. What follows from it is
+`fastrpc.guard.audit`'s part, which is imported where there are targets.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.guard.policy import sections
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.guard.audit.delivery import Target
+    from fastrpc.guard.policy.references import References
+    from fastrpc.guard.policy.sections import GuardConfigError, Section
+
+KINDS = ("folder", "syslog", "webhook")
+
+
+class AuditConfig:
+    """How calls are recorded. `mode` is ``group``, ``strict``, or None: not at all; `folder` is "" for the
+    one in the state folder, `key_file` None for the one in `folder`. `keep_days` and `keep_bytes` are None
+    for all. Raises GuardConfigError."""
+
+    def __init__(self, root: Section, references: References) -> None:
+        self._root = root
+        self.mode: str | None = "group"
+        self.folder = ""
+        self.key_file: str | None = None
+        self.keep_days: float | None = None
+        self.keep_bytes: int | None = None
+        self.targets: list[Target] = []
+        section = root.section("audit")
+        if section is None:
+            return
+        mode = section.take("mode", sections.one_of("group", "strict", "off"), "group")
+        self.mode = None if mode == "off" else mode
+        self.folder = section.take("folder", _path, "")
+        self.key_file = section.take("key_file", _path)
+        self.keep_days = section.take("keep_days", _days)
+        self.keep_bytes = section.take("keep_bytes", _size)
+        self.targets = [_target(each, references) for each in section.list_of_sections("targets")]
+        section.end()
+
+    def error(self, message: str) -> GuardConfigError:
+        """Return the error about what the table says."""
+        return self._root.error(["audit"], message)
+
+
+def _target(section: Section, references: References) -> Target:
+    """Return another place for checkpoints."""
+    found = [section.take(kind, _MAKERS[kind]) for kind in KINDS]
+    secret: str | None = section.take("secret", lambda value: references.resolve(sections.text(value)))
+    section.end()
+    folder, syslog, webhook = found
+    if sum(each is not None for each in found) != 1:
+        raise section.error([], f"give one of {', '.join(KINDS)}")
+    if (secret is not None) != (webhook is not None):
+        raise section.error([], "a webhook needs a secret; nothing else has one")
+    if webhook is None:
+        target: Target = folder or syslog
+        return target
+    from fastrpc.guard.audit.webhook_target import WebhookTarget
+
+    try:
+        return WebhookTarget(webhook, secret or "")
+    except ValueError as error:
+        raise section.error(["webhook"], str(error)) from None
+
+
+# --- kinds of values --------------------------------------------------------------------------------------
+
+
+def _path(value: Any) -> str:
+    return os.path.abspath(os.path.expanduser(sections.text(value)))
+
+
+def _folder(value: Any) -> Target:
+    from fastrpc.guard.audit.folder_target import FolderTarget
+
+    return FolderTarget(_path(value))
+
+
+def _syslog(value: Any) -> Target:
+    """Read the path of a socket, or ``HOST:PORT``."""
+    from fastrpc.guard.audit.syslog_target import SyslogTarget
+
+    found = sections.text(value)
+    if os.path.isabs(found):
+        return SyslogTarget(found)
+    host, _, port = found.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"expected the path of a socket, or HOST:PORT, got {sections.shown(value)}")
+    return SyslogTarget((host.strip("[]"), int(port)))
+
+
+_MAKERS: dict[str, Any] = {"folder": _folder, "syslog": _syslog, "webhook": sections.text}
+
+
+def _days(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
+        raise ValueError(f"expected a number of days above 0, got {sections.shown(value)}")
+    return float(value)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"expected a number of bytes above 0, got {sections.shown(value)}")
+    return value

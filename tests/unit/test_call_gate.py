@@ -1,0 +1,113 @@
+"""The compiled part of a guard: it allows what is open, and leaves everything else to the guard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.guarded import caller_of, policy_of, shop
+from support.in_memory import RawConversation, in_loop
+
+from fastrpc import Server
+from fastrpc.guard.callers.caller import Caller
+from fastrpc.guard.guard import Guard
+from fastrpc.protocol.versions import MODERN
+
+POLICY = """
+[expose]
+tools = ["*"]
+
+[risk]
+"*" = "low"
+
+[classes.local]
+rate = "RATE"
+tool_rates = { "search" = "TOOL_RATE" }
+"""
+
+
+class Counting(Guard):
+    """A guard that counts what is not decided in compiled code."""
+
+    decided = 0
+
+    def decide(self, call: Any) -> Any:
+        self.decided += 1
+        return super().decide(call)
+
+
+def guarded(folder: Path, rate: str = "1000/hour", tool_rate: str = "1000/hour") -> tuple[Server, Counting]:
+    app = shop()
+    text = POLICY.replace("TOOL_RATE", tool_rate).replace("RATE", rate)
+    guard = Counting(policy_of(folder, text, app), caller_of)
+    guard.install(app)
+    return app, guard
+
+
+def answers(app: Server, tools: list[str], between: Any = None) -> list[Any]:
+    """Call these tools one after the other; return the code of each error, None for a result."""
+    found: list[Any] = []
+
+    async def run() -> None:
+        peer = RawConversation(app, MODERN)
+        for id, tool in enumerate(tools):
+            peer.call(id, tool, {"text": "x"} if tool == "search" else {})
+            answer = await peer.answer(id)
+            found.append(answer["error"]["code"] if "error" in answer else None)
+            if between is not None:
+                between(id)
+        peer.close()
+
+    in_loop(run)
+    return found
+
+
+def test_the_first_call_of_a_tool_is_decided_by_the_guard_and_later_ones_at_the_gate(tmp_path: Path) -> None:
+    app, guard = guarded(tmp_path)
+    assert answers(app, ["search"] * 5 + ["mystery"] * 5) == [None] * 10
+    assert guard.decided == 2
+
+
+def test_a_call_that_comes_too_soon_takes_nothing_from_the_other_rate(tmp_path: Path) -> None:
+    """Two calls of `search` are allowed, and four of all tools: the refused ones count for neither."""
+    app, _ = guarded(tmp_path, rate="4/hour", tool_rate="2/hour")
+    tools = ["search", "search", "search", "search", "mystery", "mystery", "mystery"]
+    assert answers(app, tools) == [None, None, 429, 429, None, None, 429]
+
+
+def test_another_policy_another_caller_and_other_tools_close_the_gate(tmp_path: Path) -> None:
+    app, guard = guarded(tmp_path)
+    callers = {"": Caller("os:tester", "local")}
+    guard._caller_of = lambda principal: callers[principal]
+    none = policy_of(tmp_path, '[expose]\ntools = ["mystery"]\n', app, "other.toml")
+    before = guard.policy
+
+    def change(id: int) -> None:
+        if id == 1:
+            guard.use(none)
+        elif id == 2:
+            guard.use(before)
+        elif id == 4:
+            callers[""] = Caller("", "")  # a token that was revoked
+            guard.forget(frozenset([""]))
+        elif id == 5:
+            callers[""] = Caller("os:tester", "local")
+            guard.forget(frozenset([""]))
+        elif id == 7:
+            app.remove_tool("search")
+
+    expected = [None, None, -32602, None, None, -32602, None, None, -32602]
+    assert answers(app, ["search"] * 9, change) == expected
+
+
+@pytest.mark.parametrize(
+    "rule", ['when = "args.text == \'x\'"\nthen = "deny"', 'when = "true"\nthen = "ask"']
+)
+def test_a_tool_whose_calls_are_looked_at_one_by_one_is_never_open(tmp_path: Path, rule: str) -> None:
+    app = shop()
+    text = f'{POLICY}[[rules]]\ntools = ["search"]\n{rule}\n'.replace("TOOL_RATE", "9/hour")
+    guard = Counting(policy_of(tmp_path, text.replace("RATE", "9/hour"), app), caller_of)
+    guard.install(app)
+    answers(app, ["search"] * 3)
+    assert guard.decided == 3
