@@ -156,10 +156,8 @@ class Dispatcher(OutboundMessages):
         request.version = self._version_of(modern)
         return request
 
-    @staticmethod
-    def key_of(id: bytes) -> bytes:
-        """Return the key of an id with escapes, among the requests in flight."""
-        return key_of(id)
+    key_of = staticmethod(key_of)
+    """Returns the key of an id with escapes, among the requests in flight."""
 
     def coroutine_entry(self) -> Any:
         """Return what the connection begins coroutines with: the first one is about to be called."""
@@ -597,10 +595,9 @@ class Dispatcher(OutboundMessages):
         request = call.request
         try:
             result = self._failure(request, call.plan, error)
-        except ProtocolError as problem:
-            self._refuse(request, problem)
         except BaseException as problem:
-            self._refuse(request, own_fault(request.method, problem))
+            told = problem if isinstance(problem, ProtocolError) else own_fault(request.method, problem)
+            self._refuse(request, told)
         else:
             self.answer(request, result)
         self._forget(request)

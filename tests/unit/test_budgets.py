@@ -296,10 +296,11 @@ def test_a_call_that_a_person_approves_is_counted_then_and_one_that_is_not_is_no
 ) -> None:
     counts: list[dict[tuple[str, str], int]] = []
 
-    async def approve(call: Any, verdict: Any, seconds: float) -> None:
+    async def approve(asked: Any) -> dict[str, Any]:
         counts.append(counted.used())
         if says == "no":
             raise ApprovalRejected("no", LATEST_LEGACY)
+        return {}
 
     counted = counting('budget = ["1 call/day"]\n[approvals]\nfrom = "medium"\n', approve=approve)
     (found,) = counted.calls(ORDER)
@@ -343,9 +344,10 @@ def test_a_call_that_the_client_is_asked_about_is_counted_once_if_it_runs(
 def test_a_caller_that_cancels_while_a_person_is_asked_has_used_nothing(counting: Making) -> None:
     asked = threading.Event()
 
-    async def approve(call: Any, verdict: Any, seconds: float) -> None:
+    async def approve(_: Any) -> dict[str, Any]:
         asked.set()
         await asyncio.sleep(60)
+        return {}
 
     counted = counting('budget = ["1 call/day"]\n[approvals]\nfrom = "medium"\n', approve=approve)
 
