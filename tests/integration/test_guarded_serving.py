@@ -205,7 +205,7 @@ folder = "{folder}/other"
     assert "verified: 1 chains" in fastrpc(folder, "audit", "verify", *options)
     (folder / "key.pem").chmod(0o644)
     said = fastrpc(folder, "serve", "shop.py:app", "--guard", "guard.toml", code=2)
-    assert "guard.toml, line 15: audit: " in said
+    assert "guard.toml, line 19: audit: " in said
     assert "others may read it" in said
 
 
