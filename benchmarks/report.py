@@ -180,6 +180,18 @@ def bar_lines(record: Record, name: str) -> list[list[str]]:
     return [first, *times_lines(record, name, name, entry), *coroutine_lines(record, name)]
 
 
+def guarded(record: Record) -> str:
+    """What the guard costs (W15), for its own page."""
+    lines = []
+    for name in record.rows:
+        if name.startswith("W15"):
+            for _, title, measured, taken_to, ratio, bar, _, verdict in bar_lines(record, name):
+                lines.append([title, measured, taken_to, ratio, bar, verdict])
+    runs = record.runs_of(tuple(name for name in record.rows if name.startswith("W15")))
+    how = "; ".join(f"Taken {circumstances(run)}" for run in runs)
+    return f"{table(['what', 'measured', 'taken to', 'ratio', 'bar', 'verdict'], lines)}\n\n{how}."
+
+
 def coroutine_lines(record: Record, name: str) -> list[list[str]]:
     """fastrpc's coroutine in the row, beside the SDKs whose tools are coroutines."""
     entry = record.entries.get((name, ASYNC))
@@ -355,6 +367,7 @@ DOCUMENTS: dict[str, dict[str, Block]] = {
         "peers": peers,
         "charts": charts,
     },
+    "docs/guard.md": {"guard": guarded},
 }
 
 

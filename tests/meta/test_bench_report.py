@@ -97,8 +97,8 @@ def run(figure: str, value: float) -> dict[str, Any]:
 @pytest.fixture
 def repository(tmp_path: Any) -> Any:
     """Documents with empty places, and a record."""
-    (tmp_path / "benchmarks").mkdir()
     for path, blocks in report.DOCUMENTS.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("".join(PAGE.format(name) for name in blocks), encoding="utf-8")
     (tmp_path / "record.json").write_text(json.dumps(document()), encoding="utf-8")
     return tmp_path

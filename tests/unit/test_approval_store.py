@@ -192,6 +192,15 @@ def test_what_is_critical_is_not_approved_by_the_one_who_calls(store: ApprovalSt
     assert store.decide(approval.id, decision(by="os:grace")).state == "approved"
 
 
+@pytest.mark.parametrize("caller", ["https://login.example.com#ada", "ops@https://login.example.com/a#ada"])
+def test_nor_by_the_subject_of_the_token_that_calls(store: ApprovalStore, caller: str) -> None:
+    approval = asked(store, caller=caller, owner=caller, risk="critical")
+    for by in ("ada", "os:ada", caller):
+        with pytest.raises(NotAllowedToApprove, match="another person has to"):
+            store.decide(approval.id, decision(by=by))
+    assert store.decide(approval.id, decision(by="https://login.example.com#bob")).state == "approved"
+
+
 def test_what_is_critical_is_not_approved_through_the_client(store: ApprovalStore) -> None:
     approval = asked(store, risk="critical")
     with pytest.raises(NotAllowedToApprove, match="through the client"):

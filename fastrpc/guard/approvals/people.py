@@ -4,5 +4,7 @@ from __future__ import annotations
 
 
 def person(name: str) -> str:
-    """Return who stands behind a name: ``ada`` for ``os:ada``, ``ada#k3x7…`` and ``Ada``."""
-    return name.removeprefix("os:").partition("#")[0].casefold()
+    """Return who stands behind a name: ``ada`` for ``os:ada``, ``ada#k3x7…``, ``Ada``, and the subject of an
+    authorization server's token, ``https://login.example.com#ada``."""
+    owner, _, rest = name.removeprefix("os:").partition("#")
+    return (rest if "://" in owner else owner).casefold()
