@@ -35,7 +35,7 @@ OUTCOMES = (
     "input_required",
     "protocol_error",
 )
-HEXADECIMAL = frozenset("0123456789abcdef")
+cdef frozenset HEXADECIMAL = frozenset("0123456789abcdef")
 
 cdef enum:                       # what stands around the id in an answer: {"jsonrpc":"2.0","id": and
     OPEN_SIZE = 22
