@@ -24,9 +24,15 @@ cdef extern from "budget_table.h":
         uint32_t size
         char text[TEXT_SIZE]
     uint64_t load "fastrpc_budget_load"(const uint64_t*) noexcept nogil
-    void change "fastrpc_budget_change"(uint64_t*, const uint64_t*, uint64_t, uint64_t, int64_t) noexcept nogil
-    int64_t take "fastrpc_budget_take"(Cell*, uint64_t*, uint64_t, uint64_t, uint64_t, uint64_t) noexcept nogil
-    void settle "fastrpc_budget_settle"(Cell*, uint64_t*, uint64_t, uint64_t, int64_t, int64_t) noexcept nogil
+    void change "fastrpc_budget_change"(
+        uint64_t*, const uint64_t*, uint64_t, uint64_t, int64_t
+    ) noexcept nogil
+    int64_t take "fastrpc_budget_take"(
+        Cell*, uint64_t*, uint64_t, uint64_t, uint64_t, uint64_t
+    ) noexcept nogil
+    void settle "fastrpc_budget_settle"(
+        Cell*, uint64_t*, uint64_t, uint64_t, int64_t, int64_t
+    ) noexcept nogil
     size_t recover "fastrpc_budget_recover"(Cell*, uint64_t*, size_t) noexcept nogil
     int64_t claim "fastrpc_budget_claim"(
         Cell*, uint64_t*, size_t, size_t, uint64_t, uint32_t, const uint64_t*
@@ -122,9 +128,8 @@ cdef class BudgetTable:
             cell = &self.cells[at]
             held = load(&cell.held)
             if load(&cell.key) != 0 and held != CLOSED:
-                found.append(
-                    (at, cell.period, held >> SHIFT, held & AMOUNT, cell.text[: min(cell.size, <uint32_t> TEXT_SIZE)])
-                )
+                text = cell.text[: min(cell.size, <uint32_t> TEXT_SIZE)]
+                found.append((at, cell.period, held >> SHIFT, held & AMOUNT, text))
         return found
 
     def clear(self, size_t place, uint64_t number, int64_t amount):

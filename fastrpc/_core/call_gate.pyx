@@ -1,8 +1,8 @@
 """The likely decision of a guard: about a tool that its caller may always call, as far as rates go.
 
-`CallGate.decide` is a guard (`Server.guard`) in compiled code: two look-ups, and a count for each rate. Who may
-call what is `open`ed by the guard in Python, `otherwise`, which decides about all other calls, and about those
-that come too soon. Costs 0.1 µs a call; what a decision follows from is left to `fastrpc.guard`.
+`CallGate.decide` is a guard (`Server.guard`) in compiled code: two look-ups, and a count for each rate. Who
+may call what is `open`ed by the guard in Python, `otherwise`, which decides about all other calls, and about
+those that come too soon. Costs 0.1 µs a call; what a decision follows from is left to `fastrpc.guard`.
 """
 
 from cpython.dict cimport PyDict_GetItem

@@ -593,10 +593,11 @@ cdef class Connection:
         return 0
 
     cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1:
-        cdef bytes answer = answer_in(self.output, size, steps.id_size) if plan.recorder.keeps_content else None
+        cdef bytes sent = answer_in(self.output, size, steps.id_size) if plan.recorder.keeps_content else None
         return plan.recorder.put(
-            plan.kind_code, steps.began, steps.bound, steps.allowed, returned, size, self.outcome, plan.target,
-            steps.id[: steps.id_size], self.principal, <bytes> steps.line if steps.line else None, answer,
+            plan.kind_code, steps.began, steps.bound, steps.allowed, returned, size, self.outcome,
+            plan.target, steps.id[: steps.id_size], self.principal,
+            <bytes> steps.line if steps.line else None, sent,
         )
 
     cdef int keep_context(self) except -1:

@@ -188,7 +188,7 @@ cdef class Recorder:
 
     cdef int keep(self, Record* record, bytes request, bytes answer) except -1:
         """Keep the content of a record; None: there is none."""
-        cdef Py_ssize_t size = (0 if request is None else len(request)) + (0 if answer is None else len(answer))
+        cdef Py_ssize_t size = len(request or b"") + len(answer or b"")
         cdef object kept_request = request
         cdef object kept_answer = answer
         if self.content_size + size > MOST_CONTENT:
