@@ -84,6 +84,7 @@ extensions = [
     module("rate_limiter"),
     module("budget_table"),
     module("call_gate"),
+    module("audit_lines"),
     module("connection"),
     module("http_body"),
     module("access_buffer"),

@@ -31,6 +31,23 @@ cdef struct Record:
     uint8_t kind
     uint8_t outcome            # its place in OUTCOMES
 
+cdef class CallRecord:
+    cdef readonly str kind
+    cdef readonly str name
+    cdef readonly bytes id
+    cdef readonly str principal
+    cdef readonly str outcome
+    cdef readonly double started_at
+    cdef readonly double bind_us
+    cdef readonly double guard_us
+    cdef readonly double run_us
+    cdef readonly double encode_us
+    cdef readonly double total_us
+    cdef readonly long long size
+    cdef readonly object arguments
+    cdef readonly object answer
+    cdef readonly str trace
+
 cdef class Recorder:
     cdef Record* ring
     cdef Py_ssize_t capacity

@@ -62,22 +62,6 @@ cdef class CallRecord:
     bytes, or a salt and the SHA-256 of both; `arguments` of a resource are its URI.
     """
 
-    cdef readonly str kind
-    cdef readonly str name
-    cdef readonly bytes id
-    cdef readonly str principal
-    cdef readonly str outcome
-    cdef readonly double started_at
-    cdef readonly double bind_us
-    cdef readonly double guard_us
-    cdef readonly double run_us
-    cdef readonly double encode_us
-    cdef readonly double total_us
-    cdef readonly long long size
-    cdef readonly object arguments
-    cdef readonly object answer
-    cdef readonly str trace
-
     def renamed(self, str name not None):
         """Return a copy with another name: the one that a mounted server has for what was called."""
         cdef CallRecord found = CallRecord.__new__(CallRecord)

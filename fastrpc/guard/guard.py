@@ -125,6 +125,8 @@ class Guard:
         self._on_refusal = on_refusal
         self._durable = durable
         self._gate = CallGate(self.decide)
+        self.generation = 0
+        """Another number when something else may be said of a caller than before."""
         self._entries: dict[str, Entry] = {}
         self._classes: dict[Hashable, CallerClass] = {}
         self._server: Server | None = None
@@ -155,6 +157,7 @@ class Guard:
 
     def forget(self, principals: frozenset[str]) -> None:
         """Look these callers up again: their tokens have changed."""
+        self.generation += 1
         for principal in principals:
             self._entries.pop(principal, None)
             self._gate.close_to(principal)
@@ -359,10 +362,12 @@ class Guard:
     def _registry_changed(self) -> None:
         """What is called by a name may be something else now."""
         self._policy.forget()
+        self.generation += 1
         self._entries = {}
         self._gate.close()
 
     def _forget_entries(self) -> None:
+        self.generation += 1
         self._entries, self._classes = {}, {}
         self._gate.close()
         if self.ledger is not None:

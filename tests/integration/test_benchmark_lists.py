@@ -24,6 +24,8 @@ OF_THE_COMMAND = (
     *(roster.LIST, roster.SERVE, roster.SHELL),
     *(roster.START_LIST, roster.START_SERVE, roster.START_HTTP),
 )
+BEHIND_A_GUARD = (roster.GUARDED, roster.GUARDED_HTTP, roster.GUARDED_RULE, roster.GUARDED_RULES)
+"""`fastrpc serve FILE --guard`."""
 OF_SERVERS_OF_OTHERS = (roster.SWAPPED,)
 OF_A_USERS_FILE = (roster.ECHO, roster.PAYLOAD, roster.SLEEP, roster.SLEEP_SYNC, roster.START, roster.MODERN)
 BUILT = os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "server"))
@@ -58,7 +60,8 @@ def test_every_row_is_of_the_command_or_of_a_file_as_users_write_it(fastrpc: Any
     of_files |= {name(shape) for shape in roster.SHAPES for name in (roster.shaped, roster.shaped_over_http)}
     clients = {name for name in fastrpc.commands if name.startswith(roster.CLIENT)}
     for row in ROWS:
-        assert row.server in {*of_files, *OF_THE_COMMAND, *OF_SERVERS_OF_OTHERS, *clients}, row.name
+        others = {*OF_THE_COMMAND, *OF_SERVERS_OF_OTHERS, *BEHIND_A_GUARD, *clients}
+        assert row.server in of_files | others, row.name
     for asked in of_files & set(fastrpc.commands):
         file = next(word for word in fastrpc.commands[asked] if word.endswith(".py"))
         with open(file, encoding="utf-8") as source:

@@ -14,11 +14,10 @@ that is recorded at the same time shares one fsync.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from functools import partial
-from hashlib import sha256
 
+from fastrpc._core.audit_lines import CallLines
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.guard.audit.log import AuditUnavailable
 from fastrpc.guard.audit.records import SaltedHash, fields_json, salted_hash, secrets_seen
@@ -62,8 +61,9 @@ class CallAudit:
         self.guard: Guard | None = None
         self.durable: StrictCallAudit | None = None
         """What the guard has calls wait for."""
-        self._common: dict[tuple[Entry, str, str, str], str] = {}
-        self._seen = -1
+        self._lines = CallLines(self._unlikely)
+        self._known = (-1, -1)
+        """Of which secrets and which decisions the common fields of calls are."""
 
     def at_end(self) -> None:
         """Sign what has been recorded: serving has ended."""
@@ -75,39 +75,21 @@ class CallAudit:
 
     def __call__(self, records: list[CallRecord]) -> None:
         """Record calls that were not refused by the guard, which has recorded those itself."""
-        seen = secrets_seen()
-        if seen != self._seen or len(self._common) > MOST_COMMON:
-            self._seen = seen
-            self._common.clear()
-        salts = os.urandom(32 * len(records))
-        self._log.append_all(
-            [
-                self._line_of(each, salts[at : at + 16], salts[at + 16 : at + 32])
-                for at, each in zip(range(0, len(salts), 32), records, strict=True)
-                if each.outcome != "refused"
-            ]
-        )
+        assert self.guard is not None
+        known, common = (secrets_seen(), self.guard.generation), self._lines.common
+        if known != self._known or len(common) > MOST_COMMON:
+            self._known = known
+            common.clear()
+        self._log.append_all(self._lines.lines([each for each in records if each.outcome != "refused"]))
 
-    def _line_of(self, call: CallRecord, salt: bytes, other_salt: bytes) -> Record:
-        """Return the record of a call, as JSON unless there is something in it to be searched for secrets."""
-        id = call.id
-        if call.trace or not id.isdigit() or len(id) > MOST_DIGITS:
-            return self._record_of(call)
+    def _unlikely(self, call: CallRecord) -> Record:
+        """Return the record of a call, and keep what it has in common with others."""
         assert self.guard is not None
         entry = self.guard.entry(call.principal)
-        what = (entry, call.kind, call.name, call.outcome)
-        common = self._common.get(what)
-        if common is None:
-            common = fields_json(self._common_fields(entry, call))
-            if call.kind != "tool" or call.name in entry.decisions or call.outcome == "unknown":
-                self._common[what] = common  # else the guard may find something else later
-        answer = f'"result":{_json_hash(call.answer, other_salt)},' if call.size else ""
-        line = (
-            f'{common},"request":{id.decode()},"arguments":{_json_hash(call.arguments, salt)},{answer}'
-            f'"bind_us":{call.bind_us:.1f},"guard_us":{call.guard_us:.1f},"run_us":{call.run_us:.1f},'
-            f'"encode_us":{call.encode_us:.1f},"total_us":{call.total_us:.1f},"bytes":{call.size}}}'
-        )
-        return line.encode()
+        if call.kind != "tool" or call.name in entry.decisions or call.outcome == "unknown":
+            common = fields_json(self._common_fields(entry, call)).encode()
+            self._lines.common[call.principal, call.kind, call.name, call.outcome] = common
+        return self._record_of(call)
 
     def _common_fields(self, entry: Entry, call: CallRecord) -> dict[str, Any]:
         """Return the fields that calls of a caller, of a thing, with an outcome have in common."""
@@ -296,12 +278,3 @@ def _hash_of(content: Content) -> SaltedHash | str:
         return salted_hash(content)
     salt, digest = content
     return SaltedHash(salt=salt.hex(), sha256=digest.hex())
-
-
-def _json_hash(content: Content, salt: bytes) -> str:
-    """Return `_hash_of` as JSON, with a salt that is random already."""
-    if content is None:
-        return '"omitted"'
-    if isinstance(content, bytes):
-        return f'{{"salt":"{salt.hex()}","sha256":"{sha256(salt + content).hexdigest()}"}}'
-    return f'{{"salt":"{content[0].hex()}","sha256":"{content[1].hex()}"}}'

@@ -8,89 +8,50 @@ The rules, which `verify` states and checks with code of its own:
   node) over the `count` lines since the last checkpoint; a leaf is the SHA-256 of such a line, 32 bytes.
 * Its `signature` is an Ed25519 signature, in base64, of the bytes of its line before ``,"signature":``.
 
-Pure: no clock, no file. Adding a line takes two hashes and, for the tree, one more on average: 3 µs.
+Pure: no clock, no file. Adding a line takes two hashes and, for the tree, one more on average: half a
+microsecond in compiled code (`fastrpc._core.audit_lines`).
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from hashlib import sha256
+
+from fastrpc._core.audit_lines import ChainLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc.guard.audit.signing import Signer
 
-FIRST = b"0" * 64
 
-
-class MerkleTree:
-    """The root over leaves that come one by one: keeps one node for each bit of their number."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._nodes: list[bytes] = []
-
-    def add(self, data: bytes) -> None:
-        """Add a leaf."""
-        node = sha256(b"\0" + data).digest()
-        full = self.count
-        while full & 1:
-            node = sha256(b"\1" + self._nodes.pop() + node).digest()
-            full >>= 1
-        self._nodes.append(node)
-        self.count += 1
-
-    def root(self) -> bytes:
-        """Return the root; of no leaves, the hash of nothing."""
-        if not self._nodes:
-            return sha256().digest()
-        *others, node = self._nodes
-        for left in reversed(others):
-            node = sha256(b"\1" + left + node).digest()
-        return node
-
-
-class Chain:
+class Chain(ChainLines):
     """Makes the lines of a chain. `identifier` is the chain's."""
 
     def __init__(self, identifier: str, signer: Signer) -> None:
         self.identifier = identifier
-        self.sequence = 0
         self.checkpoints = 0
         self._signer = signer
-        self._previous = FIRST
-        self._tree = MerkleTree()
 
     @property
     def pending(self) -> int:
         """The lines since the last checkpoint."""
-        return self._tree.count
+        return self.tree.count
 
-    def line(self, fields: bytes) -> bytes:
-        """Return the next line: of fields as JSON without the brace that opens them."""
-        self.sequence += 1
-        line = b'{"seq":%d,"prev":"%b",%b' % (self.sequence, self._previous, fields)
-        hashed = sha256(line)
-        self._previous = hashed.hexdigest().encode()
-        self._tree.add(hashed.digest())
-        return line + b"\n"
+    def root(self) -> bytes:
+        """Return the Merkle root over the lines since the last checkpoint."""
+        return self.tree.root()
 
     def checkpoint(self, segment: int, time: str, closes: str = "") -> bytes:
         """Return a checkpoint as the next line. `closes` is what ends with it: ``segment`` or ``chain``."""
-        self.sequence += 1
         self.checkpoints += 1
         fields = (
-            f'"kind":"checkpoint","time":"{time}","chain":"{self.identifier}","segment":{segment},'
-            f'"number":{self.checkpoints},"count":{self._tree.count},'
-            f'"root":"{self._tree.root().hex()}","key":"{self._signer.key}"'
+            f',"kind":"checkpoint","time":"{time}","chain":"{self.identifier}","segment":{segment},'
+            f'"number":{self.checkpoints},"count":{self.pending},'
+            f'"root":"{self.root().hex()}","key":"{self._signer.key}"'
         )
         if closes:
             fields += f',"closes":"{closes}"'
-        line = signed(
-            b'{"seq":%d,"prev":"%b",%b' % (self.sequence, self._previous, fields.encode()), self._signer
-        )
-        self._previous = sha256(line).hexdigest().encode()
-        self._tree = MerkleTree()
+        line = signed(self.head() + fields.encode(), self._signer)
+        self.seal(line)
         return line + b"\n"
 
 

@@ -20,6 +20,7 @@ import os
 from collections import deque
 from concurrent.futures import Future
 from functools import partial
+from itertools import repeat
 from threading import Lock, Thread
 from time import monotonic, sleep, time_ns
 
@@ -163,8 +164,8 @@ class AuditLog:
             queue, ids = self._queue, self._ids
             is_full = self._failure and self.mode == "strict"
             room = 0 if is_full else max(0, self._capacity - len(queue))
-            for record in records[:room]:
-                queue.append((ids.next(now), now, record, None))
+            taken = records[:room]
+            queue.extend(zip(ids.many(now, len(taken)), repeat(now), taken, repeat(None)))
             if len(records) > room:
                 ids.count += len(records) - room
                 self._lose(now, self._failure or "the queue is full", len(records) - room)

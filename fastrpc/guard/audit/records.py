@@ -18,6 +18,7 @@ from time import gmtime, strftime
 
 import orjson
 
+from fastrpc._core.audit_lines import identifiers
 from fastrpc.redaction import MASK, NAMES, hidden, masked, secrets
 
 TYPE_CHECKING = False
@@ -65,13 +66,16 @@ class Ids:
 
     def next(self, milliseconds: int) -> str:
         """Return the next id. One for an earlier time, after the clock was set back, has the last one's."""
+        return self.many(milliseconds, 1)[0]
+
+    def many(self, milliseconds: int, count: int) -> list[str]:
+        """Return the next ids."""
         if milliseconds > self._milliseconds:
             self._milliseconds = milliseconds
             self._head = f"audit_{base32(milliseconds, 5)}{self._random}"
-        self.count += 1
-        count = self.count
-        high = _PAIRS[count >> 30 & 1023] + _PAIRS[count >> 20 & 1023]
-        return f"{self._head}{high}{_PAIRS[count >> 10 & 1023]}{_PAIRS[count & 1023]}"
+        first = self.count + 1
+        self.count += count
+        return identifiers(self._head, first, count)
 
 
 def base32(number: int, pairs: int) -> str:
@@ -98,11 +102,9 @@ def rfc3339(milliseconds: int) -> str:
     return f"{text}.{rest:03d}Z"
 
 
-def encoded(identifier: str, milliseconds: int, record: Record) -> bytes:
+def encoded(identifier: str, milliseconds: int, record: Fields) -> bytes:
     """Return the fields of a record as JSON, without the brace that opens it. `milliseconds` is its time,
     unless it has one."""
-    if isinstance(record, bytes):
-        return f'"id":"{identifier}","time":"{rfc3339(milliseconds)}",'.encode() + record
     try:
         _forget_if_stale()
         if record and "time" not in record and _is_clean(record):

@@ -106,7 +106,10 @@ class Writer:
         items = self.items
         while items and self._size < CHUNK and not self._is_closing:
             identifier, time, record, then = items[0]
-            self._put(encoded(identifier, time, record))
+            if isinstance(record, bytes):
+                self._put(record, identifier, rfc3339(time))
+            else:
+                self._put(encoded(identifier, time, record))
             items.popleft()
             self._in_chunk += 1
             if self._in_chunk % RECORDS_IN_A_ROW == 0:
@@ -139,12 +142,14 @@ class Writer:
         """Return how long until a checkpoint is due; -1 if there is nothing to put into one."""
         return max(0.0, self._checkpoint_at - monotonic()) if self.chain.pending else -1
 
-    def _put(self, fields: bytes) -> None:
+    def _put(self, fields: bytes, identifier: str = "", time: str = "") -> None:
+        """Add a line of these fields, and of an id and a time unless they are among them."""
         if not self._name:
             self._begin_segment()
         if not self.chain.pending:
             self._checkpoint_at = monotonic() + self._limits.checkpoint_seconds
-        self._append(self.chain.line(fields))
+        chain = self.chain
+        self._append(chain.record(identifier, time, fields) if identifier else chain.line(fields))
         if self._position >= self._limits.segment_bytes:
             self.checkpoint("segment")
         elif self.chain.pending >= self._limits.checkpoint_records:
