@@ -54,7 +54,7 @@ test-uncovered: SUITE := tests $(addprefix --ignore=,$(COVERED))
 test-uncovered: test     ## all that `make coverage` does not run: both together are `make test`
 
 sanitize: $(STAMP)       ## property tests, then two minutes of fuzzing, on a build with ASan and UBSan
-	$(BIN)/python tests/fuzz/sanitized.py -m pytest $(filter-out $(IN_PYTHON),$(wildcard tests/property/test_*.py)) --capture=sys -n $$(nproc) --dist worksteal
+	$(BIN)/python tests/fuzz/sanitized.py -m pytest tests/unit/test_audit_lines.py $(filter-out $(IN_PYTHON),$(wildcard tests/property/test_*.py)) --capture=sys -n $$(nproc) --dist worksteal
 	$(BIN)/python tests/fuzz/sanitized.py tests/fuzz/fuzz.py --seconds $(SANITIZED_SECONDS)
 
 fuzz: $(STAMP)           ## fuzz for an hour on that build; FUZZ_SECONDS=N for another time

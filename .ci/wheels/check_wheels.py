@@ -47,7 +47,7 @@ CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")
 # takes some ten times as long.
 COMPILED_TESTS = ("tests/property", "tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
 IN_PYTHON = ("approval_*", "audit_*", "cel_*", "docstrings", "rewriting", "uri_*")
-"""The property tests of what is written in Python alone, which COMPILED_TESTS leave out."""
+"""The property tests of what is written in Python alone: they run in the suite, not on wheels."""
 DOCUMENTS = "5000"
 """How many documents the differential tests read on a wheel; the suite itself reads more."""
 TEST_PACKAGES = [
@@ -230,11 +230,7 @@ def core_tests(wheel: Wheel, python: str, folder: str, tests: tuple[str, ...]) -
     runs = [["-m", "not alone", "-n", "2", "--dist", "loadfile"]]
     if not wheel.emulated:  # where promises about time can be kept
         runs.append(["-m", "alone"])
-    without = (
-        [f"--ignore-glob=tests/property/test_{name}.py" for name in IN_PYTHON]
-        if tests == COMPILED_TESTS
-        else []
-    )
+    without = [f"--ignore-glob=tests/property/test_{name}.py" for name in IN_PYTHON]
     variables = {"FASTRPC_DATA_DIR": data, "FASTRPC_DOCUMENTS": DOCUMENTS}
     said = [
         output([python, "-m", "pytest", *options, *without, *tests], folder, **variables) for options in runs

@@ -102,6 +102,7 @@ LAYERS = {
     "fastrpc._core.plan": 11,
     "fastrpc._core.call_info": 12,
     "fastrpc._core.call_gate": 12,
+    "fastrpc._core.audit_lines": 12,
     "fastrpc._core.call_result": 12,
     "fastrpc._core.client_request": 13,
     "fastrpc._core.client_stream": 14,

@@ -60,13 +60,13 @@ def exactly(value: Any) -> Any:
     return (type(value).__name__, repr(value))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(VALUES, VALUES)
 def test_two_values_have_one_digest_only_if_they_are_the_same(one: Any, other: Any) -> None:
     assert (digest(one) == digest(other)) == (exactly(one) == exactly(other))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(VALUES)
 def test_a_value_that_comes_back_through_json_keeps_its_digest(value: Any) -> None:
     again = json.loads(json.dumps(value))
@@ -195,7 +195,7 @@ def test_spellings_of_one_call_are_one_once_they_are_bound() -> None:
     assert len(found) == 1
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.text(max_size=5), VALUES, max_size=4))
 def test_what_people_are_shown_hides_no_character(arguments: dict[str, Any]) -> None:
     text = shown(arguments)
