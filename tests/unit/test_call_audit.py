@@ -91,11 +91,12 @@ def test_risk_and_rule_are_recorded_as_soon_as_the_guard_has_decided_about_the_t
 def test_a_secret_that_is_known_only_later_is_masked_in_what_was_made_before(tmp_path: Path) -> None:
     audited = Audited(tmp_path)
     name = "planted-secret-4711-in-a-name"
-    audited.audit(made("1", name=name, outcome="unknown"))
+    for number in range(3):  # the last one is made of what they have in common
+        audited.audit(made(str(number), name=name, outcome="unknown"))
     redaction.hide("planted-secret-4711")
     try:
-        audited.audit(made("2", name=name, outcome="unknown"))
-        before, behind = audited.records()
+        audited.audit(made("3", name=name, outcome="unknown"))
+        *_, before, behind = audited.records()
     finally:
         del redaction.hidden["planted-secret-4711"]
     assert before["tool"] == name
