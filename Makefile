@@ -16,7 +16,7 @@ ALONE = $(shell grep -rlE --include='test_*.py' 'mark\.alone' tests)
 WHEELS_VENV := .cache/wheels
 SANITIZED := .cache/sanitized
 # What is written in Python alone has nothing for the sanitizers.
-IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,approval_binding audit_tampering cel_oracle cel_text docstrings rewriting uri_round_trips))
+IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,approval_binding audit_tampering cel_oracle cel_text docstrings guard_why rewriting shell_words uri_round_trips))
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 MEASURED_SOURCE ?= .
 FASTMCP := .cache/fastmcp

@@ -46,7 +46,7 @@ CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")
 # What is compiled, and a server: for --fewer-tests, and for emulated Pythons, where an example of hypothesis
 # takes some ten times as long.
 COMPILED_TESTS = ("tests/property", "tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
-IN_PYTHON = ("approval_*", "audit_*", "cel_*", "docstrings", "rewriting", "uri_*")
+IN_PYTHON = ("approval_*", "audit_*", "cel_*", "docstrings", "guard_why", "rewriting", "shell_*", "uri_*")
 """The property tests of what is written in Python alone: they run in the suite, not on wheels."""
 DOCUMENTS = "5000"
 """How many documents the differential tests read on a wheel; the suite itself reads more."""
