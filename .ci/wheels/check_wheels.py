@@ -48,7 +48,7 @@ CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")
 COMPILED_TESTS = ("tests/property", "tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
 IN_PYTHON = ("approval_*", "audit_*", "cel_*", "docstrings", "guard_why", "rewriting", "shell_*", "uri_*")
 """The property tests of what is written in Python alone: they run in the suite, not on wheels."""
-DOCUMENTS = "5000"
+DOCUMENTS = "10000"
 """How many documents the differential tests read on a wheel; the suite itself reads more."""
 TEST_PACKAGES = [
     "common-expression-language; python_version >= '3.11'",
