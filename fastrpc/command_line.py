@@ -13,7 +13,7 @@ from fastrpc.errors import UsageError, suggest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 HELP_COLUMN = 24
 WIDTH = 100
@@ -27,6 +27,13 @@ def suggestion(word: str, candidates: Iterable[str]) -> str:
     bare = {candidate.lstrip("-"): candidate for candidate in candidates}
     near = suggest(word.lstrip("-"), bare, 1)
     return f"; did you mean {bare[near[0]]!r}?" if near and bare[near[0]] != word else ""
+
+
+def check_action(command: str, action: str, actions: Collection[str]) -> None:
+    """Raise UsageError for an action that a command does not have."""
+    if action not in actions:
+        hint = suggestion(action, actions) or f"; there are {', '.join(actions)}"
+        raise UsageError(f"{command}: unknown action {action!r}{hint}")
 
 
 class _Formatter(RawDescriptionHelpFormatter):

@@ -18,6 +18,7 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from os import PathLike
 
     Path = str | bytes | PathLike[str] | PathLike[bytes]
@@ -121,6 +122,26 @@ def replace_file(path: str, data: bytes, mode: int = 0o600) -> None:
     except BaseException:
         os.unlink(new)
         raise
+
+
+def create_file(path: str, pieces: Iterable[bytes]) -> None:
+    """Make a file as a whole, of mode 0600 and on disk, unless there is one: another process may make it just
+    now. Raises OSError."""
+    import tempfile
+
+    folder = os.path.dirname(path) or "."
+    descriptor, new = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path) + ".")
+    try:
+        with open(descriptor, "wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(new, path)
+        except FileExistsError:
+            pass
+    finally:
+        os.unlink(new)
 
 
 def stamp_of(path: Path) -> tuple[int, int, int, int] | None:

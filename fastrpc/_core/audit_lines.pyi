@@ -5,6 +5,9 @@ from typing import Any
 
 from fastrpc._core.recorder import CallRecord
 
+ALPHABET: str
+"""Crockford's base 32, which sorts as the numbers do."""
+
 def sha256_of(first: bytes, second: bytes, *, is_plain: bool = False) -> bytes:
     """Return the SHA-256 of two texts behind each other, the first of at most 64 bytes. `is_plain`: without
     the processor's own instructions. Raises ValueError."""

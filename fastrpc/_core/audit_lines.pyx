@@ -37,7 +37,8 @@ cdef enum:
     MOST_AT_ONCE = 32768  # bytes that are hashed while the interpreter waits
 
 cdef Way way = way_of(0)
-cdef bytes DIGITS = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+cdef bytes DIGITS = ALPHABET.encode()
 
 
 def sha256_of(bytes first not None, bytes second not None, *, bint is_plain=False):

@@ -1,8 +1,8 @@
 """``fastrpc approvals``: the calls that wait for a person's word; approves, edits and rejects them.
 
-A decision is one update of the guard's database, which servers see within half a second; none needs to run.
-Who decides is the user of the operating system. What is critical is approved by another person than the one
-who calls. Arguments come from a caller: what one cannot see in them is escaped.
+A decision is one update of the guard's database; servers notice it within half a second, and none needs to
+run. The approver is the user of the operating system, and cannot be the caller of a critical call. Invisible
+characters in arguments are escaped, because a caller chooses them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_json, print_table
 from fastrpc.cli._durations import minute, seconds_in
 from fastrpc.cli._guard_database import guard_database
-from fastrpc.command_line import CommandParser, suggestion
+from fastrpc.command_line import CommandParser, check_action
 from fastrpc.errors import UsageError
-from fastrpc.guard.approvals.description import described, moment
+from fastrpc.guard.approvals.description import described
 from fastrpc.guard.callers.stdio import current_user
+from fastrpc.guard.times import rfc3339_or_none
 from fastrpc.storage import StorageError
 
 TYPE_CHECKING = False
@@ -94,9 +95,7 @@ def main(arguments: list[str]) -> int:
 
 def _check(chosen: Namespace) -> None:
     """Raise UsageError for an action that there is not, and for what it does not take or lacks."""
-    if chosen.action not in OF_ACTION:
-        hint = suggestion(chosen.action, OF_ACTION) or f"; there are {', '.join(OF_ACTION)}"
-        raise UsageError(f"approvals: unknown action {chosen.action!r}{hint}")
+    check_action("approvals", chosen.action, OF_ACTION)
     taken = OF_ACTION[chosen.action]
     for name, option in OPTIONS.items():
         if getattr(chosen, name) is not None and name not in taken:
@@ -281,7 +280,7 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
         print(f"  changed: {name}: {json.dumps(before)} -> {json.dumps(value)}")
     if approval.decided_by:
         comment = f": {approval.comment}" if approval.comment else ""
-        print(f"  by {approval.decided_by}, {approval.channel}, {moment(approval.decided_at)}{comment}")
+        print(f"  by {approval.decided_by}, {approval.channel}, {found['decided_at']}{comment}")
     sys.stdout.flush()
 
 
@@ -293,5 +292,5 @@ def _say(approval: Approval, now: float, as_json: bool) -> None:
     how = ""
     if state == "approved":
         times = "once" if approval.uses_left == 1 else f"{approval.uses_left} times"
-        how = f": it may run {times} until {moment(approval.valid_until)}"
+        how = f": it may run {times} until {rfc3339_or_none(approval.valid_until)}"
     write_line(f"fastrpc: {approval.id} is {state}{how}")

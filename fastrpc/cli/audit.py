@@ -18,13 +18,14 @@ from fnmatch import fnmatchcase
 from heapq import heappop, heappush
 from itertools import islice
 
+from fastrpc._core.audit_lines import ALPHABET
 from fastrpc.cli import configuration
 from fastrpc.cli._durations import seconds_in
 from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.guard.audit import segments
-from fastrpc.guard.audit.records import ALPHABET, rfc3339
+from fastrpc.guard.audit.records import rfc3339
 from fastrpc.regular_files import open_regular
 
 TYPE_CHECKING = False

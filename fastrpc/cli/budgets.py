@@ -11,7 +11,7 @@ from time import time
 
 from fastrpc.cli import configuration, parser, write_line
 from fastrpc.cli._catalogue import print_json, print_table
-from fastrpc.command_line import suggestion
+from fastrpc.command_line import check_action
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -44,9 +44,7 @@ def main(arguments: list[str]) -> int:
     options.add_argument("--tool", metavar="TOOL", help="the budgets of this tool alone")
     options.add_argument("--json", action="store_true", help="for list: as JSON, for programs")
     chosen = options.parse(arguments)
-    if chosen.action not in ACTIONS:
-        hint = suggestion(chosen.action, ACTIONS) or f"; there are {', '.join(ACTIONS)}"
-        raise UsageError(f"budgets: unknown action {chosen.action!r}{hint}")
+    check_action("budgets", chosen.action, ACTIONS)
     if chosen.action == "reset" and chosen.caller is None:
         raise UsageError("budgets reset: name the caller (see 'fastrpc budgets list')")
     configuration().export(os.environ)

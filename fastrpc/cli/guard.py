@@ -11,7 +11,7 @@ import os
 
 from fastrpc.cli import configuration
 from fastrpc.cli._catalogue import print_json, print_table
-from fastrpc.command_line import CommandParser, suggestion
+from fastrpc.command_line import CommandParser, check_action, suggestion
 from fastrpc.errors import ArgumentError, UsageError
 
 TYPE_CHECKING = False
@@ -60,9 +60,7 @@ def main(arguments: list[str]) -> int:
     )
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
     chosen = options.parse(arguments)
-    if chosen.action not in ACTIONS:
-        hint = suggestion(chosen.action, ACTIONS) or f"; there are {', '.join(ACTIONS)}"
-        raise UsageError(f"guard: unknown action {chosen.action!r}{hint}")
+    check_action("guard", chosen.action, ACTIONS)
     if chosen.folder is not None and chosen.action != "why":
         raise UsageError(f"guard {chosen.action}: --folder is for why")
     if chosen.action != "try" and (chosen.caller_class is not None or chosen.target is not None):

@@ -12,9 +12,9 @@ from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_json, print_table
 from fastrpc.cli._durations import SECONDS, minute, seconds_in
 from fastrpc.cli._guard_database import guard_database
-from fastrpc.command_line import CommandParser, suggestion
+from fastrpc.command_line import CommandParser, check_action
 from fastrpc.errors import UsageError
-from fastrpc.guard.approvals.description import moment
+from fastrpc.guard.times import rfc3339_or_none
 from fastrpc.storage import StorageError
 
 TYPE_CHECKING = False
@@ -105,9 +105,7 @@ def _parser() -> CommandParser:
 
 def _check(chosen: Namespace) -> None:
     """Raise UsageError for an action that there is not, and for what it does not take or lacks."""
-    if chosen.action not in ACTIONS:
-        hint = suggestion(chosen.action, ACTIONS) or f"; there are {', '.join(ACTIONS)}"
-        raise UsageError(f"token: unknown action {chosen.action!r}{hint}")
+    check_action("token", chosen.action, ACTIONS)
     taken = OF_ACTION[chosen.action]
     for name, option in OPTIONS.items():
         if getattr(chosen, name) is not None and name not in taken:
@@ -184,7 +182,7 @@ def _show_new(record: TokenRecord, text: str, as_json: bool) -> None:
         print_json({**_described(record), "token": text})
     else:
         print(text)
-    until = "" if record.expires_at is None else f", valid until {moment(record.expires_at)}"
+    until = "" if record.expires_at is None else f", valid until {rfc3339_or_none(record.expires_at)}"
     write_line(f"fastrpc: token {record.id} of {record.owner}{until}; it is not shown again")
 
 
@@ -196,10 +194,10 @@ def _described(record: TokenRecord) -> dict[str, Any]:
         "class": record.caller_class,
         "scopes": list(record.scopes),
         "status": record.status(datetime.now(timezone.utc).timestamp()),
-        "created_at": moment(record.created_at),
-        "expires_at": moment(record.expires_at),
-        "revoked_at": moment(record.revoked_at),
-        "last_used_at": moment(record.last_used_at),
+        "created_at": rfc3339_or_none(record.created_at),
+        "expires_at": rfc3339_or_none(record.expires_at),
+        "revoked_at": rfc3339_or_none(record.revoked_at),
+        "last_used_at": rfc3339_or_none(record.last_used_at),
         "rotated_from": record.rotated_from,
     }
 

@@ -406,21 +406,10 @@ class Dispatcher(OutboundMessages):
     def _record(self, request: Request, before: int) -> None:
         """Record a call that is over for its client; so many bytes had been written before its answer."""
         recorder = self.runtime.recorder
-        kind = RECORDED.get(request.method)
-        if recorder is not None and kind is not None:
-            recorder.write(
-                kind,
-                request.target,
-                request.id,
-                self.principal,
-                request.outcome or "ok",
-                request.began,
-                request.bound,
-                request.allowed,
-                request.returned or (ticks() if request.allowed else 0),
-                self._written(request.batch) - before,
-                *request.content,
-            )
+        if recorder is not None and request.method in RECORDED:
+            returned = request.returned or (ticks() if request.allowed else 0)
+            size = self._written(request.batch) - before
+            recorder.write(*request.record(self.principal, returned, size))
 
     def _written(self, batch: Batch | None) -> int:
         """Return how many bytes of answers have been written so far, those that a batch holds among them."""

@@ -112,20 +112,9 @@ class HoldingDispatcher(RecordingDispatcher):
 
     def _record_now(self, request: HeldRequest) -> CallRecord:
         """Return the record of a call whose answer is there."""
+        size = len(request.answered or b"")
         with _lock:
-            _scratch.write(
-                RECORDED[request.method],
-                request.target,
-                request.id,
-                self.principal,
-                request.outcome or "ok",
-                request.began,
-                request.bound,
-                request.allowed,
-                request.returned,
-                len(request.answered or b""),
-                *request.content,
-            )
+            _scratch.write(*request.record(self.principal, request.returned, size))
             return _scratch.drain()[0]
 
 

@@ -362,9 +362,7 @@ def test_of_two_approvers_and_of_two_calls_one_is_first(database_url: str) -> No
     for number in range(20):
         call = {"caller": "ada", "server": "shop", "kind": "tool", "name": "wipe", "policy": "p"}
         binding = Binding(**call, arguments={"n": number}, schema={})
-        question = Question(
-            binding=binding, **call, owner="ada", caller_class="x", risk="high", rule="", reason=""
-        )
+        question = Question(binding=binding, owner="ada", caller_class="x", risk="high", rule="", reason="")
         found.append(store.ask(question).approval.id)
     yes, no = at_once([DECIDE, database_url, "yes", *found], [DECIDE, database_url, "no", *found])
     assert all({one, other} == {"first", "late"} for one, other in zip(yes, no, strict=True))
@@ -469,7 +467,6 @@ def fill(folder: Path, count: int) -> None:
                 binding.digest, binding.call_digest = os.urandom(32), os.urandom(32)
             question = Question(
                 binding=binding,
-                **call,
                 owner=known.owner,
                 caller_class=known.caller_class,
                 risk=known.risk,

@@ -165,6 +165,7 @@ LAYERS = {
     **numbered("fastrpc.guard.budgets", 71),
     **numbered("fastrpc.guard", 76),
     "fastrpc.guard.refusals": 73,
+    "fastrpc.guard.times": 60,
     "fastrpc.guard.audit.calls": 76,
     **numbered("fastrpc.human_input", 70),
     "fastrpc.mounting": 70,

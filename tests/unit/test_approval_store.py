@@ -57,7 +57,6 @@ def question(**changed: Any) -> Question:
     binding = Binding(**call, arguments=facts.pop("arguments"), schema=facts.pop("schema"))
     return Question(
         binding=binding,
-        **call,
         owner=facts.pop("owner", call["caller"].partition("#")[0]),
         caller_class="agent",
         risk=facts.pop("risk", "high"),

@@ -21,6 +21,7 @@ from fastrpc.guard.guard import Guard
 from fastrpc.guard.policy.budgets import Budget, OverBudget
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import ApprovalRejected
+from fastrpc.guard.times import rfc3339
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 from fastrpc.testing import Client
 
@@ -250,7 +251,7 @@ def test_days_and_months_are_those_of_utc(counting: Making) -> None:
 def test_a_day_and_a_month_end_where_the_calendar_says(moment: str, day_ends: str, month_ends: str) -> None:
     seconds = datetime.fromisoformat(f"{moment}+00:00").timestamp()
     for period, ends in (("day", day_ends), ("month", month_ends)):
-        assert periods.text_of(periods.ends_at(period, periods.number_of(period, seconds))) == ends
+        assert rfc3339(periods.ends_at(period, periods.number_of(period, seconds))) == ends
 
 
 def test_the_nearest_budget_of_a_unit_and_period_holds_and_a_tools_own_counts_besides(

@@ -1,16 +1,16 @@
-"""`Approvals`: asks people about a call, in every way that its caller and the policy leave open.
+"""`Approvals`: waits until a person has approved a call, and returns the arguments that this person changed.
 
-The approval is a row of the guard's database, which anybody may decide who may: `fastrpc approvals`, a signed
-webhook. Meanwhile its caller learns of it by what its client can do, the first of these that it can:
+The approval is a row of the guard's database; approvers decide with `fastrpc approvals` or by webhook. The
+server also asks, by the first of these ways that is available:
 
-* a form (MCP: elicitation), whose answer decides, unless the risk is critical;
-* the server's terminal, where the setting ASK_TERMINAL allows it;
-* progress, while the call is held, for `hold_seconds`, unless `MOST_HELD` are; then a result that says to
-  call again with the same arguments, which finds the same approval.
+* a form at the client (MCP: elicitation), unless the risk is critical;
+* a menu at the server's terminal, if the setting ASK_TERMINAL allows it;
+* otherwise it holds the call for `hold_seconds` and sends progress notifications (at most `MOST_HELD` calls
+  in a process), then returns a result that tells the client to call again with the same arguments.
 
-A call that is held is a suspended coroutine: no thread, no worker. It runs only behind an update of the row
-that has used the approval (`store`), after the caller, the policy and the tool were looked at once more. What
-the approver has changed of the arguments is returned. Without a database forms are all there is.
+A held call is a suspended coroutine and takes no thread. Before the call runs, the caller, the policy and the
+tool's schema are checked again, and one update of the row uses the approval up (`store`). Without a database
+there are only forms.
 """
 
 from __future__ import annotations
@@ -178,13 +178,8 @@ class Approvals:
         config, call, caller = asked.config, asked.call, asked.caller
         question = Question(
             binding=binding,
-            caller=caller.principal,
             owner=caller.owner,
             caller_class=caller.caller_class,
-            server=self._server,
-            kind=call.kind,
-            name=call.name,
-            policy=asked.policy,
             risk=asked.verdict.risk,
             rule=asked.verdict.rule,
             reason=asked.verdict.reason,

@@ -1,10 +1,10 @@
 """What an approval is bound to: caller, server, what is called, its arguments, its schema, the policy.
 
-The arguments are those that were bound, defaults among them: two spellings of one call are one. They are
-written as canonical JSON (RFC 8785), where that is exact. It is not for all that a function can tell apart,
-so these are tagged: integers beyond 2^53, floats that are integers (1 and 1.0 are two calls), NaN and the
-infinities, texts that are no Unicode, and objects of other types. The digest is a SHA-256: some 20 µs for a
-call with a few arguments. Only calls that ask somebody are bound.
+The digest covers the bound arguments, defaults included, so two spellings of one call have one digest. It
+is the SHA-256 of canonical JSON (RFC 8785). Canonical JSON does not distinguish all values that a function
+can; these are tagged first: integers beyond 2^53, floats with an integral value (1 and 1.0 are two calls),
+NaN and the infinities, strings with lone surrogates, and objects of other types. It costs some 20 µs for a
+call with a few arguments, and only for calls that need an approval.
 """
 
 from __future__ import annotations
@@ -30,10 +30,23 @@ class Unbindable(ValueError):
 
 
 class Binding:
-    """What one call is bound to. `shown` is its arguments as JSON, with secrets masked; `texts` are those
-    arguments that are texts, and `rest_digests` the digest of all others, by the name of each."""
+    """What an approval of one call is bound to. `shown` is the arguments as JSON, with secrets masked.
+    `texts` are the arguments that are strings; `rest_digests` has, by the name of each, the digest of all
+    other arguments."""
 
-    __slots__ = ("call_digest", "digest", "rest_digests", "schema", "shown", "texts")
+    __slots__ = (
+        "call_digest",
+        "caller",
+        "digest",
+        "kind",
+        "name",
+        "policy",
+        "rest_digests",
+        "schema",
+        "server",
+        "shown",
+        "texts",
+    )
 
     def __init__(
         self,
@@ -46,7 +59,8 @@ class Binding:
         schema: Mapping[str, Any],
         policy: str,
     ) -> None:
-        """Raises Unbindable."""
+        """`caller` is the principal. Raises Unbindable."""
+        self.caller, self.server, self.kind, self.name, self.policy = caller, server, kind, name, policy
         self.schema = json.dumps(schema)
         call = [caller, server, kind, name, tagged(arguments)]
         self.call_digest = _digest(call)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+
+from fastrpc.guard.times import rfc3339_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,23 +34,16 @@ def described(approval: Approval, now: float) -> dict[str, Any]:
         "may_edit": bool(approval.may_edit),
         "digest": approval.digest.hex(),
         "policy": approval.policy,
-        "asked_at": moment(approval.asked_at),
-        "expires_at": moment(approval.expires_at),
-        "decided_at": moment(approval.decided_at),
+        "asked_at": rfc3339_or_none(approval.asked_at),
+        "expires_at": rfc3339_or_none(approval.expires_at),
+        "decided_at": rfc3339_or_none(approval.decided_at),
         "decided_by": approval.decided_by,
         "channel": approval.channel,
         "comment": approval.comment,
-        "valid_until": moment(approval.valid_until),
+        "valid_until": rfc3339_or_none(approval.valid_until),
         "uses_left": approval.uses_left,
-        "used_at": moment(approval.used_at),
+        "used_at": rfc3339_or_none(approval.used_at),
     }
-
-
-def moment(seconds: float | None) -> str | None:
-    """Return seconds since 1970 as RFC 3339 has them."""
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _parsed(arguments: str) -> Any:

@@ -1,9 +1,8 @@
 """Approvals of a shell command by its first words: ``git commit``, whatever follows.
 
-They hold only where a shell parser has understood the whole line, and each command of it begins with these
-words; never for a line of which anything is uncertain. All other arguments are those that were approved, and
-caller, server, tool, schema and policy, too. tree-sitter is imported when such an approval is made or
-looked at.
+Such an approval applies to a call only if the shell parser accepts the whole line and each command in it
+begins with these words. All other arguments, the caller, the server, the tool, its schema and the policy must
+be those that were approved. tree-sitter is imported when such an approval is made or checked.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Approvals in the guard's database: asked for, decided, used, each by one conditional update.
 
-An approval waits until somebody decides, or until it expires; once approved it may be used for a while, once
-unless more was granted. Every change is a compare-and-swap on its state: of two that decide one is told that
-it came too late, of two calls that use it one runs. It is used up in the transaction before the call begins:
-after a crash it runs at most once. A call that is asked about again finds the approval that there is;
-one that is bound to another policy or another schema is void then, and says so. What waits is a row:
-it holds no thread and no memory. Each change raises the number of the topic ``approvals``.
+An approval waits until somebody decides, or until it expires. Once approved it is valid for a limited time
+and for one call, unless the approver granted more. Every change is a compare-and-swap on the state: of two
+decisions the second raises NotWaiting, and of two calls that use one approval one runs. The transaction that
+uses it commits before the call begins, so after a crash the call has run at most once. The same call, sent
+again, gets the existing approval. If the policy or the tool's schema has changed, the existing one becomes
+void. A waiting approval takes no thread and no memory. Each change raises the number of the topic
+``approvals``.
 """
 
 from __future__ import annotations
@@ -129,13 +130,8 @@ class Question:
     stays so."""
 
     binding: Binding
-    caller: str
     owner: str
     caller_class: str
-    server: str
-    kind: str
-    name: str
-    policy: str
     risk: str
     rule: str
     reason: str
@@ -183,7 +179,7 @@ class ApprovalStore:
         TooManyWaiting."""
         with self._database.changing() as connection:
             now = self.clock()
-            found = _of_call(connection, question.caller, question.binding, now)
+            found = _of_call(connection, question.binding, now)
             void = self._void_others(connection, found, question, now)
             for each in found:
                 if each.digest == question.binding.digest and _still_holds(each, question, now):
@@ -193,7 +189,7 @@ class ApprovalStore:
                 return Asked(granted, False, void)
             waits = select(approvals.c.id).where(
                 approvals.c.state == WAITING,
-                approvals.c.caller == question.caller,
+                approvals.c.caller == question.binding.caller,
                 approvals.c.expires_at > now,
             )
             if len(connection.execute(waits.limit(question.most_waiting)).all()) >= question.most_waiting:
@@ -213,7 +209,8 @@ class ApprovalStore:
         for each in found:
             if each.digest == question.binding.digest or each.state_at(now) not in (WAITING, APPROVED):
                 continue
-            what = "the policy has" if each.policy != question.policy else f"the {each.kind}'s schema has"
+            is_policy = each.policy != question.binding.policy
+            what = "the policy has" if is_policy else f"the {each.kind}'s schema has"
             comment = f"{what} changed since it was asked for"
             _change(connection, each.id, [each.state], state=VOID, comment=comment)
             reasons.append(f"{each.id} is void: {comment}")
@@ -369,21 +366,22 @@ def _why_not(approval: Approval, now: float) -> str:
 
 def new_approval(question: Question, now: float) -> Approval:
     """Return an approval that waits."""
+    binding = question.binding
     return Approval(
         id=PREFIX + "".join(secrets.choice(ID_CHARACTERS) for _ in range(ID_LENGTH)),
         state=WAITING,
-        digest=question.binding.digest,
-        call_digest=question.binding.call_digest,
-        caller=question.caller,
+        digest=binding.digest,
+        call_digest=binding.call_digest,
+        caller=binding.caller,
         owner=question.owner,
         caller_class=question.caller_class,
-        server=question.server,
-        kind=question.kind,
-        name=question.name,
-        arguments=question.binding.shown,
-        rest_digests=json.dumps(question.binding.rest_digests),
-        schema=question.binding.schema,
-        policy=question.policy,
+        server=binding.server,
+        kind=binding.kind,
+        name=binding.name,
+        arguments=binding.shown,
+        rest_digests=json.dumps(binding.rest_digests),
+        schema=binding.schema,
+        policy=binding.policy,
         risk=question.risk,
         rule=question.rule,
         reason=question.reason,
@@ -394,11 +392,11 @@ def new_approval(question: Question, now: float) -> Approval:
     )
 
 
-def _of_call(connection: Connection, caller: str, binding: Binding, now: float) -> list[Approval]:
+def _of_call(connection: Connection, binding: Binding, now: float) -> list[Approval]:
     """Return what there is for a call that may hold, the newest first. Of several transactions that ask for
     calls of one caller at once each waits for the one before."""
     if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_advisory_xact_lock(ASK_LOCK, func.hashtext(caller))))
+        connection.execute(select(func.pg_advisory_xact_lock(ASK_LOCK, func.hashtext(binding.caller))))
     rows = connection.execute(
         select(approvals)
         .where(
@@ -418,7 +416,8 @@ def _of_call(connection: Connection, caller: str, binding: Binding, now: float) 
 
 def _granted(connection: Connection, question: Question, now: float) -> Approval | None:
     """Return an approval of the first words of a command that a call begins with, None if there is none."""
-    if question.kind != "tool" or not question.binding.texts:
+    binding = question.binding
+    if binding.kind != "tool" or not binding.texts:
         return None
     from fastrpc.guard.approvals.prefix import allows
 
@@ -430,17 +429,17 @@ def _granted(connection: Connection, question: Question, now: float) -> Approval
             approvals.c.prefix.is_not(None),
             approvals.c.uses_left > 0,
             approvals.c.valid_until > now,
-            *(approvals.c[name] == getattr(question, name) for name in same),
+            *(approvals.c[name] == getattr(binding, name) for name in same),
         )
         .order_by(approvals.c.asked_at.desc(), approvals.c.id)
         .limit(100)
     )
     for each in map(_approval, rows):
-        is_alike = each.schema == question.binding.schema
+        is_alike = each.schema == binding.schema
         is_riskier = risks.rank(question.risk) > risks.rank(each.risk)
         if is_riskier or not is_alike or each.prefix is None:
             continue
-        if allows(each.prefix, each.rest_digests, question.binding):
+        if allows(each.prefix, each.rest_digests, binding):
             return each
     return None
 

@@ -1,8 +1,8 @@
-"""Waits for what others decide about approvals: other processes, on this host or another.
+"""Notices decisions about approvals that other processes write to the database.
 
-One task asks the database twice a second for one number, as long as something waits, and reads the states of
-what waits when the number has changed. A waiting call is a future in a dict. All of the database's work is
-done on one thread, so that the event loop never waits for a disk.
+While calls wait, one task reads the change number of the topic twice a second, and the states of the
+approvals that they wait for when it has changed. Each waiting call is a future. All database access runs on
+one thread, so the event loop never waits for a disk.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
 """Approvals by webhook: each one that waits is sent to a URL, and decisions come back to ``POST /approvals``.
 
-Both are signed with one shared secret, as the checkpoints of the audit log are (`audit.webhook_target`): an
-HMAC-SHA-256 over a timestamp and the body. A decision names the approval and its digest, who decides, and
-``approve`` or ``reject``; one with an old timestamp, another digest or a wrong signature changes nothing. It
-may come twice, for the answer may be lost. What is sent is sent by one thread, three times at most; a
-receiver that is away delays no call, and what waits can be decided elsewhere.
+Requests in both directions are signed with one shared secret, as checkpoints of the audit log are
+(`audit.webhook_target`): an HMAC-SHA-256 of a timestamp and the body. A decision names the approval, its
+digest, the approver, and ``approve`` or ``reject``. A decision with an old timestamp, another digest or a
+wrong signature is refused; the same decision may come twice, since the response may get lost. One thread
+sends approvals and tries each three times; if the receiver does not answer, no call is delayed.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
 from concurrent.futures import ThreadPoolExecutor
+from hmac import compare_digest
 from time import sleep, time
 
 from fastrpc import diagnostics
 from fastrpc.guard.approvals.description import described
-from fastrpc.guard.audit.webhook_target import WebhookTarget
+from fastrpc.guard.audit.webhook_target import WebhookTarget, signature_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ class Receiver:
 
     def _check(self, body: bytes, timestamp: str, signature: str) -> None:
         """Raise Refused for what is not signed, or was signed long ago."""
-        expected = hmac.new(self._secret, timestamp.encode("latin-1", "replace") + b"." + body, "sha256")
-        is_signed = hmac.compare_digest(f"sha256={expected.hexdigest()}".encode(), signature.encode())
+        expected = signature_of(self._secret, timestamp, body)
+        is_signed = compare_digest(expected.encode(), signature.encode())
         if not is_signed or not timestamp.isascii() or not timestamp.isdigit():
             raise Refused(401, "the signature is not valid")
         if abs(self._clock() - int(timestamp[:20])) > NEWEST_SECONDS:

@@ -93,17 +93,25 @@ class CallAudit:
 
     def _common_fields(self, entry: Entry, call: CallRecord) -> dict[str, Any]:
         """Return the fields that calls of a caller, of a thing, with an outcome have in common."""
+        return {
+            **self._about(call, entry.caller, call.outcome),
+            "decision": "deny" if call.outcome == "unknown" else "allow",
+            **self._judged(entry, call.kind, call.name),
+        }
+
+    def _about(
+        self, call: CallRecord | CallInfo, caller: Caller, outcome: str, category: str = CATEGORY
+    ) -> dict[str, Any]:
+        """Return the fields that every record has: who calls what, with which outcome, under which policy."""
         assert self.guard is not None
         return {
-            "category": CATEGORY,
-            "actor": entry.caller.principal,
-            "class": entry.caller.caller_class,
+            "category": category,
+            "actor": caller.principal,
+            "class": caller.caller_class,
             "action": CALLED_BY[call.kind],
             "tool": call.name,
-            "outcome": call.outcome,
-            "decision": "deny" if call.outcome == "unknown" else "allow",
+            "outcome": outcome,
             "policy": self.guard.policy.version,
-            **self._judged(entry, call.kind, call.name),
         }
 
     def _record_of(self, call: CallRecord) -> dict[str, Any]:
@@ -155,15 +163,8 @@ class CallAudit:
 
     def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         """Record what has become of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
-        assert self.guard is not None
-        fields: dict[str, Any] = {
-            "category": APPROVALS,
-            "actor": asked.caller.principal,
-            "class": asked.caller.caller_class,
-            "action": CALLED_BY[asked.call.kind],
-            "tool": asked.call.name,
-            "outcome": event,
-            "policy": self.guard.policy.version,
+        fields = {
+            **self._about(asked.call, asked.caller, event, APPROVALS),
             "approval": approval.id,
             "risk": approval.risk,
             "rule": approval.rule,
@@ -182,16 +183,9 @@ class CallAudit:
         bound."""
         import json
 
-        assert self.guard is not None
         text = json.dumps(call.arguments, sort_keys=True, default=repr, skipkeys=True)
         return {
-            "category": CATEGORY,
-            "actor": caller.principal,
-            "class": caller.caller_class,
-            "action": CALLED_BY[call.kind],
-            "tool": call.name,
-            "outcome": outcome,
-            "policy": self.guard.policy.version,
+            **self._about(call, caller, outcome),
             "arguments": salted_hash(text.encode("utf-8", "surrogatepass")),
         }
 

@@ -18,7 +18,7 @@ from time import gmtime, strftime
 
 import orjson
 
-from fastrpc._core.audit_lines import identifiers
+from fastrpc._core.audit_lines import ALPHABET, identifiers
 from fastrpc.redaction import MASK, NAMES, hidden, masked, secrets
 
 TYPE_CHECKING = False
@@ -36,8 +36,6 @@ LONGEST_LINE = 64 * 1024
 LONGEST_TEXT = 1000
 """Characters of a string in a record that would be a longer line."""
 
-ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Crockford's base 32, which sorts as the numbers do."""
 _PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
 _SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from fastrpc.regular_files import read_regular
+from fastrpc.regular_files import create_file, read_regular
 
 PUBLIC = ".pub"
 """What the name of the public key's file has behind that of the private one."""
@@ -42,7 +42,7 @@ class Signer:
         """Names the key in checkpoints: the first 16 hex digits of the SHA-256 of the public key."""
         self.public_pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         if not os.path.exists(path + PUBLIC):
-            _link_new(path + PUBLIC, self.public_pem)
+            create_file(path + PUBLIC, [self.public_pem])
 
     def sign(self, data: bytes) -> bytes:
         """Return the signature, 64 bytes."""
@@ -61,22 +61,4 @@ def _read(path: str) -> Ed25519PrivateKey:
 
 def _make(path: str) -> None:
     key = Ed25519PrivateKey.generate()
-    _link_new(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-
-
-def _link_new(path: str, data: bytes) -> None:
-    """Make a file as a whole, of mode 0600, unless there is one: another process may make it just now."""
-    from tempfile import mkstemp
-
-    descriptor, new = mkstemp(dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".")
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(new, path)
-        except FileExistsError:
-            pass
-    finally:
-        os.unlink(new)
+    create_file(path, [key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())])

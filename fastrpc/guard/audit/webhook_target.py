@@ -18,14 +18,29 @@ ANSWER_SECONDS = 10.0
 LONGEST_ANSWER = 64 * 1024
 
 
+URL_EXPECTED = "expected an http or https URL without a name or a password in it"
+
+
+def is_webhook_url(url: str) -> bool:
+    """Whether a URL is what `URL_EXPECTED` says."""
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+
+
+def signature_of(secret: bytes, timestamp: str, body: bytes) -> str:
+    """Return the signature of a request, as its header has it."""
+    signed = timestamp.encode("latin-1", "replace") + b"." + body
+    return f"sha256={hmac.new(secret, signed, 'sha256').hexdigest()}"
+
+
 class WebhookTarget:
     """A URL, http or https, and the secret that is shared with it. Raises ValueError for any other URL, and
     for an empty secret."""
 
     def __init__(self, url: str, secret: str, timeout_seconds: float = ANSWER_SECONDS) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
-            raise ValueError("webhook: expected an http or https URL without a name or a password in it")
+        if not is_webhook_url(url) or parts.hostname is None:
+            raise ValueError(f"webhook: {URL_EXPECTED}")
         if not secret:
             raise ValueError("webhook: expected a secret")
         hide(secret)
@@ -41,12 +56,11 @@ class WebhookTarget:
         from http.client import HTTPConnection, HTTPSConnection
 
         timestamp = str(int(time()))
-        signature = hmac.new(self._secret, timestamp.encode() + b"." + line, "sha256").hexdigest()
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "fastrpc-audit",
             "X-Fastrpc-Timestamp": timestamp,
-            "X-Fastrpc-Signature": f"sha256={signature}",
+            "X-Fastrpc-Signature": signature_of(self._secret, timestamp, line),
         }
         kind = HTTPSConnection if self._is_https else HTTPConnection
         connection = kind(self._host, self._port, timeout=self._timeout)

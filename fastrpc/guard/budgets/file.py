@@ -25,7 +25,7 @@ from zlib import crc32
 from fastrpc._core.budget_table import CELL_SIZE, BudgetTable, size_of
 from fastrpc.errors import UsageError
 from fastrpc.guard.policy.budgets import PERIODS
-from fastrpc.regular_files import is_trusted, open_regular
+from fastrpc.regular_files import create_file, is_trusted, open_regular
 from fastrpc.settings import STATE_DIR
 
 TYPE_CHECKING = False
@@ -40,6 +40,7 @@ MAGIC = b"fRPCbudg"
 VERSION = 1
 CELLS = 16_384
 PROCESSES = 64
+PIECE = 1024 * 1024
 _HEAD = struct.Struct("<8sIIII")
 _CHECKSUM = struct.Struct("<I")
 _BYTE_OF_OPENING = 0
@@ -137,7 +138,7 @@ def _opened(path: str, cells: int) -> int:
         if not cells:
             raise
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        _make(path, cells)
+        create_file(path, _content(cells))
         descriptor = open_regular(path, os.O_RDWR)
     facts = os.fstat(descriptor)
     reason = ""
@@ -151,26 +152,14 @@ def _opened(path: str, cells: int) -> int:
     return descriptor
 
 
-def _make(path: str, cells: int) -> None:
-    """Make a file, unless another process does so first."""
-    from tempfile import mkstemp
-
+def _content(cells: int) -> Iterator[bytes]:
+    """Yield the content of a new file."""
     head = _HEAD.pack(MAGIC, VERSION, cells, PROCESSES, CELL_SIZE)
-    descriptor, new = mkstemp(dir=os.path.dirname(path), prefix=f"{NAME}.")
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(head + _CHECKSUM.pack(crc32(head)))
-            left = size_of(cells, PROCESSES) - file.tell()
-            while left > 0:
-                left -= file.write(bytes(min(left, 1 << 20)))
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(new, path)
-        except FileExistsError:
-            pass
-    finally:
-        os.unlink(new)
+    yield head + _CHECKSUM.pack(crc32(head))
+    left = size_of(cells, PROCESSES) - _HEAD.size - _CHECKSUM.size
+    while left > 0:
+        yield bytes(min(left, PIECE))
+        left -= PIECE
 
 
 def _checked(descriptor: int) -> int:

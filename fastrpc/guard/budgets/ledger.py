@@ -26,6 +26,7 @@ from fastrpc import diagnostics
 from fastrpc._core.budget_table import LONGEST_TEXT, LOST, take_all
 from fastrpc.guard.budgets import periods
 from fastrpc.guard.policy.budgets import BYTES, MONTH, SECONDS, OverBudget
+from fastrpc.guard.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def facts(budget: Budget, used: int | None, resets_at: int) -> dict[str, Any]:
         "budget": budget.text,
         "limit": budget.shown(budget.limit),
         "used": None if used is None else budget.shown(used),
-        "resets_at": periods.text_of(resets_at),
+        "resets_at": rfc3339(resets_at),
     }
 
 

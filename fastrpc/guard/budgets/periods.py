@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calendar import timegm
-from time import gmtime, strftime
+from time import gmtime
 
 DAY_SECONDS = 86_400
 
@@ -30,8 +30,3 @@ def ends_at(period: str, number: int) -> int:
         return (number + 1) * DAY_SECONDS
     year, month = divmod(number + 1, 12)
     return timegm((1970 + year, month + 1, 1, 0, 0, 0))
-
-
-def text_of(seconds: float) -> str:
-    """Return a time as RFC 3339 has it."""
-    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(seconds))

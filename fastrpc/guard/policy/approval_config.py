@@ -54,12 +54,11 @@ class WebhookConfig:
 
 
 def _url(value: Any) -> str:
-    from urllib.parse import urlsplit
+    from fastrpc.guard.audit.webhook_target import URL_EXPECTED, is_webhook_url
 
     found = sections.text(value)
-    parts = urlsplit(found)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
-        raise ValueError("expected an http or https URL without a name or a password in it")
+    if not is_webhook_url(found):
+        raise ValueError(URL_EXPECTED)
     return found
 
 
