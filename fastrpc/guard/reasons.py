@@ -8,16 +8,15 @@ the compilation of its atoms.
 
 from __future__ import annotations
 
-import re
-
 from fastrpc.errors import suggest
+from fastrpc.guard.audit.records import SECRET_NAME
 from fastrpc.guard.guard import Target
 from fastrpc.guard.policy.config import DENY
 from fastrpc.guard.policy.decisions import NOT_EXPOSED, values_of
 from fastrpc.guard.policy.risks import of_effect
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import RateExceeded
-from fastrpc.redaction import MASK, NAMES, masked
+from fastrpc.redaction import MASK, masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.decisions import Policy, Verdict
     from fastrpc.guard.policy.rules import Rule
 
-SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
 LONGEST_TEXT = 200
 MOST_PARTS = 20
 MOST_COMPARED = 1000

@@ -37,7 +37,7 @@ LONGEST_TEXT = 1000
 """Characters of a string in a record that would be a longer line."""
 
 _PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
-_SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
+SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
 
 
 class SaltedHash(dict[str, str]):
@@ -192,7 +192,7 @@ def _cleaned(name: str, value: Any) -> Any:
 def _names_secret(name: str) -> bool:
     if name in _harmless:
         return False
-    if _SECRET_NAME.search(name):
+    if SECRET_NAME.search(name):
         return True
     if len(_harmless) >= MOST_REMEMBERED:
         _harmless.clear()

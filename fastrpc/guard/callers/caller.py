@@ -14,6 +14,11 @@ An owner has neither ``:`` nor ``#``, so these are no names of each other, nor o
 
 from __future__ import annotations
 
+import re
+
+SCOPE = re.compile(r"[!#-\[\]-~]+\Z")
+"""A scope (RFC 6749, 3.3)."""
+
 
 class Caller:
     """Who calls. `token_id` is that of the token that was presented, "" without one. `counted_as` is the name

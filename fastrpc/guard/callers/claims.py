@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 
 from fastrpc.errors import excerpt
-from fastrpc.guard.callers.caller import Caller
+from fastrpc.guard.callers.caller import SCOPE, Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     Test = Callable[[object], bool]
 
 PRINCIPAL = re.compile(r'([^":]+)(?:"([^"]*)")?@(https?://[^#]*#.*)\Z', re.DOTALL)
-SCOPE = re.compile(r"[!#-\[\]-~]+\Z")
 _MISSING = object()
 
 

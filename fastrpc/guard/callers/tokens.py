@@ -14,7 +14,7 @@ from time import time
 from sqlalchemy import Row, insert, or_, select, update
 
 from fastrpc.errors import FastrpcError, excerpt, suggestion
-from fastrpc.guard.callers.caller import token_principal
+from fastrpc.guard.callers.caller import SCOPE, token_principal
 from fastrpc.guard.callers.token_text import digest_of, new_token
 from fastrpc.redaction import hide
 from fastrpc.storage.schema import note_change, tokens
@@ -36,8 +36,6 @@ LIVE_COLUMNS = ("id", "digest", "family", "owner", "caller_class", "scopes", "ex
 LONGEST_OWNER = 200
 LONGEST_SCOPES = 4096
 CLASS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-SCOPE = re.compile(r"[!#-\[\]-~]+\Z")
-"""A scope (RFC 6749, 3.3)."""
 
 
 class TokenError(FastrpcError):
