@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from fastrpc._core.call_info import CallInfo
-    from fastrpc._core.recorder import CallRecord
+    from fastrpc._core.recorder import CallRecord, RecordBatch
     from fastrpc.definitions.registry import Registry
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.dispatcher import Dispatcher
@@ -380,11 +380,11 @@ class Server:
             self._observers = Observers(self._plan_anew, self._shares_of)
         return self._observers
 
-    def _shares_of(self, records: list[CallRecord]) -> list[tuple[Observers, list[CallRecord]]]:
+    def _shares_of(self, batch: RecordBatch) -> list[tuple[Observers, list[CallRecord]]]:
         """Return which records are those of mounted servers, too, for the observers of each."""
         from fastrpc.mounting import shares_of
 
-        return shares_of(self.registries, records, Server._observed) if self._mounts else []
+        return shares_of(self.registries, batch.calls(), Server._observed) if self._mounts else []
 
     def remove_hook(self, function: Callable[..., object]) -> None:
         """Remove a hook. Does nothing if the function is none."""

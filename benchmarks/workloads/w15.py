@@ -4,7 +4,8 @@ The policy has an allowlist, a rate, and the audit log in its mode `group`, as `
 them; over HTTP a token of the policy's own, to a server with the same token in a file. `W15` is one call at a
 time, `W15-256` has 256 in flight; client and server share a core, as in W1 and W2, and the audit's threads
 with them. `W15-http` is one connection, `W15-http-256` 256 of them, with a core for each side. `W15-rule` has
-a rule that reads the arguments besides, `W15-rules` 100, of which three are about the tool.
+a rule that reads the arguments besides, `W15-rules` 100, of which three are about the tool. Every call has to
+have its record.
 
 One at a time the figure is what a call takes longer at the median: a run of either server, one behind the
 other, in turns which first. The line of the plain server, whose runs are both without a guard, is the noise.
@@ -12,10 +13,12 @@ other, in turns which first. The line of the plain server, whose runs are both w
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import replace
 from functools import cache
+from glob import glob
 from itertools import count
 
 from roster import GUARDED, GUARDED_HTTP, GUARDED_RULE, GUARDED_RULES, PLAIN, STATE, TOKEN, Peer, peer_of
@@ -29,9 +32,22 @@ _turn = count()
 
 
 def measure(row: Row, peer: Peer, options: Options) -> Result:
-    """Put the load on with an empty audit log."""
-    shutil.rmtree(os.path.join(STATE, "audit"), ignore_errors=True)
-    return load(row, peer, options)
+    """Put the load on with an empty audit log; the run is void if a call has no record."""
+    folder = os.path.join(STATE, "audit")
+    shutil.rmtree(folder, ignore_errors=True)
+    result = load(row, peer, options)
+    if missing := records_missing(folder):
+        return {"void": f"the audit log misses {missing} calls"}
+    return result
+
+
+def records_missing(folder: str) -> int:
+    """Return of how many calls the log says that they have no record."""
+    missing = 0
+    for path in glob(os.path.join(folder, "*.jsonl")):
+        with open(path, "rb") as file:
+            missing += sum(json.loads(line)["lost"] for line in file if b',"kind":"gap",' in line)
+    return missing
 
 
 def measure_extra(row: Row, peer: Peer, options: Options) -> Result:

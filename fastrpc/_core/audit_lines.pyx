@@ -2,19 +2,24 @@
 
 `CallLines` writes the fields of calls as JSON, with a salted hash of what was sent and answered; what is no
 likely call is left to a function. `ChainLines` links lines by SHA-256, each to the one before, and keeps the
-Merkle tree over them. Together 2 µs a call. The rules of a chain stand in `fastrpc.guard.audit.chain`.
+Merkle tree over them. Together 1 µs a call, nearly all of it SHA-256, of which the interpreter's lock is held
+for a tenth. The rules of a chain stand in `fastrpc.guard.audit.chain`.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem
-from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memset, strlen
 
 from os import urandom
 
-from fastrpc._core.recorder cimport CallRecord
+from fastrpc._core.message cimport Slice
+from fastrpc._core.recorder cimport Record, RecordBatch, stage
+
+from fastrpc._core.recorder import KIND_CODES as _KIND_CODES
+from fastrpc._core.recorder import OUTCOMES as _OUTCOMES
 
 cdef extern from "sha256.h":
     ctypedef void (*Way "fastrpc_sha256_of_blocks *")(uint32_t*, const uint8_t*, size_t) noexcept nogil
@@ -34,11 +39,25 @@ cdef enum:
     FIXED = 640          # bytes of a line but for its common fields: hashes, times, names
     MOST_DIGITS = 18     # of a request's id that is written as a number
     LEVELS = 64          # of a Merkle tree
-    MOST_AT_ONCE = 32768  # bytes that are hashed while the interpreter waits
+    AROUND = 140         # bytes of a line besides its fields, its id and its time
+    LONGEST_HEAD = 48    # of an id,
+    NUMBER = 8           # before its number
 
 cdef Way way = way_of(0)
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 cdef bytes DIGITS = ALPHABET.encode()
+cdef const char* digits = DIGITS
+cdef tuple OUTCOMES = _OUTCOMES
+cdef tuple KINDS = tuple(_KIND_CODES)
+cdef int REFUSED = OUTCOMES.index("refused")
+
+cdef struct Likely:            # a call, as its line needs it; all of it lies in its batch
+    Record* record
+    const char* common
+    Py_ssize_t common_size
+    Slice id
+    Slice arguments
+    Slice answer
 
 
 def sha256_of(bytes first not None, bytes second not None, *, bint is_plain=False):
@@ -51,33 +70,75 @@ def sha256_of(bytes first not None, bytes second not None, *, bint is_plain=Fals
     return PyBytes_FromStringAndSize(<char*> digest, DIGEST)
 
 
-def identifiers(str head not None, int64_t first, Py_ssize_t count):
-    """Return ids: `head` and 8 characters that count from `first`, in base 32 (Crockford)."""
-    cdef char text[64]
+def identifier(str head not None, int64_t number):
+    """Return an id: `head` and 8 characters that count, in base 32 (Crockford)."""
+    cdef char text[LONGEST_HEAD + NUMBER]
     cdef Py_ssize_t size
-    cdef const char* begin = PyUnicode_AsUTF8AndSize(head, &size)
-    cdef const char* digits = PyBytes_AS_STRING(DIGITS)
-    cdef int64_t number
-    cdef Py_ssize_t at
-    cdef list found = []
-    if size > 48:
-        raise ValueError(f"head: expected at most 48 characters, got {size}")
+    cdef const char* begin = head_of_id(head, &size)
     memcpy(text, begin, size)
-    for number in range(first, first + count):
-        for at in range(8):
-            text[size + 7 - at] = digits[number >> 5 * at & 31]
-        found.append(PyUnicode_DecodeASCII(text, size + 8, NULL))
+    put_number(text + size, number)
+    return PyUnicode_DecodeASCII(text, size + NUMBER, NULL)
+
+
+cdef const char* head_of_id(str head, Py_ssize_t* size) except NULL:
+    cdef const char* found = PyUnicode_AsUTF8AndSize(head, size)
+    if size[0] > LONGEST_HEAD:
+        raise ValueError(f"head: expected at most {LONGEST_HEAD} characters, got {size[0]}")
     return found
 
 
+cdef void put_number(char* to, int64_t number) noexcept nogil:
+    """Write a number in base 32 (Crockford), in as many characters as each id has for it."""
+    cdef int at
+    for at in range(NUMBER):
+        to[NUMBER - 1 - at] = digits[number >> 5 * at & 31]
+
+
+cdef class CallFields:
+    """The fields of calls, as JSON without the brace that opens them: one text behind the other. `count` is
+    how many are no lines yet (`ChainLines.calls`); `first` numbers the next of them."""
+
+    cdef char* data
+    cdef uint32_t* sizes
+    cdef Py_ssize_t at           # the next one
+    cdef Py_ssize_t at_byte
+    cdef Py_ssize_t end
+    cdef public int64_t first
+
+    def __dealloc__(self):
+        PyMem_Free(self.data)
+        PyMem_Free(self.sizes)
+
+    @property
+    def count(self):
+        return self.end - self.at
+
+    cdef int make_room(self, Py_ssize_t count, Py_ssize_t size) except -1:
+        self.data = <char*> PyMem_Malloc(size)
+        self.sizes = <uint32_t*> PyMem_Malloc(count * sizeof(uint32_t))
+        if self.data == NULL or self.sizes == NULL:
+            raise MemoryError
+        return 0
+
+    def texts(self):
+        """Return the fields of each call that is no line yet."""
+        cdef list found = []
+        cdef Py_ssize_t at
+        cdef Py_ssize_t byte = self.at_byte
+        for at in range(self.at, self.end):
+            found.append(self.data[byte : byte + self.sizes[at]])
+            byte += self.sizes[at]
+        return found
+
+
 cdef class CallLines:
-    """The fields of calls. `common` has those that calls have in common, as JSON without braces, by
+    """Makes the fields of calls. `common` has those that calls have in common, as JSON without braces, by
     principal, kind, name and outcome; what is not among them, and all that is not likely, `otherwise`
     makes."""
 
     cdef readonly dict common
     cdef object otherwise
-    cdef char* buffer
+    cdef Likely* likely
     cdef Py_ssize_t room
 
     def __init__(self, otherwise):
@@ -85,56 +146,85 @@ cdef class CallLines:
         self.otherwise = otherwise
 
     def __dealloc__(self):
-        PyMem_Free(self.buffer)
+        PyMem_Free(self.likely)
 
-    def lines(self, list records not None):
-        """Return the fields of each call: as JSON without the brace that opens them, or what `otherwise`
-        returns."""
-        cdef CallRecord call
-        cdef object line
-        cdef bytes salts = urandom(2 * SALT * len(records))
-        cdef const uint8_t* salt = <const uint8_t*> PyBytes_AS_STRING(salts)
+    def fields(self, RecordBatch batch not None):
+        """Return the fields of each call that the guard has not refused, in order: `CallFields` of those that
+        stand together, and what `otherwise` returns."""
         cdef list found = []
-        for call in records:
-            line = self.line(call, salt)
-            found.append(self.otherwise(call) if line is None else line)
-            salt += 2 * SALT
+        cdef Py_ssize_t count = 0
+        cdef Py_ssize_t at
+        cdef PyObject* common = NULL
+        cdef Record* last = NULL
+        cdef Record* record
+        if batch.count > self.room:
+            PyMem_Free(self.likely)
+            self.likely, self.room = <Likely*> PyMem_Malloc(batch.count * sizeof(Likely)), batch.count
+            if self.likely == NULL:
+                self.room = 0
+                raise MemoryError
+        for at in range(batch.count):
+            record = &batch.records[at]
+            if record.outcome == REFUSED:
+                continue
+            if last == NULL or not are_alike(record, last):
+                last = record
+                principal, name = <object> record.principal, <object> record.name
+                key = principal, KINDS[record.kind], name, OUTCOMES[record.outcome]
+                common = PyDict_GetItem(self.common, key)
+            if common != NULL and self.is_likely(batch, at, &self.likely[count]):
+                self.likely[count].common = PyBytes_AS_STRING(<bytes> common)
+                self.likely[count].common_size = PyBytes_GET_SIZE(<bytes> common)
+                count += 1
+                continue
+            if count > 0:
+                found.append(self.written(count, batch.rate))
+                count, last = 0, NULL  # `otherwise` may add to what is common, and free what was there
+            found.append(self.otherwise(batch.call(at)))
+            last = NULL
+        if count > 0:
+            found.append(self.written(count, batch.rate))
         return found
 
-    cdef bytes line(self, CallRecord call, const uint8_t* salt):
-        """Return the fields of a call, None for one that is not likely."""
-        cdef PyObject* common
+    cdef bint is_likely(self, RecordBatch batch, Py_ssize_t at, Likely* call) except -1:
+        """Find out what the line of a call needs; False for one that is not likely."""
+        cdef Record* record = &batch.records[at]
+        cdef Slice arguments
+        if not is_number(<bytes> record.id) or not batch.find_arguments(at, &arguments):
+            return False
+        call.record = record
+        call.arguments = arguments
+        call.answer.data, call.answer.size = NULL, 0
+        if record.size > 0:
+            if record.answer == NULL or type(<object> record.answer) is not bytes:
+                return False
+            call.answer.data = PyBytes_AS_STRING(<bytes> record.answer)
+            call.answer.size = PyBytes_GET_SIZE(<bytes> record.answer)
+        call.id.data = PyBytes_AS_STRING(<bytes> record.id)
+        call.id.size = PyBytes_GET_SIZE(<bytes> record.id)
+        return True
+
+    cdef CallFields written(self, Py_ssize_t count, double rate):
+        """Write the fields of the calls that are in `likely`."""
+        cdef CallFields found = CallFields()
+        cdef bytes salts = urandom(2 * SALT * count)
+        cdef const uint8_t* salt = <const uint8_t*> PyBytes_AS_STRING(salts)
+        cdef Py_ssize_t size = count * FIXED
+        cdef Py_ssize_t at
         cdef char* to
-        cdef Py_ssize_t size
-        cdef bint has_answer = call.size > 0
-        if call.trace or not is_number(call.id) or type(call.arguments) is not bytes:
-            return None
-        if has_answer and type(call.answer) is not bytes:
-            return None
-        common = PyDict_GetItem(self.common, (call.principal, call.kind, call.name, call.outcome))
-        if common == NULL:
-            return None
-        size = PyBytes_GET_SIZE(<bytes> common)
-        if size + FIXED > self.room:
-            to = <char*> PyMem_Realloc(self.buffer, size + FIXED)
-            if to == NULL:
-                raise MemoryError
-            self.buffer, self.room = to, size + FIXED
-        to = self.buffer
-        to = put(to, PyBytes_AS_STRING(<bytes> common), size)
-        to = put_text(to, b',"request":')
-        to = put(to, PyBytes_AS_STRING(call.id), PyBytes_GET_SIZE(call.id))
-        to = put_hash(put_text(to, b',"arguments":'), salt, <bytes> call.arguments)
-        if has_answer:
-            to = put_hash(put_text(to, b',"result":'), salt + SALT, <bytes> call.answer)
-        to = put_tenths(put_text(to, b',"bind_us":'), call.bind_us)
-        to = put_tenths(put_text(to, b',"guard_us":'), call.guard_us)
-        to = put_tenths(put_text(to, b',"run_us":'), call.run_us)
-        to = put_tenths(put_text(to, b',"encode_us":'), call.encode_us)
-        to = put_tenths(put_text(to, b',"total_us":'), call.total_us)
-        to = put_integer(put_text(to, b',"bytes":'), call.size)
-        to = put_text(to, b"}")
-        return PyBytes_FromStringAndSize(self.buffer, to - self.buffer)
+        cdef char* end
+        for at in range(count):
+            size += self.likely[at].common_size
+        found.make_room(count, size)
+        to = found.data
+        with nogil:  # calls go on meanwhile
+            for at in range(count):
+                end = put_call(to, &self.likely[at], salt, rate)
+                found.sizes[at] = <uint32_t> (end - to)
+                salt += 2 * SALT
+                to = end
+        found.end = count
+        return found
 
 
 cdef class MerkleTree:
@@ -152,7 +242,7 @@ cdef class MerkleTree:
         sha256(way, &zero, 1, data, PyBytes_GET_SIZE(data), leaf)
         self.add_leaf(leaf)
 
-    cdef void add_leaf(self, uint8_t* node) noexcept:
+    cdef void add_leaf(self, uint8_t* node) noexcept nogil:
         cdef int64_t full = self.count
         while full & 1:
             self.levels -= 1
@@ -188,15 +278,51 @@ cdef class ChainLines:
 
     def line(self, bytes fields not None):
         """Return the next line: of fields as JSON without the brace that opens them."""
-        return self.linked(NULL, 0, NULL, 0, fields)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(fields)
+        cdef bytes line = PyBytes_FromStringAndSize(NULL, size + AROUND)
+        cdef char* begin = PyBytes_AS_STRING(line)
+        cdef char* end = self.put_line(begin, NULL, 0, NULL, 0, PyBytes_AS_STRING(fields), size)
+        return line[: end - begin]
 
-    def record(self, str identifier not None, str time not None, bytes fields not None):
-        """Return a record as the next line: of its id, its time, and further fields."""
-        cdef Py_ssize_t id_size
+    def calls(
+        self,
+        CallFields calls not None,
+        str head not None,
+        str time not None,
+        Py_ssize_t most,
+        Py_ssize_t most_bytes,
+    ):
+        """Return at most `most` calls as the next lines, and no more once `most_bytes` are there. Ids begin
+        with `head`, and they are all of one time."""
+        cdef Py_ssize_t head_size
         cdef Py_ssize_t time_size
-        cdef const char* id_text = PyUnicode_AsUTF8AndSize(identifier, &id_size)
+        cdef const char* head_text = head_of_id(head, &head_size)
         cdef const char* time_text = PyUnicode_AsUTF8AndSize(time, &time_size)
-        return self.linked(id_text, id_size, time_text, time_size, fields)
+        cdef Py_ssize_t count = min(most, calls.end - calls.at)
+        cdef Py_ssize_t room = count * (head_size + NUMBER + time_size + AROUND)
+        cdef Py_ssize_t at
+        cdef bytes lines
+        cdef const char* fields
+        cdef char* begin
+        cdef char* to
+        cdef char id[LONGEST_HEAD + NUMBER]
+        for at in range(calls.at, calls.at + count):
+            room += calls.sizes[at]
+        lines = PyBytes_FromStringAndSize(NULL, room)
+        begin = to = PyBytes_AS_STRING(lines)
+        memcpy(id, head_text, head_size)
+        with nogil:  # calls go on meanwhile
+            while count > 0 and to - begin < most_bytes:
+                put_number(id + head_size, calls.first)
+                fields = calls.data + calls.at_byte
+                to = self.put_line(
+                    to, id, head_size + NUMBER, time_text, time_size, fields, calls.sizes[calls.at]
+                )
+                calls.at_byte += calls.sizes[calls.at]
+                calls.at += 1
+                calls.first += 1
+                count -= 1
+        return lines[: to - begin]
 
     def head(self):
         """Return the beginning of a line that `seal` ends."""
@@ -210,13 +336,18 @@ cdef class ChainLines:
         self.sequence += 1
         self.tree = MerkleTree()
 
-    cdef bytes linked(
-        self, const char* id, Py_ssize_t id_size, const char* time, Py_ssize_t time_size, bytes fields
-    ):
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(fields)
-        cdef bytes line = PyBytes_FromStringAndSize(NULL, size + id_size + time_size + 140)
-        cdef char* begin = PyBytes_AS_STRING(line)
-        cdef char* to = begin
+    cdef char* put_line(
+        self,
+        char* to,
+        const char* id,
+        Py_ssize_t id_size,
+        const char* time,
+        Py_ssize_t time_size,
+        const char* fields,
+        Py_ssize_t size,
+    ) noexcept nogil:
+        """Write the next line; without an id it has no time either."""
+        cdef char* begin = to
         cdef uint8_t digest[DIGEST]
         cdef uint8_t leaf[DIGEST]
         cdef uint8_t zero = 0
@@ -228,13 +359,12 @@ cdef class ChainLines:
             to = put(put_text(to, b'"id":"'), id, id_size)
             to = put(put_text(to, b'","time":"'), time, time_size)
             to = put_text(to, b'",')
-        to = put(to, PyBytes_AS_STRING(fields), size)
+        to = put(to, fields, size)
         sha256(way, NULL, 0, <const uint8_t*> begin, to - begin, digest)
         hex_of(digest, DIGEST, self.previous)
         sha256(way, &zero, 1, digest, DIGEST, leaf)
         self.tree.add_leaf(leaf)
-        to = put_text(to, b"\n")
-        return line[: to - begin]
+        return put_text(to, b"\n")
 
 
 cdef void join(const uint8_t* left, const uint8_t* right, uint8_t* node) noexcept nogil:
@@ -257,28 +387,49 @@ cdef bint is_number(bytes id) noexcept:
     return 0 < size <= MOST_DIGITS
 
 
+cdef inline bint are_alike(const Record* one, const Record* other) noexcept nogil:
+    """Whether the fields that calls have in common are the same, by where these texts lie."""
+    return (
+        one.name == other.name and one.principal == other.principal
+        and one.kind == other.kind and one.outcome == other.outcome
+    )
+
+
+cdef char* put_call(char* to, const Likely* call, const uint8_t* salt, double rate) noexcept nogil:
+    """Write the fields of a call."""
+    cdef Record* record = call.record
+    cdef int64_t at = record.began
+    to = put(to, call.common, call.common_size)
+    to = put(put_text(to, b',"request":'), call.id.data, call.id.size)
+    to = put_hash(put_text(to, b',"arguments":'), salt, call.arguments)
+    if record.size > 0:
+        to = put_hash(put_text(to, b',"result":'), salt + SALT, call.answer)
+    to = put_tenths(put_text(to, b',"bind_us":'), stage(record.bound, &at, rate))
+    to = put_tenths(put_text(to, b',"guard_us":'), stage(record.allowed, &at, rate))
+    to = put_tenths(put_text(to, b',"run_us":'), stage(record.returned, &at, rate))
+    to = put_tenths(put_text(to, b',"encode_us":'), stage(record.written, &at, rate))
+    to = put_tenths(put_text(to, b',"total_us":'), (record.written - record.began) / rate)
+    to = put_integer(put_text(to, b',"bytes":'), record.size)
+    return put_text(to, b"}")
+
+
 cdef inline char* put(char* to, const char* text, Py_ssize_t size) noexcept nogil:
     memcpy(to, text, size)
     return to + size
 
 
-cdef inline char* put_text(char* to, bytes text) noexcept:
-    return put(to, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+cdef inline char* put_text(char* to, const char* text) noexcept nogil:
+    """Write a literal: its size is known when this is compiled."""
+    return put(to, text, strlen(text))
 
 
-cdef char* put_hash(char* to, const uint8_t* salt, bytes content) noexcept:
+cdef char* put_hash(char* to, const uint8_t* salt, Slice content) noexcept nogil:
     """Write a salted hash."""
     cdef uint8_t digest[DIGEST]
-    cdef const uint8_t* data = <const uint8_t*> PyBytes_AS_STRING(content)
-    cdef Py_ssize_t size = PyBytes_GET_SIZE(content)
     to = put_text(to, b'{"salt":"')
     hex_of(salt, SALT, to)
     to = put_text(to + 2 * SALT, b'","sha256":"')
-    if size > MOST_AT_ONCE:  # calls go on meanwhile
-        with nogil:
-            sha256(way, salt, SALT, data, size, digest)
-    else:
-        sha256(way, salt, SALT, data, size, digest)
+    sha256(way, salt, SALT, <const uint8_t*> content.data, content.size, digest)
     hex_of(digest, DIGEST, to)
     return put_text(to + 2 * DIGEST, b'"}')
 

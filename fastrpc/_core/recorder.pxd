@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t
 from cpython.object cimport PyObject
 
 from fastrpc._core.encoder cimport Output
-from fastrpc._core.message cimport Message
+from fastrpc._core.message cimport Message, Slice
 
 cdef enum:
     MOST_CONTENT = 16 * 1024 * 1024   # bytes of requests and answers that lie in a ring
@@ -48,6 +48,17 @@ cdef class CallRecord:
     cdef readonly object answer
     cdef readonly str trace
 
+cdef class RecordBatch:
+    cdef Record* records
+    cdef readonly Py_ssize_t count
+    cdef Py_ssize_t capacity
+    cdef Recorder recorder     # whose clock they are of
+    cdef double rate           # ticks a microsecond
+    cdef list described        # as objects, once somebody has asked for them
+
+    cdef CallRecord call(self, Py_ssize_t at)
+    cdef bint find_arguments(self, Py_ssize_t at, Slice* found) except -1
+
 cdef class Recorder:
     cdef Record* ring
     cdef Py_ssize_t capacity
@@ -59,6 +70,7 @@ cdef class Recorder:
     cdef readonly Py_ssize_t content_size  # bytes of it in the ring
     cdef Message reader        # of requests that are drained
     cdef object on_first       # called when the ring is no longer empty
+    cdef public object on_full  # called when it is full: may drain it
     cdef int64_t first_clock
     cdef int64_t first_ticks
     cdef double first_time
@@ -79,7 +91,8 @@ cdef class Recorder:
         bytes answer,
     ) except -1
     cdef int keep(self, Record* record, bytes request, bytes answer) except -1
-    cdef object taken_out(self, PyObject* content)
+    cdef double rate(self)
 
 cdef bytes line_of(Message message)
 cdef bytes answer_in(Output output, Py_ssize_t size, Py_ssize_t id_size)
+cdef double stage(int64_t ended, int64_t* at, double rate) noexcept nogil

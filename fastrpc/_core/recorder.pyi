@@ -60,6 +60,15 @@ class CallRecord:
     def renamed(self, name: str) -> CallRecord:
         """Return a copy with another name: the one that a mounted server has for what was called."""
 
+class RecordBatch:
+    """Records that have left the ring of a recorder, the oldest first. `Recorder.take` makes them."""
+
+    @property
+    def count(self) -> int: ...
+    def __len__(self) -> int: ...
+    def calls(self) -> list[CallRecord]:
+        """Return the records as objects, which are made once."""
+
 class Recorder:
     """A ring of records."""
 
@@ -68,6 +77,8 @@ class Recorder:
         """How many records did not fit."""
     keeps_content: bool
     """Whether records have the arguments and the answer."""
+    on_full: Callable[[], object] | None
+    """Called when a record does not fit, before it counts as dropped: may take others out. Must not raise."""
     holder: Callable[..., object] | None
     """What holds the answers of calls back, if something does: see `fastrpc.engine.held_answers`."""
     @property
@@ -92,8 +103,10 @@ class Recorder:
     ) -> None:
         """Record a call that has been answered just now. Times are in ticks; 0: it did not come so far.
         `request` is its line, `answer` the result or the error as JSON text."""
-    def drain(self, limit: int = 1024) -> list[CallRecord]:
+    def take(self, limit: int = 1024) -> RecordBatch:
         """Take at most so many records out of the ring, the oldest first."""
+    def drain(self, limit: int = 1024) -> list[CallRecord]:
+        """Take at most so many records out of the ring, as objects, the oldest first."""
 
 def hashed(content: bytes) -> tuple[bytes, bytes]:
     """Return a salt of 16 random bytes and the SHA-256 of the salt and the content."""

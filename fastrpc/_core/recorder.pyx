@@ -1,15 +1,16 @@
 """The recorder: one fixed record of each call, written where its answer leaves, read by others later.
 
 A record says who called what, when each stage ended, how many bytes went out, and the outcome as the client
-saw it. Records lie in a ring of fixed size: writing one costs about 50 ns and never waits. One that does not
-fit is counted (`dropped`). `drain` gives them to whoever observes calls, off the path of calls; who that is,
-and when, is left to `fastrpc.telemetry`.
+saw it. Records lie in a ring of fixed size: writing one costs about 50 ns and never waits, unless `on_full`
+is set. One that does not fit is counted (`dropped`). `take` gives them to whoever observes calls, off the
+path of calls; who that is, and when, is left to `fastrpc.telemetry`. Only who wants objects pays for these.
 
 With `keeps_content` a record has the request and the answer too: two copies of bytes. Beyond `MOST_CONTENT`
 bytes in the ring what comes is hashed at once instead, on the path of its call.
 """
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.string cimport memchr
 
@@ -35,6 +36,7 @@ OUTCOMES = (
     "input_required",
     "protocol_error",
 )
+cdef bytes TRACE = b'"traceparent"'
 cdef frozenset HEXADECIMAL = frozenset("0123456789abcdef")
 
 cdef enum:                       # what stands around the id in an answer: {"jsonrpc":"2.0","id": and
@@ -86,6 +88,49 @@ cdef class CallRecord:
         return f"<CallRecord {self.kind} {self.name!r} {self.outcome} {self.total_us:.1f} us>"
 
 
+cdef class RecordBatch:
+    """Records that have left the ring, the oldest first."""
+
+    def __cinit__(self, Recorder recorder not None, Py_ssize_t capacity):
+        self.recorder = recorder
+        self.records = <Record*> PyMem_Malloc(max(1, capacity) * sizeof(Record))
+        if self.records == NULL:
+            raise MemoryError
+        self.capacity = capacity
+        self.rate = recorder.rate()
+
+    def __dealloc__(self):
+        cdef Py_ssize_t at
+        for at in range(self.count):
+            release(&self.records[at])
+        PyMem_Free(self.records)
+
+    def __len__(self):
+        return self.count
+
+    def calls(self):
+        """Return the records as objects, which are made once."""
+        cdef Py_ssize_t at
+        if self.described is None:
+            self.described = [self.call(at) for at in range(self.count)]
+        return self.described
+
+    cdef CallRecord call(self, Py_ssize_t at):
+        """Return a record as an object."""
+        return described(self.recorder, &self.records[at], self.rate)
+
+    cdef bint find_arguments(self, Py_ssize_t at, Slice* found) except -1:
+        """Find the arguments in the line of a request; False for one that is not likely, or has a trace."""
+        cdef PyObject* request = self.records[at].request
+        cdef Message reader = self.recorder.reader
+        if request == NULL or type(<object> request) is not bytes:
+            return False
+        if not find_arguments(reader, <bytes> request, found):
+            return False
+        has_meta = reader.call.has_meta if reader.parsed_fast else reader.has_meta
+        return not has_meta or TRACE not in <bytes> request
+
+
 cdef class Recorder:
     def __init__(self, Py_ssize_t capacity=8192, on_first=None):
         """Keep `capacity` records; call `on_first` when there is one to drain after there was none."""
@@ -94,6 +139,7 @@ cdef class Recorder:
             raise MemoryError
         self.capacity = capacity
         self.on_first = on_first
+        self.on_full = None
         self.first_clock = c_clock()
         self.first_ticks = c_ticks()
         self.first_time = time()
@@ -124,8 +170,11 @@ cdef class Recorder:
         """Record a call that has been answered just now, see `Record`; one that does not fit is counted."""
         cdef Record* record
         if self.count == self.capacity:
-            self.dropped += 1
-            return 0
+            if self.on_full is not None:
+                self.on_full()
+            if self.count == self.capacity:
+                self.dropped += 1
+                return 0
         record = &self.ring[(self.first + self.count) % self.capacity]
         record.kind = kind
         record.began = began
@@ -191,26 +240,28 @@ cdef class Recorder:
             record.answer = <PyObject*> kept_answer
         return 0
 
-    cdef object taken_out(self, PyObject* content):
-        """Return the content of a record that leaves the ring, None if it has none."""
-        if content == NULL:
-            return None
-        if type(<object> content) is bytes:
-            self.content_size -= len(<bytes> content)
-        return <object> content
+    cdef double rate(self):
+        """Return how many ticks a microsecond has."""
+        return 1000 * <double> (c_ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
+
+    def take(self, Py_ssize_t limit=1024):
+        """Take at most so many records out of the ring, the oldest first."""
+        cdef RecordBatch taken = RecordBatch(self, min(self.count, limit))
+        cdef Record* record
+        while self.count > 0 and taken.count < taken.capacity:
+            record = &taken.records[taken.count]
+            record[0] = self.ring[self.first]
+            self.first += 1
+            if self.first == self.capacity:
+                self.first = 0
+            self.count -= 1
+            taken.count += 1
+            self.content_size -= size_of(record.request) + size_of(record.answer)
+        return taken
 
     def drain(self, Py_ssize_t limit=1024):
-        """Take at most so many records out of the ring, the oldest first."""
-        cdef list taken = []
-        cdef Record record
-        cdef double rate = <double> (c_ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
-        while self.count > 0 and len(taken) < limit:
-            record = self.ring[self.first]
-            self.first = (self.first + 1) % self.capacity
-            self.count -= 1
-            taken.append(described(self, &record, rate * 1000))
-            release(&record)
-        return taken
+        """Take at most so many records out of the ring, as objects, the oldest first."""
+        return self.take(limit).calls()
 
 
 def hashed(bytes content not None):
@@ -227,21 +278,48 @@ def hashed(bytes content not None):
 cdef bytes arguments_in(Message reader, bytes request):
     """Return the arguments in the line of a request: as they stand there, b"" if there are none."""
     cdef Slice found
-    reader.read(request)
-    if reader.method == "resources/read":
+    if find_arguments(reader, request, &found):
+        return found.data[: found.size]
+    if reader.is_read:
         uri = reader.param("uri")
         return uri.encode("utf-8", "surrogatepass") if type(uri) is str else b""
-    if not reader.has_arguments:
-        return b""
-    if reader.parsed_fast:
-        reader.read_whole()  # which knows of white space, too
     found = reader.arguments_text()
-    return b"{%b}" % without_marks(reader, found.data[: found.size])
+    return b"{%b}" % without_marks(reader, found.data[: found.size]) if reader.has_arguments else b""
+
+
+cdef bint find_arguments(Message reader, bytes request, Slice* found) except -1:
+    """Read the line of a request, and find its arguments in it: as they stand there, with their braces. False
+    for resources, and where integers beyond 64 bits had the line written anew."""
+    cdef const char* line = reader.keep(request)
+    cdef const char* start
+    cdef const char* end
+    reader.read_line(line, PyBytes_GET_SIZE(request))
+    if reader.is_read or reader.marked is not None:
+        return False
+    found.data, found.size = PyBytes_AS_STRING(request), 0
+    if not reader.has_arguments:
+        return True
+    if reader.parsed_fast and reader.call.count == 0:
+        reader.read_whole()
+    if reader.parsed_fast:
+        start = reader.call.arguments[0].key - 2  # before the quote
+        while start[0] != c"{":
+            start -= 1
+        end = reader.call.arguments[reader.call.count - 1].to
+        while end[0] != c"}":
+            end += 1
+        end += 1
+    else:
+        found[0] = reader.arguments_text()
+        start, end = found.data - 1, found.data + found.size + 1
+    found.data = PyBytes_AS_STRING(request) + (start - line)
+    found.size = end - start
+    return True
 
 
 cdef str trace_in(Message reader, bytes request):
     """Return the trace id in the line of a request that arguments_in() has read, or ""."""
-    if b'"traceparent"' not in request:
+    if TRACE not in request:
         return ""
     parent = (reader.meta or {}).get("traceparent")
     parts = parent.split("-") if type(parent) is str else ()
@@ -305,17 +383,17 @@ cdef CallRecord described(Recorder recorder, Record* record, double rate):
     found.total_us = (record.written - record.began) / rate
     found.size = record.size
     found.trace = ""
-    request = recorder.taken_out(record.request)
+    request = None if record.request == NULL else <object> record.request
     if type(request) is bytes:
         found.arguments = arguments_in(recorder.reader, request)
         found.trace = trace_in(recorder.reader, request)
     elif request is not None:
         found.arguments, found.trace = request
-    found.answer = recorder.taken_out(record.answer)
+    found.answer = None if record.answer == NULL else <object> record.answer
     return found
 
 
-cdef double stage(int64_t ended, int64_t* at, double rate) noexcept:
+cdef double stage(int64_t ended, int64_t* at, double rate) noexcept nogil:
     """Return how long a stage took that ended then; 0 for one that there was not."""
     cdef double took
     if ended == 0:
@@ -323,6 +401,11 @@ cdef double stage(int64_t ended, int64_t* at, double rate) noexcept:
     took = (ended - at[0]) / rate
     at[0] = ended
     return took
+
+
+cdef Py_ssize_t size_of(PyObject* content) noexcept:
+    """Return how many bytes of the ring's content that is."""
+    return PyBytes_GET_SIZE(<bytes> content) if content != NULL and type(<object> content) is bytes else 0
 
 
 cdef void release(Record* record) noexcept:

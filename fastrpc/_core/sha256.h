@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define FASTRPC_SHA_X86 1
@@ -150,7 +153,20 @@ static void fastrpc_sha256(
 
 static inline void fastrpc_hex_of(const uint8_t *data, size_t size, char *out) {
     static const char digits[] = "0123456789abcdef";
-    for (size_t at = 0; at < size; at++) {
+    size_t at = 0;
+#ifdef __SSE2__
+    const __m128i low = _mm_set1_epi8(15), nine = _mm_set1_epi8(9), zero = _mm_set1_epi8('0');
+    const __m128i letters = _mm_set1_epi8('a' - '0' - 10);
+    for (size_t whole = size - size % 16; at < whole; at += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(data + at));
+        __m128i first = _mm_and_si128(_mm_srli_epi16(bytes, 4), low), second = _mm_and_si128(bytes, low);
+        first = _mm_add_epi8(_mm_add_epi8(first, zero), _mm_and_si128(_mm_cmpgt_epi8(first, nine), letters));
+        second = _mm_add_epi8(_mm_add_epi8(second, zero), _mm_and_si128(_mm_cmpgt_epi8(second, nine), letters));
+        _mm_storeu_si128((__m128i *)(out + 2 * at), _mm_unpacklo_epi8(first, second));
+        _mm_storeu_si128((__m128i *)(out + 2 * at + 16), _mm_unpackhi_epi8(first, second));
+    }
+#endif
+    for (; at < size; at++) {
         out[2 * at] = digits[data[at] >> 4];
         out[2 * at + 1] = digits[data[at] & 15];
     }

@@ -7,8 +7,10 @@ the server that they are mounted from; which these are, and by which names, is l
 
 An observer with a true attribute `wants_content` has records with the arguments and the answer of each call,
 on connections that are opened from then on. These lie in memory until then, so it receives them every 2 ms.
-A method `missed` of an observer is told how many records did not fit. One with a method `before_answer` holds
-the answers of calls back (`fastrpc.engine.held_answers`).
+A method `missed` of an observer is told how many records did not fit. With a true attribute `may_wait`, calls
+wait for the observers instead, at most `FULL_SECONDS` at once. One with a method `take_batch` is handed a
+`RecordBatch`, which saves making objects. One with a method `before_answer` holds the answers of calls back
+(`fastrpc.engine.held_answers`).
 """
 
 from __future__ import annotations
@@ -27,16 +29,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from fastrpc._core.recorder import CallRecord
+    from fastrpc._core.recorder import CallRecord, RecordBatch
     from fastrpc.engine.dispatcher import Dispatcher
 
     Observer = Callable[[list[CallRecord]], object]
-    SharesOf = Callable[[list[CallRecord]], "Iterable[tuple[Observers, list[CallRecord]]]"]
+    SharesOf = Callable[[RecordBatch], "Iterable[tuple[Observers, list[CallRecord]]]"]
 
 CAPACITY = 8192
 BATCH = 1024
 DRAIN_SECONDS = 2.0
 CONTENT_PAUSE_SECONDS, CONTENT_BATCH = 0.002, 32
+CAPABLE_BATCH = 256
+"""With content, where all observers take batches."""
+FULL_SECONDS = 3.0
+"""Longer than the audit log waits for its disk."""
 YIELD_SECONDS = 0.00005
 """Between two batches with content, which take long: calls would wait for the interpreter's lock instead."""
 
@@ -59,6 +65,9 @@ class Observers:
         self._thread = DrainThread("fastrpc-observers", self._hand_over_all, self.drain)
         self.recorder = Recorder(CAPACITY, self._thread.wake)
         self._dropped = 0
+        self._batch = BATCH
+        self._is_patient = True
+        """Whether it is worth for calls to wait for the observers."""
 
     def add(self, function: Observer) -> None:
         """Have a function see the records of calls from now on."""
@@ -74,12 +83,15 @@ class Observers:
         """Return the recorder, ready for all whose calls it records: these, and those of mounted servers.
         Answers are held by one of its own observers at most. Raises DefinitionError."""
         functions = [function for each in all_observers for function in each.functions]
-        wanted = any(getattr(function, "wants_content", False) for function in functions)
+        wanted = _any(functions, "wants_content")
         holders = [function for function in self.functions if hasattr(function, "before_answer")]
         if len(holders) > 1:
             raise DefinitionError("observe: two observers hold answers; one may")
         self.recorder.holder = holders[0].before_answer if holders else None
         self.recorder.keeps_content = wanted
+        self.recorder.on_full = self._make_room if _any(functions, "may_wait") else None
+        capable = all(hasattr(function, "take_batch") for function in functions)
+        self._batch = BATCH if not wanted else CAPABLE_BATCH if capable else CONTENT_BATCH
         self._thread.pause_seconds = CONTENT_PAUSE_SECONDS if wanted else PAUSE_SECONDS
         return self.recorder
 
@@ -100,7 +112,7 @@ class Observers:
 
     def _hand_over_all(self) -> None:
         while self._hand_over():
-            if self.recorder.keeps_content:
+            if self._batch == CONTENT_BATCH:
                 sleep(YIELD_SECONDS)
 
     def drain(self, *, at_end: bool = False) -> None:
@@ -108,7 +120,7 @@ class Observers:
         observer hangs there, wait `DRAIN_SECONDS` for it. `at_end`: serving has ended; observers that have a
         method ``at_end`` are told."""
         until = monotonic() + DRAIN_SECONDS
-        for _ in range(0, CAPACITY, CONTENT_BATCH if self.recorder.keeps_content else BATCH):
+        for _ in range(0, CAPACITY, self._batch):
             if not self._hand_over(max(0.0, until - monotonic())):
                 break
         for function in self.functions if at_end else ():
@@ -116,25 +128,39 @@ class Observers:
             if end is not None:
                 end()
 
-    def _hand_over(self, seconds: float = -1) -> bool:
+    def _hand_over(self, seconds: float = -1) -> bool | None:
         """Pass on one batch, after waiting `seconds` (-1: without limit) for another thread's batch; return
-        whether there may be more. False, too, if the wait timed out."""
+        whether there may be more, None if the wait timed out."""
         if not self._draining.acquire(timeout=seconds):
-            return False
-        size = CONTENT_BATCH if self.recorder.keeps_content else BATCH
+            return None
         try:
-            is_share = bool(self._shares)
-            records = self._shares.popleft() if is_share else self.recorder.drain(size)
-            if self.recorder.dropped != self._dropped and not is_share:
-                self._tell_dropped()
-            if records:
+            if self._shares:
+                share = self._shares.popleft()
                 for function in list(self.functions):
-                    self._call(function, list(records))
-                if not is_share:
-                    self._hand_on(records, seconds)
+                    self._call(function, list(share))
+                return True
+            batch = self.recorder.take(self._batch)
+            if self.recorder.dropped != self._dropped:
+                self._tell_dropped()
+            if batch:
+                self._hand_batch(batch)
+                self._hand_on(batch, seconds)
+            return batch.count == self._batch
         finally:
             self._draining.release()
-        return is_share or len(records) == size
+
+    def _hand_batch(self, batch: RecordBatch) -> None:
+        for function in list(self.functions):
+            take = getattr(function, "take_batch", None)
+            if take is not None:
+                self._call(take, batch)
+            else:
+                self._call(function, list(batch.calls()))
+
+    def _make_room(self) -> None:
+        """Pass on a batch on the thread that serves calls: the ring is full. After a wait in vain it does not
+        wait again before there has been room."""
+        self._is_patient = self._hand_over(FULL_SECONDS if self._is_patient else 0) is not None
 
     def _tell_dropped(self) -> None:
         """Tell observers that want to know it how many records did not fit since the last time."""
@@ -145,10 +171,10 @@ class Observers:
             if missed is not None:
                 self._call(missed, count)
 
-    def _hand_on(self, records: list[CallRecord], seconds: float) -> None:
+    def _hand_on(self, batch: RecordBatch, seconds: float) -> None:
         """Have the observers of mounted servers see those of these records that are theirs."""
         try:
-            shares = self._shares_of(records)
+            shares = self._shares_of(batch)
         except Exception as error:  # of ours: the thread must go on
             tracebacks.report("observers of mounted servers miss records", error)
             return
@@ -162,8 +188,13 @@ class Observers:
         while self._shares and self._hand_over(seconds):
             pass
 
-    def _call(self, function: Callable[[Any], object], value: list[CallRecord] | int) -> None:
+    def _call(self, function: Callable[[Any], object], value: object) -> None:
         try:
             function(value)
         except Exception as error:
             tracebacks.report(f"observer {getattr(function, '__name__', function)!s} failed", error)
+
+
+def _any(functions: Iterable[Observer], name: str) -> bool:
+    """Return whether one of the functions has a true attribute with this name."""
+    return any(getattr(function, name, False) for function in functions)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from support.guarded import guarded, shop
 
-from fastrpc._core.audit_lines import CallLines, ChainLines, MerkleTree, identifiers, sha256_of
-from fastrpc._core.recorder import Recorder
+from fastrpc._core.audit_lines import CallFields, CallLines, ChainLines, MerkleTree, identifier, sha256_of
+from fastrpc._core.recorder import RecordBatch, Recorder
 from fastrpc.guard.audit.calls import CallAudit
 from fastrpc.testing import Client
 
@@ -55,8 +55,7 @@ def test_a_root_is_that_of_the_definition() -> None:
 
 def test_lines_are_linked_and_a_sealed_one_begins_another_tree() -> None:
     chain = ChainLines()
-    lines = [chain.line(b'"a":1}'), chain.record("audit_1", "2026-04-22T10:15:23.847Z", b'"b":2}')]
-    assert json.loads(lines[1])["id"] == "audit_1"
+    lines = [chain.line(b'"a":1}'), chain.line(b'"b":2}')]
     leaves = [sha256(line[:-1]).digest() for line in lines]
     assert chain.tree.root() == merkle_root(leaves)
     sealed = chain.head() + b',"c":3}'
@@ -72,12 +71,12 @@ def test_lines_are_linked_and_a_sealed_one_begins_another_tree() -> None:
 
 
 def test_ids_count_in_base_32_and_sort_as_they_count() -> None:
-    assert identifiers("x", 31, 2) == ["x0000000Z", "x00000010"]
-    assert identifiers("x", 32**8 - 1, 1) == ["xZZZZZZZZ"]
-    found = identifiers("audit_", 0, 3000)
+    assert [identifier("x", number) for number in (31, 32)] == ["x0000000Z", "x00000010"]
+    assert identifier("x", 32**8 - 1) == "xZZZZZZZZ"
+    found = [identifier("audit_", number) for number in range(3000)]
     assert found == sorted(set(found))
     with pytest.raises(ValueError, match="at most 48"):
-        identifiers("x" * 49, 0, 1)
+        identifier("x" * 49, 0)
 
 
 class KeptLines:
@@ -87,7 +86,15 @@ class KeptLines:
         self.records: list[Any] = []
 
     def append_all(self, records: list[Any]) -> None:
-        self.records += records
+        self.records += texts(records)
+
+
+def texts(records: list[Any]) -> list[Any]:
+    """Records of calls as single texts, others as they are."""
+    found: list[Any] = []
+    for record in records:
+        found += record.texts() if isinstance(record, CallFields) else [record]
+    return found
 
 
 @pytest.fixture
@@ -110,7 +117,7 @@ ARGUMENTS = b'{"text":"x"}'
 ANSWER = b'{"content":[]}'
 
 
-def records(*ids: bytes, line: bytes = LINE, answer: bytes | None = ANSWER, **more: Any) -> list[Any]:
+def records(*ids: bytes, line: bytes = LINE, answer: bytes | None = ANSWER, **more: Any) -> RecordBatch:
     recorder = Recorder()
     recorder.keeps_content = True
     facts = {"kind": "tool", "name": "search", "principal": "", "outcome": "ok", "size": 14, **more}
@@ -120,17 +127,17 @@ def records(*ids: bytes, line: bytes = LINE, answer: bytes | None = ANSWER, **mo
             *(1000, 3000, 4000, 9000, facts["size"]),
             *(line, answer),
         )
-    return recorder.drain()
+    return recorder.take()
 
 
-def made(audit: CallAudit, calls: list[Any]) -> list[Any]:
+def made(audit: CallAudit, calls: RecordBatch) -> list[Any]:
     log: Any = audit._log
     log.records.clear()
-    audit(calls)
+    audit.take_batch(calls)
     return list(log.records)
 
 
-def warm(audit: CallAudit, calls: list[Any]) -> None:
+def warm(audit: CallAudit, calls: RecordBatch) -> None:
     """Have it look for secrets in the environment, twice, and find what calls have in common."""
     for _ in range(3):
         made(audit, calls)
@@ -145,7 +152,7 @@ def test_a_likely_call_has_the_fields_that_python_gives_it(audit: CallAudit, out
     answer, size = (None, 0) if outcome == "cancelled" else (ANSWER, 14)
     calls = records(b"1", b"999999999999999999", outcome=outcome, answer=answer, size=size)
     warm(audit, calls)
-    for call, line in zip(calls, made(audit, calls), strict=True):
+    for call, line in zip(calls.calls(), made(audit, calls), strict=True):
         assert type(line) is bytes
         found, expected = json.loads(b"{" + line), dict(audit._record_of(call))
         check_hash(found.pop("arguments"), ARGUMENTS)
@@ -206,8 +213,53 @@ def test_a_large_answer_is_hashed_whole(audit: CallAudit) -> None:
 def test_lines_are_as_long_as_what_they_have_in_common() -> None:
     lines = CallLines(lambda call: "otherwise")
     calls = records(b"1")
-    assert lines.lines(calls) == ["otherwise"]
+    assert lines.fields(calls) == ["otherwise"]
     for size in (0, 10, 100_000, 5):
         lines.common["", "tool", "search", "ok"] = b'"a":"%b"' % (b"x" * size)
-        (line,) = lines.lines(calls)
+        (line,) = texts(lines.fields(calls))
         assert json.loads(b"{" + line)["a"] == "x" * size
+
+
+def several(*facts: tuple[bytes, str]) -> RecordBatch:
+    """Calls with these ids and outcomes."""
+    recorder = Recorder()
+    recorder.keeps_content = True
+    for id, outcome in facts:
+        recorder.write("tool", "search", id, "", outcome, 1000, 3000, 4000, 9000, 14, LINE, ANSWER)
+    return recorder.take()
+
+
+def test_calls_keep_their_order_and_those_that_the_guard_has_refused_are_left_out() -> None:
+    lines = CallLines(lambda call: call.id)
+    lines.common["", "tool", "search", "ok"] = b'"a":1'
+    ok = [(id, "ok") for id in (b"1", b"2", b'"x"', b"6")]
+    batch = several(*ok[:2], (b"3", "refused"), ok[2], (b"5", "tool_error"), ok[3])
+    found = lines.fields(batch)
+    assert [each if type(each) is bytes else each.count for each in found] == [2, b'"x"', b"5", 1]
+    kept = [each if each in (b'"x"', b"5") else json.loads(b"{" + each)["request"] for each in texts(found)]
+    assert kept == [1, 2, b'"x"', b"5", 6]
+
+
+def test_the_lines_of_calls_are_linked_as_others_are_and_end_where_they_are_told() -> None:
+    lines, chain = CallLines(lambda call: None), ChainLines()
+    lines.common["", "tool", "search", "ok"] = b'"a":1'
+    (calls,) = lines.fields(several(*((b"%d" % number, "ok") for number in range(10))))
+    calls.first = 31
+    parts = [chain.line(b'"b":2}')]
+    size = len(ChainLines().line(calls.texts()[0])) + 60  # with an id and a time
+    limits = ((3, 10**9, 7), (100, 1, 6), (100, size + 30, 4), (100, 10**9, 0), (100, 10**9, 0))
+    for most, most_bytes, left in limits:
+        parts.append(chain.calls(calls, "audit_x", "2026-04-22T10:15:23.847Z", most, most_bytes))
+        assert calls.count == left
+    made = b"".join(parts).splitlines()
+    assert chain.tree.root() == merkle_root([sha256(line).digest() for line in made])
+    previous = "0" * 64
+    for number, line in enumerate(made, 1):
+        found = json.loads(line)
+        assert (found["seq"], found["prev"]) == (number, previous)
+        previous = sha256(line).hexdigest()
+        if number > 1:
+            assert found["id"] == identifier("audit_x", 31 + number - 2)
+            assert (found["time"], found["request"]) == ("2026-04-22T10:15:23.847Z", number - 2)
+    with pytest.raises(ValueError, match="at most 48"):
+        chain.calls(calls, "x" * 49, "", 1, 1)

@@ -312,6 +312,21 @@ def test_a_full_ring_counts_what_does_not_fit_and_goes_on() -> None:
     assert len(calls) == 2  # told once each time that there was nothing before
 
 
+def test_a_full_ring_may_be_drained_by_who_writes_a_record_and_nothing_is_missing() -> None:
+    recorder = Recorder(4)
+    seen: list[bytes] = []
+    recorder.on_full = lambda: seen.extend(record.id for record in recorder.drain(2))
+    for id in range(11):
+        recorder.write("tool", "t", b"%d" % id, "", "ok", 1, 2, 3, 4, 5)
+    assert recorder.dropped == 0
+    recorder.on_full = lambda: None
+    for id in range(11, 14):
+        recorder.write("tool", "t", b"%d" % id, "", "ok", 1, 2, 3, 4, 5)
+    seen += [record.id for record in recorder.drain()]
+    assert seen == [b"%d" % id for id in range(12)]
+    assert recorder.dropped == 2
+
+
 def test_observers_get_batches_on_a_thread_of_their_own_and_one_that_fails_is_called_again() -> None:
     import threading
 

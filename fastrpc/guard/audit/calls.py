@@ -2,9 +2,10 @@
 
 A call that was allowed is recorded behind its answer: `CallAudit` is an observer (`Server.observe`) that
 wants content. Hashing, and looking up what the guard has decided, is done here, on the observers' thread:
-nothing is added to the path of a call. What the guard refuses is recorded at once, by `refused`. A record has
-salted hashes of the arguments, as the client sent them, and of the result or error, as it went out. What does
-not fit between calls and this is stated in the log as missing. Writing is left to `log`.
+nothing is added to the path of a call, unless calls come faster than they can be recorded; then they wait for
+it. What the guard refuses is recorded at once, by `refused`. A record has salted hashes of the arguments, as
+the client sent them, and of the result or error, as it went out. What does not fit between calls and this is
+stated in the log as missing. Writing is left to `log`.
 
 In mode ``strict`` (`StrictCallAudit`) a call that is allowed is recorded twice, on disk each time: before its
 function is called, as ``begun``, and with its outcome before its answer leaves. A call that cannot be
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
-    from fastrpc._core.recorder import CallRecord
+    from fastrpc._core.recorder import CallRecord, RecordBatch
     from fastrpc.engine.held_answers import LetGo
     from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.approvals.store import Approval
@@ -54,7 +55,7 @@ MOST_COMMON = 4096
 class CallAudit:
     """Records the calls of one server in `log`. `guard` is to be set before the first call."""
 
-    wants_content = True
+    wants_content = may_wait = True
 
     def __init__(self, log: AuditLog) -> None:
         self._log = log
@@ -75,12 +76,16 @@ class CallAudit:
 
     def __call__(self, records: list[CallRecord]) -> None:
         """Record calls that were not refused by the guard, which has recorded those itself."""
+        self._log.append_all(self._record_of(each) for each in records if each.outcome != "refused")
+
+    def take_batch(self, batch: RecordBatch) -> None:
+        """As for records that are objects."""
         assert self.guard is not None
         known, common = (secrets_seen(), self.guard.generation), self._lines.common
         if known != self._known or len(common) > MOST_COMMON:
             self._known = known
             common.clear()
-        self._log.append_all(self._lines.lines([each for each in records if each.outcome != "refused"]))
+        self._log.append_all(self._lines.fields(batch))
 
     def _unlikely(self, call: CallRecord) -> Record:
         """Return the record of a call, and keep what it has in common with others."""
@@ -202,6 +207,9 @@ class StrictCallAudit(CallAudit):
     def __call__(self, records: list[CallRecord]) -> None:
         """Record calls that were never answered, such as cancelled ones."""
         super().__call__([each for each in records if not each.size])
+
+    def take_batch(self, batch: RecordBatch) -> None:
+        self(batch.calls())
 
     async def begun(self, call: CallInfo) -> None:
         """Return when it is on disk that a call, which is allowed, is about to run. Raises AuditFailed."""

@@ -4,9 +4,12 @@
 gathers what has come for 2 ms, writes it and has it synchronised: a record is on disk within 5 ms, if the
 disk takes no longer than that. It starts with the first record and sleeps while there are none.
 
-When the queue is full, or the disk is, the mode decides. ``group``: what does not fit is counted, and a line
-of the log says how many are missing (``gap``). ``strict``: `append` raises `AuditUnavailable`, so that the
-call is refused; and `append_durably` tells when a record is on disk, so that no answer leaves before (one
+`append_all` takes what is recorded behind answers, many at once. While the queue is full it waits: calls come
+faster than the disk takes their records, and then wait for it, at most 2 s.
+
+When the queue is still full, or the disk is, the mode decides. ``group``: what does not fit is counted, and a
+line of the log says how many are missing (``gap``). ``strict``: `append` raises `AuditUnavailable`, so that
+the call is refused; and `append_durably` tells when a record is on disk, so that no answer leaves before (one
 fsync for all that wait). What was accepted is kept and written when there is room, in both modes; a line says
 that it was late (``delayed``).
 
@@ -19,12 +22,13 @@ import atexit
 import os
 from collections import deque
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-from itertools import repeat
 from threading import Lock, Thread
 from time import monotonic, sleep, time_ns
 
 from fastrpc import diagnostics, forks
+from fastrpc._core.audit_lines import CallFields
 from fastrpc.errors import FastrpcError
 from fastrpc.guard.audit import folder as private_folder
 from fastrpc.guard.audit.delivery import Delivery
@@ -35,7 +39,7 @@ from fastrpc.guard.audit.writer import Limits, Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from typing import Any
 
     from fastrpc.guard.audit.delivery import Target
@@ -46,6 +50,8 @@ MODES = ("group", "strict")
 KEY_FILE = "signing-key.pem"
 """In the log's folder, unless another file is named."""
 GATHER_SECONDS = 0.002
+PATIENCE_SECONDS, PAUSE_SECONDS = 2.0, 0.001
+"""How long `append_all` waits for room in the queue at most, and how often it looks."""
 PAUSES = 25
 """So many times the thread looks by itself whether there is something before it sleeps until it is woken."""
 RETRY_SECONDS = (0.05, 1.0)
@@ -68,7 +74,7 @@ class AuditLog:
     the folder; it is made if it is not there. A checkpoint comes after `checkpoint_records` lines or
     `checkpoint_seconds`, and goes to all `targets` (`delivery.Target`). A segment has about `segment_bytes`.
     Segments older than `keep_days` are dropped, and the oldest as long as all take more than `keep_bytes`
-    (`retention`). At most `queue_records` wait to be written.
+    (`retention`). At most about `queue_records` wait to be taken by the thread that writes.
 
     Raises OSError if the folder cannot be used, ValueError for what is no key and for an unknown mode.
     """
@@ -108,6 +114,8 @@ class AuditLog:
         self._bell.acquire()
         self._ids = Ids()
         self._queue: deque[Item] = deque()
+        self._queued = 0
+        """How many records are in the queue."""
         self._is_parked = False
         """Whether the thread sleeps until it is woken."""
         self._lost = 0
@@ -118,6 +126,8 @@ class AuditLog:
         """Why the last attempt to write has failed; empty if it has not."""
         self._is_closing = False
         self._gives_up_at = 0.0
+        self._is_patient = True
+        """Whether it is worth to wait for room."""
         self._thread: Thread | None = None
         self._writer: Writer | None = None
         self._written = 0
@@ -138,16 +148,13 @@ class AuditLog:
         Raises ValueError for a field with a name of the log's own, and AuditUnavailable in mode ``strict`` if
         the record cannot be taken; the log counts it as missing.
         """
-        if not isinstance(record, bytes) and not record.keys().isdisjoint(RESERVED):
+        if not record.keys().isdisjoint(RESERVED):
             raise ValueError(f"the names {', '.join(sorted(RESERVED))} are the audit log's own")
         now = time_ns() // 1_000_000
         with self._lock:
             identifier = self._ids.next(now)
-            if len(self._queue) < self._capacity and not (self._failure and self.mode == "strict"):
-                self._queue.append((identifier, now, record, then))
-                self._wake()
-                if self._thread is None:
-                    self._start()
+            if self._takes_records():
+                self._accept((identifier, now, record, then))
                 return identifier
             reason = self._lose(now, self._failure or "the queue is full")
         error = AuditUnavailable(f"the audit log takes no record: {reason}")
@@ -157,21 +164,55 @@ class AuditLog:
             then(identifier, error)
         return identifier
 
-    def append_all(self, records: Sequence[Record]) -> None:
-        """Take many records, as `append` does; what cannot be taken is counted. Thread-safe."""
+    def append_all(self, records: Iterable[Record | CallFields]) -> None:
+        """Take many records, as `append` does, single ones or those of many calls; what cannot be taken is
+        counted. Waits for room, at most `PATIENCE_SECONDS` while the disk is slow. Thread-safe."""
+        for record in records:
+            self._wait_for_room()
+            if isinstance(record, CallFields):
+                self._append_calls(record)
+            else:
+                with suppress(AuditUnavailable):
+                    self.append(record)
+
+    def _append_calls(self, calls: CallFields) -> None:
         now = _now()
         with self._lock:
-            queue, ids = self._queue, self._ids
-            is_full = self._failure and self.mode == "strict"
-            room = 0 if is_full else max(0, self._capacity - len(queue))
-            taken = records[:room]
-            queue.extend(zip(ids.many(now, len(taken)), repeat(now), taken, repeat(None)))
-            if len(records) > room:
-                ids.count += len(records) - room
-                self._lose(now, self._failure or "the queue is full", len(records) - room)
-            self._wake()
-            if self._thread is None:
-                self._start()
+            head, calls.first = self._ids.reserve(now, calls.count)
+            if self._takes_records():
+                self._accept((head, now, calls, None), calls.count)
+            else:
+                self._lose(now, self._failure or "the queue is full", calls.count)
+                self._wake()
+
+    def _takes_records(self) -> bool:
+        """Return whether a record can be taken."""
+        return self._has_room() and not (self._failure and self.mode == "strict")
+
+    def _has_room(self) -> bool:
+        return self._queued < self._capacity
+
+    def _accept(self, item: Item, records: int = 1) -> None:
+        """Have so many records be written. The lock is held."""
+        self._queue.append(item)
+        self._queued += records
+        self._wake()
+        if self._thread is None:
+            self._start()
+
+    def _take_queue(self) -> deque[Item]:
+        """Return what is in the queue, which is empty then. The lock is held."""
+        taken, self._queue, self._queued = self._queue, deque(), 0
+        return taken
+
+    def _wait_for_room(self) -> None:
+        """Wait while the queue is full and the disk takes records. Who has waited in vain does not wait again
+        before there has been room."""
+        until = monotonic() + PATIENCE_SECONDS
+        while not self._has_room() and self._is_patient and not self._failure:
+            self._is_patient = monotonic() < until
+            sleep(PAUSE_SECONDS)
+        self._is_patient = self._is_patient or self._has_room()
 
     def append_durably(self, record: Record) -> Future[str]:
         """Take a record as `append` does; the future has its id when it is on disk, or AuditUnavailable. In
@@ -249,8 +290,8 @@ class AuditLog:
             self._thread.start()
         except RuntimeError as error:  # the interpreter ends, or there are too many threads
             self._thread = None
-            count = len(self._queue)
-            self._queue.clear()
+            count = self._queued
+            self._take_queue()
             self._lose(_now(), "no thread can be started", count)
             diagnostics.write("error", f"the audit log: {count} records are lost: {error}")
             return
@@ -312,7 +353,7 @@ class AuditLog:
                 sleep(GATHER_SECONDS)
             with self._lock:
                 if self._queue or self._lost:
-                    writer.items, self._queue = self._queue, deque()
+                    writer.items = self._take_queue()
                     self._state_lost()
                     return True
                 if self._is_closing:
@@ -401,8 +442,7 @@ class AuditLog:
         with self._lock:
             self._failure = reason
             if self.mode == "strict":
-                writer.items.extend(self._queue)
-                self._queue.clear()
+                writer.items.extend(self._take_queue())
         self._delayed = {"records": writer.unwritten, "reason": reason, "since": rfc3339(_now())}
         what = "calls are refused" if self.mode == "strict" else "records wait in memory"
         diagnostics.write("error", f"the audit log cannot be written, {what}: {error}")
@@ -426,8 +466,7 @@ class AuditLog:
     def _abandon(self, writer: Writer, reason: str) -> None:
         """Give up what is not written."""
         with self._lock:
-            writer.items.extend(self._queue)
-            self._queue.clear()
+            writer.items.extend(self._take_queue())
             count = writer.unwritten
             if not self._is_closing:
                 self._lose(_now(), reason, count)  # the next chain says so

@@ -6,7 +6,7 @@ Values under a name that says secret (``password``, ``token_id``) are masked who
 `fastrpc.redaction`, which knows secrets by their place, those of the environment, and those it was told. A
 value without a secret is remembered as long as no secret is added, since most come again: a record takes
 4.5 µs then. Whoever makes many records that are alike can have the fields that come again made JSON once
-(`fields_json`), and hand in bytes. What is to be hashed rather than written is left to the caller.
+(`fields_json`). What is to be hashed rather than written is left to the caller.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from time import gmtime, strftime
 
 import orjson
 
-from fastrpc._core.audit_lines import ALPHABET, identifiers
+from fastrpc._core.audit_lines import ALPHABET, identifier
 from fastrpc.redaction import MASK, NAMES, hidden, masked, secrets
 
 TYPE_CHECKING = False
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    Fields = Mapping[str, Any]
-    Record = Fields | bytes
-    """Fields; or these as JSON without the brace that opens them, with nothing in it that is to be masked."""
+    Record = Mapping[str, Any]
 
 RESERVED = frozenset(("seq", "prev", "id", "kind", "signature"))
 """Names that a record may not have: they are the log's own."""
@@ -64,16 +62,16 @@ class Ids:
 
     def next(self, milliseconds: int) -> str:
         """Return the next id. One for an earlier time, after the clock was set back, has the last one's."""
-        return self.many(milliseconds, 1)[0]
+        return identifier(*self.reserve(milliseconds, 1))
 
-    def many(self, milliseconds: int, count: int) -> list[str]:
-        """Return the next ids."""
+    def reserve(self, milliseconds: int, count: int) -> tuple[str, int]:
+        """Return how the next ids begin, and what the first of them counts."""
         if milliseconds > self._milliseconds:
             self._milliseconds = milliseconds
             self._head = f"audit_{base32(milliseconds, 5)}{self._random}"
         first = self.count + 1
         self.count += count
-        return identifiers(self._head, first, count)
+        return self._head, first
 
 
 def base32(number: int, pairs: int) -> str:
@@ -100,7 +98,7 @@ def rfc3339(milliseconds: int) -> str:
     return f"{text}.{rest:03d}Z"
 
 
-def encoded(identifier: str, milliseconds: int, record: Fields) -> bytes:
+def encoded(identifier: str, milliseconds: int, record: Record) -> bytes:
     """Return the fields of a record as JSON, without the brace that opens it. `milliseconds` is its time,
     unless it has one."""
     try:
@@ -120,7 +118,7 @@ def encoded(identifier: str, milliseconds: int, record: Fields) -> bytes:
     return _encoded_anyway(identifier, milliseconds, record)
 
 
-def fields_json(record: Fields) -> str:
+def fields_json(record: Record) -> str:
     """Return fields as JSON without the braces, masked as in `encoded`; to be made anew when `secrets_seen`
     returns another number."""
     head = len(f'"id":"","time":"{rfc3339(0)}",')
@@ -147,7 +145,7 @@ LONGEST_REMEMBERED = 100
 MOST_REMEMBERED = 4000
 
 
-def _is_clean(record: Fields) -> bool:
+def _is_clean(record: Record) -> bool:
     """Return whether a record can be written as it is: nothing is to be masked in it, and nothing nested."""
     for name, value in record.items():
         kind = type(value)
@@ -203,7 +201,7 @@ def _names_secret(name: str) -> bool:
 # --- what JSON does not have ------------------------------------------------------------------------------
 
 
-def _encoded_anyway(identifier: str, milliseconds: int, record: Fields) -> bytes:
+def _encoded_anyway(identifier: str, milliseconds: int, record: Record) -> bytes:
     """Encode a record that orjson does not take, or whose line would be too long."""
     fields: dict[str, Any] = {"id": identifier, "time": rfc3339(milliseconds)}
     try:

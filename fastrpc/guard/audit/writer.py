@@ -23,6 +23,7 @@ from typing import NamedTuple
 import orjson
 
 from fastrpc import diagnostics
+from fastrpc._core.audit_lines import CallFields
 from fastrpc.guard.audit import segments
 from fastrpc.guard.audit.chain import Chain
 from fastrpc.guard.audit.records import encoded, new_chain_id, rfc3339
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
     from fastrpc.guard.audit.signing import Signer
 
     Then = Callable[[str, Exception | None], object]
-    Item = tuple[str, int, Record, Then | None]
-    """A record: its id, its time in milliseconds, itself, and what to call when it is on disk."""
+    Item = tuple[str, int, Record | CallFields, Then | None]
+    """A record: its id, its time in milliseconds, itself, and what to call when it is on disk. Or those of
+    many calls: how their ids begin, their time, themselves, and None."""
 
 FORMAT = 1
 CHUNK = 1024 * 1024
@@ -106,10 +108,12 @@ class Writer:
         items = self.items
         while items and self._size < CHUNK and not self._is_closing:
             identifier, time, record, then = items[0]
-            if isinstance(record, bytes):
-                self._put(record, identifier, rfc3339(time))
-            else:
-                self._put(encoded(identifier, time, record))
+            if isinstance(record, CallFields):
+                self._put_calls(record, identifier, rfc3339(time))
+                if not record.count:
+                    items.popleft()
+                continue
+            self._put(encoded(identifier, time, record))
             items.popleft()
             self._in_chunk += 1
             if self._in_chunk % RECORDS_IN_A_ROW == 0:
@@ -142,14 +146,29 @@ class Writer:
         """Return how long until a checkpoint is due; -1 if there is nothing to put into one."""
         return max(0.0, self._checkpoint_at - monotonic()) if self.chain.pending else -1
 
-    def _put(self, fields: bytes, identifier: str = "", time: str = "") -> None:
-        """Add a line of these fields, and of an id and a time unless they are among them."""
+    def _put(self, fields: bytes) -> None:
+        """Add a line of these fields."""
+        self._begin_line()
+        self._append(self.chain.line(fields))
+        self._end_line()
+
+    def _put_calls(self, calls: CallFields, head: str, time: str) -> None:
+        """Add lines of calls, of one time and with ids that begin with `head`, up to the next checkpoint."""
+        self._begin_line()
+        before = calls.count
+        most = max(1, self._limits.checkpoint_records - self.chain.pending)
+        room = max(1, self._limits.segment_bytes - self._position)
+        self._append(self.chain.calls(calls, head, time, most, room))
+        self._in_chunk += before - calls.count
+        self._end_line()
+
+    def _begin_line(self) -> None:
         if not self._name:
             self._begin_segment()
         if not self.chain.pending:
             self._checkpoint_at = monotonic() + self._limits.checkpoint_seconds
-        chain = self.chain
-        self._append(chain.record(identifier, time, fields) if identifier else chain.line(fields))
+
+    def _end_line(self) -> None:
         if self._position >= self._limits.segment_bytes:
             self.checkpoint("segment")
         elif self.chain.pending >= self._limits.checkpoint_records:
@@ -236,7 +255,8 @@ class Writer:
     @property
     def unwritten(self) -> int:
         """The records that are not on disk."""
-        return len(self.items) + self._in_chunk
+        waiting = (each[2].count if isinstance(each[2], CallFields) else 1 for each in self.items)
+        return sum(waiting) + self._in_chunk
 
     def in_use(self) -> str:
         """Return the name of the segment that is written."""
