@@ -5,6 +5,9 @@ saw it. Records lie in a ring of fixed size: writing one costs about 50 ns and n
 fit is counted (`dropped`). `drain` gives them to whoever observes calls, off the path of calls; who that is,
 and when, is left to `fastrpc.telemetry`.
 
+A guard may state what it has decided about a call, such as the rule: the line of its request is a
+`DecidedLine` then, which carries that as far as the record. Other calls pay nothing for it.
+
 With `keeps_content` a record has the request and the answer too: two copies of bytes. Beyond `MOST_CONTENT`
 bytes in the ring what comes is hashed at once instead, on the path of its call.
 """
@@ -52,6 +55,15 @@ def ticks():
     return c_ticks()
 
 
+class DecidedLine(bytes):
+    """The line of a request, and what a guard has decided about its call: `decided`."""
+
+    def __new__(cls, bytes line not None, decided):
+        found = bytes.__new__(cls, line)
+        found.decided = decided
+        return found
+
+
 cdef class CallRecord:
     """One call that has been answered, or whose client wants no answer any more (see recorder.pyi).
 
@@ -59,7 +71,8 @@ cdef class CallRecord:
     JSON text of the request's id; `principal` the authenticated principal; `outcome` one of `OUTCOMES`;
     `started_at` seconds since 1970. The stages are in microseconds: `bind_us`, `guard_us`, `run_us`,
     `encode_us`, together `total_us`. `size` is that of the answer, in bytes. `arguments` and `answer` are
-    bytes, or a salt and the SHA-256 of both; `arguments` of a resource are its URI.
+    bytes, or a salt and the SHA-256 of both; `arguments` of a resource are its URI. `decided` is what a
+    guard has decided about the call (`CallInfo.decided`), or None.
     """
 
     def renamed(self, str name not None):
@@ -80,6 +93,7 @@ cdef class CallRecord:
         found.arguments = self.arguments
         found.answer = self.answer
         found.trace = self.trace
+        found.decided = self.decided
         return found
 
     def __repr__(self):
@@ -161,13 +175,15 @@ cdef class Recorder:
         int64_t allowed,
         int64_t returned,
         int64_t size,
-        bytes request=None,
+        object request=None,
         bytes answer=None,
     ):
         """put() for Python."""
+        if request is not None and not isinstance(request, bytes):
+            raise TypeError(f"request: expected bytes, got {type(request).__name__}")
         self.put(
-            KIND_CODES[kind], began, bound, allowed, returned, size, outcome, name, id, principal, request,
-            answer,
+            KIND_CODES[kind], began, bound, allowed, returned, size, outcome, name, id, principal,
+            <bytes> request, answer,
         )
 
     cdef int keep(self, Record* record, bytes request, bytes answer) except -1:
@@ -178,7 +194,8 @@ cdef class Recorder:
         if self.content_size + size > MOST_CONTENT:
             if request is not None:
                 reader = Message()
-                kept_request = hashed(arguments_in(reader, request)), trace_in(reader, request)
+                line = bytes(request)
+                kept_request = hashed(arguments_in(reader, line)), trace_in(reader, line), decided_of(request)
             if answer is not None:
                 kept_answer = hashed(answer)
         else:
@@ -195,7 +212,7 @@ cdef class Recorder:
         """Return the content of a record that leaves the ring, None if it has none."""
         if content == NULL:
             return None
-        if type(<object> content) is bytes:
+        if isinstance(<object> content, bytes):
             self.content_size -= len(<bytes> content)
         return <object> content
 
@@ -269,6 +286,11 @@ cdef bytes without_marks(Message message, bytes text):
     return re.sub(rb'"\xff([-0-9]+)"', rb"\1", text)
 
 
+cdef object decided_of(object line):
+    """Return what a guard has decided about the call that a line asks for, or None."""
+    return line.decided if type(line) is DecidedLine else None
+
+
 cdef bytes answer_in(Output output, Py_ssize_t size, Py_ssize_t id_size):
     """Return the result or the error in the answer that was written last, to a request whose id has
     `id_size` bytes, among `size` bytes that lie there still."""
@@ -306,11 +328,13 @@ cdef CallRecord described(Recorder recorder, Record* record, double rate):
     found.size = record.size
     found.trace = ""
     request = recorder.taken_out(record.request)
-    if type(request) is bytes:
-        found.arguments = arguments_in(recorder.reader, request)
-        found.trace = trace_in(recorder.reader, request)
+    if isinstance(request, bytes):
+        line = bytes(request)  # itself, unless it is a DecidedLine
+        found.arguments = arguments_in(recorder.reader, line)
+        found.trace = trace_in(recorder.reader, line)
+        found.decided = decided_of(request)
     elif request is not None:
-        found.arguments, found.trace = request
+        found.arguments, found.trace, found.decided = request
     found.answer = recorder.taken_out(record.answer)
     return found
 

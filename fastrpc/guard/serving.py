@@ -105,6 +105,7 @@ class GuardedServing:
             approve=Approvals(server.name, database.open, on_event),
             rates=self.rates,
             on_refusal=None if audit is None else audit.refused,
+            is_recorded=audit is not None,
             durable=None if audit is None else audit.durable,
         )
         count_budgets(guard, server, self.config)
