@@ -14,6 +14,9 @@ class CallInfo:
     """The tool, the prompt, or the URI of the resource, as the client named it."""
     arguments: dict[str, Any]
     """The arguments as they are bound, by name, defaults among them; what they did not fit, as it came."""
+    decided: Any
+    """What a guard states of its decision about this call, for observers that want content
+    (`CallRecord.decided`); None: nothing."""
     @property
     def kind(self) -> str:
         """``tool``, ``resource`` or ``prompt``."""

@@ -10,6 +10,8 @@ from cpython.object cimport PyObject
 
 from fastrpc._core.python_api cimport owned, reraise
 
+from fastrpc._core.recorder import DecidedLine
+
 cdef object MISSING = object()
 
 
@@ -67,12 +69,29 @@ cdef class CallInfo:
         self.keep()
         return self.values
 
+    @property
+    def decided(self):
+        """What a guard has decided about this call, for its record; None: it does not say."""
+        return self.decision
+
+    @decided.setter
+    def decided(self, decided):
+        self.keep()  # only in what is kept the connection looks for it, which costs other calls nothing
+        self.decision = decided
+
     cdef int keep(self) except -1:
         """Hold the bound values, which the connection holds only until the function has returned."""
         if self.vector != NULL:
             self.values = self.vector_values()
             self.vector = NULL
         return 0
+
+    cdef bint take_line(self, PyObject* line) except -1:
+        """Make `decided_line` of the line of its request; False if nobody says what was decided, or wants it."""
+        if self.decision is None or line == NULL:
+            return False
+        self.decided_line = DecidedLine(<object> line, self.decision)
+        return True
 
     cdef list vector_values(self):
         cdef Py_ssize_t at

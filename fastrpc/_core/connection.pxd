@@ -116,7 +116,6 @@ cdef class Connection:
     cdef int serve_leniently(self, Plan plan, Steps* steps, bint here) except -1
     cdef int hand_over(self, Plan plan, Steps* steps, Message message, object bound) except -1
     cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
-    cdef int put_back(self, Plan plan, CallInfo info) except -1
     cdef int defer(
         self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
     ) except -1

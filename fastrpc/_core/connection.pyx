@@ -17,7 +17,7 @@ from cpython.ref cimport Py_DECREF, Py_REFCNT
 from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.call cimport Call
-from fastrpc._core.call_info cimport CallInfo, info_of_call
+from fastrpc._core.call_info cimport CallInfo, info_of_call, put_back
 from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encoder cimport FORM_TEXT, ID_ROOM
@@ -470,7 +470,7 @@ cdef class Connection:
             steps.allowed = ticks()
             if made == NULL:
                 steps.refused = True
-                self.put_back(plan, info)
+                put_back(plan, info)
                 return self.conclude(plan, steps, context, None, take_raised())
             result = <object> made
             Py_DECREF(result)
@@ -485,19 +485,9 @@ cdef class Connection:
         else:
             result = <object> made
             Py_DECREF(result)
-        if info is not None:
-            self.put_back(plan, info)
+        if info is not None and not put_back(plan, info) and info.take_line(steps.line):
+            steps.line = <PyObject*> info.decided_line
         return self.conclude(plan, steps, context, result, error)
-
-    cdef int put_back(self, Plan plan, CallInfo info) except -1:
-        """Keep a CallInfo for the next call, unless somebody else has kept it."""
-        if info.values is None and Py_REFCNT(info) == 1:
-            info.context = info.given = None
-            info.vector = NULL
-            plan.spare_info = info
-        else:
-            info.keep()
-        return 0
 
     cdef int defer(
         self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
@@ -597,7 +587,7 @@ cdef class Connection:
         return plan.recorder.put(
             plan.kind_code, steps.began, steps.bound, steps.allowed, returned, size, self.outcome,
             plan.target, steps.id[: steps.id_size], self.principal,
-            <bytes> steps.line if steps.line else None, sent,
+            <bytes> (<object> steps.line if steps.line else None), sent,
         )
 
     cdef int keep_context(self) except -1:

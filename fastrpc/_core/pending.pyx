@@ -16,6 +16,7 @@ from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Conne
 from fastrpc._core.context cimport CallContext
 from fastrpc._core.encoder cimport ID_ROOM
 from fastrpc._core.plan cimport FramedPlan, Plan
+from fastrpc._core.recorder cimport decided_of
 from fastrpc._core.task cimport CANCELLED, PENDING, CallTask, begun, forget
 
 from fastrpc import forks
@@ -158,6 +159,8 @@ cdef int begin(
             connection.dispatcher.call_waits(
                 steps.id[: steps.id_size], plan, task, steps.modern, steps.began, context
             )
+            if steps.line != NULL and decided_of(<object> steps.line) is not None:
+                context.link.request.take_decided(decided_of(<object> steps.line))
         return CALL_WAITS
     result = ToolError("the call was cancelled") if task.state == CANCELLED else task.value
     outcome = CALL_RAISED if task.failed else CALL_ENDED

@@ -20,8 +20,8 @@ cdef struct Record:
     PyObject* name             # str: of the tool, the resource's URI, of the prompt; these three are owned
     PyObject* id               # bytes: its JSON text
     PyObject* principal        # str
-    PyObject* request          # what calls carried, owned; NULL unless the recorder keeps content: the line,
-    PyObject* answer           # the result or the error as JSON text; or tuples, see hashed()
+    PyObject* request          # what calls carried, owned; NULL unless the recorder keeps content: the line
+    PyObject* answer           # (it may be a DecidedLine), the result or the error as JSON text; or tuples
     int64_t began              # in ticks: the message had been read,
     int64_t bound              # its arguments were bound,
     int64_t allowed            # the guard had allowed it,
@@ -47,6 +47,7 @@ cdef class CallRecord:
     cdef readonly object arguments
     cdef readonly object answer
     cdef readonly str trace
+    cdef readonly object decided
 
 cdef class RecordBatch:
     cdef Record* records
@@ -94,5 +95,6 @@ cdef class Recorder:
     cdef double rate(self)
 
 cdef bytes line_of(Message message)
+cdef object decided_of(object line)
 cdef bytes answer_in(Output output, Py_ssize_t size, Py_ssize_t id_size)
 cdef double stage(int64_t ended, int64_t* at, double rate) noexcept nogil

@@ -1,6 +1,7 @@
 """The recorder: one fixed record of each call, written where its answer leaves, read by others later."""
 
 from collections.abc import Callable
+from typing import Any
 
 from fastrpc._core.message import Message
 
@@ -57,8 +58,17 @@ class CallRecord:
     @property
     def trace(self) -> str:
         """The trace id of the request's ``traceparent`` in its ``_meta``, or "". Only with content."""
+    @property
+    def decided(self) -> Any:
+        """What a guard has decided about the call (`CallInfo.decided`), or None. Only with content."""
     def renamed(self, name: str) -> CallRecord:
         """Return a copy with another name: the one that a mounted server has for what was called."""
+
+class DecidedLine(bytes):
+    """The line of a request, and what a guard has decided about its call."""
+
+    decided: Any
+    def __new__(cls, line: bytes, decided: Any) -> DecidedLine: ...
 
 class RecordBatch:
     """Records that have left the ring of a recorder, the oldest first. `Recorder.take` makes them."""

@@ -5,6 +5,9 @@ saw it. Records lie in a ring of fixed size: writing one costs about 50 ns and n
 is set. One that does not fit is counted (`dropped`). `take` gives them to whoever observes calls, off the
 path of calls; who that is, and when, is left to `fastrpc.telemetry`. Only who wants objects pays for these.
 
+A guard may state what it has decided about a call, such as the rule: the line of its request is a
+`DecidedLine` then, which carries that as far as the record. Other calls pay nothing for it.
+
 With `keeps_content` a record has the request and the answer too: two copies of bytes. Beyond `MOST_CONTENT`
 bytes in the ring what comes is hashed at once instead, on the path of its call.
 """
@@ -54,6 +57,15 @@ def ticks():
     return c_ticks()
 
 
+class DecidedLine(bytes):
+    """The line of a request, and what a guard has decided about its call: `decided`."""
+
+    def __new__(cls, bytes line not None, decided):
+        found = bytes.__new__(cls, line)
+        found.decided = decided
+        return found
+
+
 cdef class CallRecord:
     """One call that has been answered, or whose client wants no answer any more (see recorder.pyi).
 
@@ -61,7 +73,8 @@ cdef class CallRecord:
     JSON text of the request's id; `principal` the authenticated principal; `outcome` one of `OUTCOMES`;
     `started_at` seconds since 1970. The stages are in microseconds: `bind_us`, `guard_us`, `run_us`,
     `encode_us`, together `total_us`. `size` is that of the answer, in bytes. `arguments` and `answer` are
-    bytes, or a salt and the SHA-256 of both; `arguments` of a resource are its URI.
+    bytes, or a salt and the SHA-256 of both; `arguments` of a resource are its URI. `decided` is what a
+    guard has decided about the call (`CallInfo.decided`), or None.
     """
 
     def renamed(self, str name not None):
@@ -82,6 +95,7 @@ cdef class CallRecord:
         found.arguments = self.arguments
         found.answer = self.answer
         found.trace = self.trace
+        found.decided = self.decided
         return found
 
     def __repr__(self):
@@ -210,13 +224,15 @@ cdef class Recorder:
         int64_t allowed,
         int64_t returned,
         int64_t size,
-        bytes request=None,
+        object request=None,
         bytes answer=None,
     ):
         """put() for Python."""
+        if request is not None and not isinstance(request, bytes):
+            raise TypeError(f"request: expected bytes, got {type(request).__name__}")
         self.put(
-            KIND_CODES[kind], began, bound, allowed, returned, size, outcome, name, id, principal, request,
-            answer,
+            KIND_CODES[kind], began, bound, allowed, returned, size, outcome, name, id, principal,
+            <bytes> request, answer,
         )
 
     cdef int keep(self, Record* record, bytes request, bytes answer) except -1:
@@ -227,7 +243,8 @@ cdef class Recorder:
         if self.content_size + size > MOST_CONTENT:
             if request is not None:
                 reader = Message()
-                kept_request = hashed(arguments_in(reader, request)), trace_in(reader, request)
+                line = bytes(request)
+                kept_request = hashed(arguments_in(reader, line)), trace_in(reader, line), decided_of(request)
             if answer is not None:
                 kept_answer = hashed(answer)
         else:
@@ -347,6 +364,11 @@ cdef bytes without_marks(Message message, bytes text):
     return re.sub(rb'"\xff([-0-9]+)"', rb"\1", text)
 
 
+cdef object decided_of(object line):
+    """Return what a guard has decided about the call that a line asks for, or None."""
+    return line.decided if type(line) is DecidedLine else None
+
+
 cdef bytes answer_in(Output output, Py_ssize_t size, Py_ssize_t id_size):
     """Return the result or the error in the answer that was written last, to a request whose id has
     `id_size` bytes, among `size` bytes that lie there still."""
@@ -384,11 +406,13 @@ cdef CallRecord described(Recorder recorder, Record* record, double rate):
     found.size = record.size
     found.trace = ""
     request = None if record.request == NULL else <object> record.request
-    if type(request) is bytes:
-        found.arguments = arguments_in(recorder.reader, request)
-        found.trace = trace_in(recorder.reader, request)
+    if isinstance(request, bytes):
+        line = bytes(request)  # itself, unless it is a DecidedLine
+        found.arguments = arguments_in(recorder.reader, line)
+        found.trace = trace_in(recorder.reader, line)
+        found.decided = decided_of(request)
     elif request is not None:
-        found.arguments, found.trace = request
+        found.arguments, found.trace, found.decided = request
     found.answer = None if record.answer == NULL else <object> record.answer
     return found
 
@@ -405,7 +429,7 @@ cdef double stage(int64_t ended, int64_t* at, double rate) noexcept nogil:
 
 cdef Py_ssize_t size_of(PyObject* content) noexcept:
     """Return how many bytes of the ring's content that is."""
-    return PyBytes_GET_SIZE(<bytes> content) if content != NULL and type(<object> content) is bytes else 0
+    return PyBytes_GET_SIZE(<bytes> content) if content != NULL and isinstance(<object> content, bytes) else 0
 
 
 cdef void release(Record* record) noexcept:

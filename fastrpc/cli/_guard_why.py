@@ -1,4 +1,5 @@
-"""``fastrpc guard why ID``: why a call was refused, from its audit record, and what would change that.
+"""``fastrpc guard why ID``: why a call was refused, or allowed, from its audit record, and what would change
+that.
 
 With a policy's file it says what has changed since. Reads the audit log as `fastrpc audit` does.
 """
@@ -64,6 +65,11 @@ def _print(found: dict[str, Any], file: str | None) -> None:
     if "why" in found:
         reason = f", {found['reason']}" if found.get("reason") else ""
         _say(f"Why: {found['why']}{reason}; risk {found.get('risk')}")
+    elif "risk" in found:
+        by = f", by rule {found['by']}" if "by" in found else ""
+        _say(f"Allowed{by}; risk {found['risk']}")
+    if "approval" in found:
+        _say(f"Approval {found['approval']}: fastrpc approvals show {found['approval']}")
     if "rule" in found:
         _print_rule(found["rule"])
     if "asks" in found:

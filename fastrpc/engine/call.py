@@ -216,6 +216,7 @@ class Call:
             return
         if runtime.recorder is not None:
             self.request.allowed = ticks()
+            self.request.take_decided(self.info.decided)
         runtime.place(NotedCall(self) if hasattr(self.request, "result_meta") else self)
 
     def start(self) -> None:

@@ -467,6 +467,7 @@ class Dispatcher(OutboundMessages):
             except BaseException as error:
                 return self._refusal(call, error)
             request.allowed = ticks()
+            request.take_decided(call.info.decided)
         if plan.inline and not plan.is_async and self.runtime.pending_lifespan(plan.tool) is None:
             return self._call_inline(call)
         self._put_in_flight(request)

@@ -8,7 +8,7 @@ dispatcher. Imported only where an observer wants content; what becomes of it is
 
 from __future__ import annotations
 
-from fastrpc._core.recorder import line_read_by, ticks
+from fastrpc._core.recorder import DecidedLine, line_read_by, ticks
 from fastrpc.engine.dispatcher import Dispatcher
 from fastrpc.engine.request import Request
 from fastrpc.engine.results import error_object
@@ -38,6 +38,10 @@ class RecordedRequest(Request):
         found.line = line_read_by(message)
         found.answered = None
         return found
+
+    def take_decided(self, decided: object) -> None:
+        if decided is not None:
+            self.line = DecidedLine(bytes(self.line), decided)
 
     @property
     def content(self) -> tuple[bytes | None, ...]:  # type: ignore[override]

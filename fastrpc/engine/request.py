@@ -81,6 +81,9 @@ class Request:
         self.outcome = ""
         self.began = self.bound = self.allowed = self.returned = 0
 
+    def take_decided(self, decided: object) -> None:
+        """Have the record of its call carry what a guard has decided; one without content cannot."""
+
     def record(self, principal: str, returned: int, size: int) -> tuple[Any, ...]:
         """Return what `Recorder.write` takes of a call that is over for its client; `returned` is in ticks,
         `size` in bytes."""

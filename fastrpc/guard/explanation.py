@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.cel.atoms import Atoms, Path, Way
     from fastrpc.guard.policy.decisions import Policy
 
-TOLD = ("id", "time", "actor", "class", "action", "tool", "outcome", "why", "reason", "risk")
+TOLD = ("id", "time", "actor", "class", "action", "tool", "outcome", "why", "reason", "risk", "approval")
 """What an explanation repeats of a record."""
 KINDS = {method: kind for kind, method in CALLED_BY.items()}
 
@@ -39,6 +39,8 @@ def explained(record: Mapping[str, Any], policy: Policy | None = None) -> dict[s
     if isinstance(because.get("rule"), dict):
         found["rule"] = _rule(because["rule"], policy, record.get("policy"))
         changes += [" && ".join(way["needs"]) for way in found["rule"]["ways"]]
+    elif record.get("rule"):
+        found["by"] = record["rule"]
     if isinstance(because.get("asks"), dict):
         found["asks"] = asks = because["asks"]
         changes += _of_approvals(asks, has_rule="rule" in found)

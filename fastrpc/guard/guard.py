@@ -103,8 +103,9 @@ class Guard:
     """A guard by a policy. `caller_of` returns the caller of a principal; `approve` asks a person, by default
     by a form of the client alone (`approvals.asking.Approvals`). `rates` is shared by the workers of a
     server; `ledger` counts budgets, and observes the server: a policy with budgets needs one. `on_refusal` is
-    called with each call that is refused. With `durable` every call waits until the decision about it is
-    kept."""
+    called with each call that is refused. With `is_recorded` calls of which a rule about arguments has said
+    something, or which a person has approved, carry what was decided about them (`CallInfo.decided`). With `durable` every call waits
+    until the decision about it is kept."""
 
     def __init__(
         self,
@@ -115,6 +116,7 @@ class Guard:
         rates: RateTable | None = None,
         ledger: Ledger | None = None,
         on_refusal: Refused | None = None,
+        is_recorded: bool = False,
         durable: Durable | None = None,
     ) -> None:
         self._policy = policy
@@ -123,6 +125,7 @@ class Guard:
         self._rates = rates or RateTable()
         self.ledger = ledger
         self._on_refusal = on_refusal
+        self._is_recorded = is_recorded
         self._durable = durable
         self._gate = CallGate(self.decide)
         self.generation = 0
@@ -206,6 +209,8 @@ class Guard:
             raise self._refused(call, entry, verdict, self._not_allowed(call, decision, verdict))
         if self._policy.asks(verdict):
             return self._asked(call, entry, decision, verdict)
+        if not verdict.says_the_same_as(decision.verdict):
+            self._state(call, verdict)
         return _at_once() if decision.budgets and self._reserve(call, entry, decision, verdict) else None
 
     async def _asked(self, call: CallInfo, entry: Entry, decision: Decision, verdict: Verdict) -> None:
@@ -241,8 +246,18 @@ class Guard:
 
             self._expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
             raise
+        self._state(call, verdict, **({"approval": asked.approval} if asked.approval else {}))
         if decision.budgets:
             self._reserve(call, entry, decision, verdict)
+
+    def _state(self, call: CallInfo, verdict: Verdict, **more: str) -> None:
+        """Have the record of a call say what was decided about this one, and not about all of the tool. The
+        guard of another server, where it is mounted, states its own."""
+        if self._is_recorded:
+            fields = {"risk": verdict.risk, "policy": self._policy.version, **more}
+            if verdict.rule:
+                fields["rule"] = verdict.rule
+            call.decided = {**(call.decided or {}), self: fields}
 
     # --- budgets ------------------------------------------------------------------------------------------
 
@@ -328,14 +343,14 @@ class Guard:
         return found
 
     def general_verdict(self, entry: Entry, kind: str, name: str) -> Verdict | None:
-        """Return what the policy says of all calls of a thing, as far as the caller has called it; None if it
-        has not, or rules say something else of single ones. For whoever records calls, on any thread."""
+        """Return what the policy says of all calls of a thing of which no rule about arguments says something
+        else; None if the caller has not called it. For whoever records calls, on any thread."""
         if kind == "tool":
             found = entry.decisions.get(name)
             decision = None if found is None else found[0]
         else:
             decision = self._decision_for(entry.caller_class, Target(kind, name, None))
-        return None if decision is None or decision.rules else decision.verdict
+        return None if decision is None else decision.verdict
 
     def _decision(self, entry: Entry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
         decision = self._decision_for(entry.caller_class, Target(call.kind, call.name, call.effect))

@@ -16,6 +16,7 @@ from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.errors import UsageError, suggestion
 from fastrpc.guard.approvals.asking import Approvals
+from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
 from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard, Schemas
@@ -104,6 +105,7 @@ class GuardedServing:
             approve=Approvals(server.name, database.open, on_event),
             rates=self.rates,
             on_refusal=None if audit is None else audit.refused,
+            is_recorded=audit is not None,
             durable=None if audit is None else audit.durable,
         )
         count_budgets(guard, server, self.config)
@@ -112,6 +114,8 @@ class GuardedServing:
             audit.guard = guard
             server.observe(audit)
         callers.follow(guard)
+        retention = ApprovalRetention(lambda: database.opened, lambda: guard.policy.config.approvals)
+        server.watch(retention.look, CHECK_SECONDS)
         server.watch(PolicyFile(self.path, guard, server).look, CHECK_SECONDS)
         self.token_sources[:] = callers.sources()
         return server
@@ -214,16 +218,17 @@ class GuardDatabase:
     def __init__(self, url: str) -> None:
         self._url = url
         self._opening = Lock()
-        self._database: Database | None = None
+        self.opened: Database | None = None
+        """The database, once it is open."""
 
     def open(self) -> Database:
         """Raises StorageError."""
         from fastrpc.storage import open_database
 
         with self._opening:
-            if self._database is None:
-                self._database = open_database(self._url)
-            return self._database
+            if self.opened is None:
+                self.opened = open_database(self._url)
+            return self.opened
 
 
 def tokens_of(database: GuardDatabase) -> TokenDirectory:

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every revision of the schema, the oldest first."""
 VERSION_TABLE = "fastrpc_schema_version"
 ID_LENGTH = 12
@@ -88,6 +88,7 @@ approvals = Table(
     Index("fastrpc_approvals_digest", "digest"),
     Index("fastrpc_approvals_call", "call_digest"),
     Index("fastrpc_approvals_state", "state", "caller"),
+    Index("fastrpc_approvals_expiry", "expires_at"),
 )
 """`digest` is that of everything an approval is bound to, `call_digest` that of the caller and the call alone
 (`fastrpc.guard.approvals.binding`); `arguments`, `edited_arguments`, `schema`, `rest_digests`, the

@@ -84,7 +84,11 @@ def variables(folder: Path, **more: str) -> dict[str, str]:
 
 
 def approvals(folder: Path, *arguments: str, code: int = 0, **more: str) -> str:
-    command = [*FASTRPC, "approvals", *arguments]
+    return fastrpc(folder, "approvals", *arguments, code=code, **more)
+
+
+def fastrpc(folder: Path, *arguments: str, code: int = 0, **more: str) -> str:
+    command = [*FASTRPC, *arguments]
     done = subprocess.run(
         command, cwd=folder, env=variables(folder, **more), capture_output=True, text=True, timeout=60
     )
@@ -148,6 +152,28 @@ def test_a_call_is_held_until_somebody_approves_it_and_then_it_runs(folder: Path
         assert held.result(60) == "wiped x 1"
         assert any(approval["id"] in str(report) for report in reports)
     assert json.loads(approvals(folder, "list", "--all", "--json"))[0]["state"] == "used"
+
+
+def test_the_audit_log_says_which_approval_let_a_call_run_or_refused_it(
+    folder: Path, background: Any
+) -> None:
+    with over_stdio(folder) as client:
+        held = background.submit(called, client, "wipe", place="x")
+        first = only_waiting(folder)
+        approvals(folder, "approve", first["id"])
+        assert held.result(60) == "wiped x 1"
+        held = background.submit(called, client, "wipe", place="y")
+        second = only_waiting(folder)
+        approvals(folder, "reject", second["id"])
+        assert held.result(60) == 403
+    lines = fastrpc(folder, "audit", "search", "--tool", "wipe", "--json").splitlines()
+    records = [json.loads(line) for line in lines]
+    ended = [each for each in records if each["category"] == "mcp_server"]
+    said = [(each["outcome"], each["risk"], each["approval"]) for each in ended]
+    assert said == [("ok", "high", first["id"]), ("refused", "high", second["id"])]
+    told = fastrpc(folder, "guard", "why", ended[0]["id"], "guard.toml")
+    assert "Allowed; risk high" in told
+    assert f"Approval {first['id']}" in told
 
 
 def test_a_call_that_cannot_be_held_comes_again_and_finds_its_approval(folder: Path) -> None:

@@ -41,6 +41,7 @@ SAMPLES = {
         " 'os:ada', 'ada', 'local', 'shop', 'tool', 'wipe', '{{}}', '{{}}', '{{}}', 'abc', 'high', '', '',"
         " '', 0, 1700000000.5, 1700000300.5, 0)",
     ],
+    "0003": [],  # an index
 }
 """What a database of each revision holds, in its own tables: a new revision needs a line here."""
 

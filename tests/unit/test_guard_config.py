@@ -63,6 +63,10 @@ def mistake(folder: Path, text: str, name: str = "guard.toml") -> str:
             "[approvals]\ntimeout_seconds = 0\n",
             "approvals.timeout_seconds: expected a number of seconds above 0",
         ),
+        (
+            "[approvals]\nkeep_days = 0\n",
+            "line 2: approvals.keep_days: expected a number of days above 0, got 0",
+        ),
         ("[approvals]\ntimeout_seconds = true\n", "expected a number of seconds above 0, got True"),
         (
             "[audit]\nmode = 'loud'\n",

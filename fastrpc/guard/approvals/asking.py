@@ -76,6 +76,8 @@ class CallToApprove:
         self.check_current = check_current
         self.void: tuple[str, ...] = ()
         """Which approvals of the call are void, and why."""
+        self.approval = ""
+        """The id of the approval that the call has used, if that is kept."""
 
     @property
     def version(self) -> str:
@@ -166,6 +168,7 @@ class Approvals:
             asked.check_current()
             used = await kept.watcher.run(kept.store.use, approval.id, approval.digest)
             if used is not None:
+                asked.approval = used.id
                 self._note("used", asked, used)
                 return _edited(used)
         raise ApprovalRejected(f"the approvals of {asked.call.name} were used by other calls", asked.version)

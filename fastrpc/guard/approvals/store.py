@@ -6,7 +6,7 @@ decisions the second raises NotWaiting, and of two calls that use one approval o
 uses it commits before the call begins, so after a crash the call has run at most once. The same call, sent
 again, gets the existing approval. If the policy or the tool's schema has changed, the existing one becomes
 void. A waiting approval takes no thread and no memory. Each change raises the number of the topic
-``approvals``.
+``approvals``, but for the removal of what is over (`retention`), which nobody waits for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import secrets
 from dataclasses import dataclass
 from time import time
 
-from sqlalchemy import func, insert, or_, select, update
+from sqlalchemy import delete, func, insert, or_, select, update
 
 from fastrpc.errors import FastrpcError, excerpt, suggestion
 from fastrpc.guard.approvals.people import person
@@ -269,6 +269,25 @@ class ApprovalStore:
         """Have an approval hold no more, if nobody has used it up."""
         with self._database.changing() as connection:
             _change(connection, approval_id, [WAITING, APPROVED], state=VOID, comment=why)
+
+    def remove_over(self, before: float, limit: int) -> int:
+        """Remove at most `limit` approvals, up to 500, that were over before a time; return how many it was.
+        One is over when nothing can be decided or used any more, whatever has become of it."""
+        over = (
+            select(approvals.c.id)
+            .where(
+                approvals.c.expires_at < before,
+                or_(approvals.c.valid_until.is_(None), approvals.c.valid_until < before),
+            )
+            .order_by(approvals.c.expires_at)
+            .limit(limit)
+            .with_for_update(skip_locked=True)  # of PostgreSQL: another process removes those
+        )
+        with self._database.changing() as connection:
+            ids = connection.execute(over).scalars().all()
+            if ids:
+                connection.execute(delete(approvals).where(approvals.c.id.in_(ids)))
+            return len(ids)
 
     def get(self, approval_id: str) -> Approval:
         """Return an approval. Raises ApprovalError for an id that there is not."""

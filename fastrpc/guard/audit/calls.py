@@ -131,6 +131,7 @@ class CallAudit:
             "encode_us": round(call.encode_us, 1),
             "total_us": round(call.total_us, 1),
             "bytes": call.size,
+            **self._decided(call),
         }
         if call.id.isdigit() and len(call.id) <= MOST_DIGITS:
             fields["request"] = int(call.id)
@@ -148,15 +149,23 @@ class CallAudit:
             return {}
         return {"risk": verdict.risk, "rule": verdict.rule} if verdict.rule else {"risk": verdict.risk}
 
+    def _decided(self, call: CallRecord | CallInfo) -> dict[str, str]:
+        """Return what the guard has decided about this call, not about all of the tool: risk, rule, policy,
+        approval."""
+        decided: dict[Guard | None, dict[str, str]] = call.decided or {}
+        return decided.get(self.guard, {})
+
     def refused(self, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException) -> None:
         """Record a call that the guard has refused."""
         from fastrpc.guard.reasons import because
 
         assert self.guard is not None
         fields = self._of_call_before(call, caller, "refused")
+        approval = (getattr(error, "data", None) or {}).get("approval")
         self._append_refusal(
             {
                 **fields,
+                **({"approval": approval} if approval else {}),
                 "decision": "deny",
                 "why": getattr(error, "reason", type(error).__name__),
                 "rule": verdict.rule,
@@ -218,7 +227,7 @@ class StrictCallAudit(CallAudit):
         assert self.guard is not None
         entry = self.guard.entry(call.principal)
         fields = {**self._of_call_before(call, entry.caller, "begun"), "decision": "allow"}
-        fields |= self._judged(entry, call.kind, call.name)
+        fields |= self._judged(entry, call.kind, call.name) | self._decided(call)
         version = call.context.protocol_version
         try:
             future = self._log.append_durably(fields)

@@ -23,7 +23,7 @@ class ApprovalConfig:
     decision, how long one is held before it has to come again, how long an approval may be used;
     `timeout_is_error`: a tool's caller gets an error when nobody has decided, not a result; `approvers`:
     who may decide, all if it is empty; `editable`: tools whose arguments an approver may change;
-    `most_waiting` calls of one caller may wait."""
+    `most_waiting` calls of one caller may wait; `keep_days`: how long approvals are kept that are over."""
 
     def __init__(self, section: Section | None, references: References) -> None:
         take: Callable[..., Any] = section.take if section is not None else lambda _, __, default: default
@@ -34,6 +34,7 @@ class ApprovalConfig:
         self.hold_seconds: float = take("hold_seconds", sections.seconds, 50.0)
         self.valid_seconds: float = take("valid_seconds", sections.seconds, 300.0)
         self.most_waiting: int = take("most_waiting", _count, 20)
+        self.keep_days: float = take("keep_days", sections.days, 90.0)
         self.approvers: tuple[str, ...] = take("approvers", _names, ())
         self.editable: Patterns = take(
             "editable", lambda value: Patterns(sections.texts(value)), Patterns(())

@@ -51,7 +51,7 @@ class AuditConfig:
         self.mode = None if mode == "off" else mode
         self.folder = section.take("folder", _path, "")
         self.key_file = section.take("key_file", _path)
-        self.keep_days = section.take("keep_days", _days)
+        self.keep_days = section.take("keep_days", sections.days)
         self.keep_bytes = section.take("keep_bytes", _size)
         self.targets = [_target(each, references) for each in section.list_of_sections("targets")]
         section.end()
@@ -109,12 +109,6 @@ def _syslog(value: Any) -> Target:
 
 
 _MAKERS: dict[str, Any] = {"folder": _folder, "syslog": _syslog, "webhook": sections.text}
-
-
-def _days(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
-        raise ValueError(f"expected a number of days above 0, got {sections.shown(value)}")
-    return float(value)
 
 
 def _size(value: Any) -> int:

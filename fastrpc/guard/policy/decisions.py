@@ -59,6 +59,11 @@ class Verdict:
         self.reason = reason
         self.risk = risk
 
+    def says_the_same_as(self, other: Verdict) -> bool:
+        return self is other or (
+            self.action == other.action and self.rule == other.rule and self.risk == other.risk
+        )
+
 
 class Decision:
     """What the policy says of a class of callers and a tool, a resource or a prompt.

@@ -143,6 +143,12 @@ def seconds(value: Any) -> float:
     return float(value)
 
 
+def days(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
+        raise ValueError(f"expected a number of days above 0, got {shown(value)}")
+    return float(value)
+
+
 def one_of(*choices: str) -> Callable[[Any], str]:
     def convert(value: Any) -> str:
         if value not in choices:
