@@ -104,8 +104,8 @@ class Guard:
     by a form of the client alone (`approvals.asking.Approvals`). `rates` is shared by the workers of a
     server; `ledger` counts budgets, and observes the server: a policy with budgets needs one. `on_refusal` is
     called with each call that is refused. With `is_recorded` calls of which a rule about arguments has said
-    something, or which a person has approved, carry what was decided about them (`CallInfo.decided`). With `durable` every call waits
-    until the decision about it is kept."""
+    something, or which a person has approved, carry what was decided about them (`CallInfo.decided`). With
+    `durable` every call waits until the decision about it is kept."""
 
     def __init__(
         self,
