@@ -171,6 +171,7 @@ def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]
     decision = _decision(policy, caller, tool)
     verdict = policy.judge(decision, caller, target, arguments)
     action = "deny" if verdict.action == "deny" else "ask" if policy.asks(verdict) else "allow"
+    before = {**values_of(caller, target, policy.base_risk(target)), "args": arguments}
     values = {**values_of(caller, target, verdict.risk), "args": arguments}
     return {
         "decision": action,
@@ -178,10 +179,15 @@ def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]
         "rule": verdict.rule,
         "reason": verdict.reason,
         "risk": verdict.risk,
+        "risk_rule": verdict.risk_rule,
         "class": caller.caller_class,
         "arguments": arguments,
         "rules": [
-            {"id": rule.config.id, "when": rule.config.when, "saw": dict(rule.expression.explain(values))}
+            {
+                "id": rule.config.id,
+                "when": rule.config.when,
+                "saw": dict(rule.expression.explain(values if rule.config.risk is None else before)),
+            }
             for rule in decision.rules
         ],
         "policy": policy.version,
@@ -191,7 +197,8 @@ def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]
 def _print(found: dict[str, Any]) -> None:
     words = {"allow": "would run", "ask": "would wait for a person's approval", "deny": "would be refused"}
     hidden = ", as a tool that there is not" if found["hidden"] else ""
-    print(f"The call {words[found['decision']]}{hidden}. Class: {found['class']}, risk: {found['risk']}")
+    by = f" by the rule {found['risk_rule']}" if found["risk_rule"] else ""
+    print(f"The call {words[found['decision']]}{hidden}. Class: {found['class']}, risk: {found['risk']}{by}")
     if found["rule"]:
         print(f"Rule: {found['rule']}")
     if found["reason"]:

@@ -209,7 +209,7 @@ class Guard:
             raise self._refused(call, entry, verdict, self._not_allowed(call, decision, verdict))
         if self._policy.asks(verdict):
             return self._asked(call, entry, decision, verdict)
-        if not verdict.says_the_same_as(decision.verdict):
+        if self._is_recorded and not verdict.says_the_same_as(decision.verdict):
             self._state(call, verdict)
         return _at_once() if decision.budgets and self._reserve(call, entry, decision, verdict) else None
 
@@ -246,18 +246,20 @@ class Guard:
 
             self._expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
             raise
-        self._state(call, verdict, **({"approval": asked.approval} if asked.approval else {}))
+        if self._is_recorded:
+            self._state(call, verdict, asked.approval)
         if decision.budgets:
             self._reserve(call, entry, decision, verdict)
 
-    def _state(self, call: CallInfo, verdict: Verdict, **more: str) -> None:
+    def _state(self, call: CallInfo, verdict: Verdict, approval: str = "") -> None:
         """Have the record of a call say what was decided about this one, and not about all of the tool. The
         guard of another server, where it is mounted, states its own."""
-        if self._is_recorded:
-            fields = {"risk": verdict.risk, "policy": self._policy.version, **more}
-            if verdict.rule:
-                fields["rule"] = verdict.rule
-            call.decided = {**(call.decided or {}), self: fields}
+        fields = {"risk": verdict.risk, "policy": self._policy.version}
+        if verdict.rule:
+            fields["rule"] = verdict.rule
+        if approval:
+            fields["approval"] = approval
+        call.decided = {**(call.decided or {}), self: fields}
 
     # --- budgets ------------------------------------------------------------------------------------------
 

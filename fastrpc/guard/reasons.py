@@ -13,7 +13,6 @@ from fastrpc.guard.audit.records import SECRET_NAME
 from fastrpc.guard.guard import Target
 from fastrpc.guard.policy.config import DENY
 from fastrpc.guard.policy.decisions import NOT_EXPOSED, values_of
-from fastrpc.guard.policy.risks import of_effect
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import RateExceeded
 from fastrpc.redaction import MASK, masked
@@ -50,9 +49,10 @@ def because(
     except GuardConfigError:  # the verdict's reason says so
         rule = None
     if rule is not None:
-        found["rule"] = _facts(rule, caller, target, verdict.risk, call.arguments)
+        risk = verdict.risk if rule.config.risk is None else policy.base_risk(target)
+        found["rule"] = _facts(rule, caller, target, risk, call.arguments)
     if verdict.action != DENY:
-        by = _set_by(policy, target, verdict.risk)
+        by = f"the rule {verdict.risk_rule}" if verdict.risk_rule else _set_by(policy, target)
         found["asks"] = {"from": policy.config.approvals.least, "risk": verdict.risk, "by": by}
     return found
 
@@ -99,13 +99,11 @@ def _facts(
     }
 
 
-def _set_by(policy: Policy, target: Target, risk: str) -> str:
-    """Return what gives a call its risk."""
-    for patterns, level in policy.config.risks:
+def _set_by(policy: Policy, target: Target) -> str:
+    """Return what gives a call its risk, where no rule does."""
+    for patterns, _ in policy.config.risks:
         if patterns.match(target.name):
-            return f"risk.{patterns.texts[0]}" if level == risk else "a rule"
-    if of_effect(target.effect, policy.config.unknown_risk) != risk:
-        return "a rule"
+            return f"risk.{patterns.texts[0]}"
     return f"the effect {target.effect}" if target.effect else "defaults.unknown_risk"
 
 

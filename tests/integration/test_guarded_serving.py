@@ -404,6 +404,38 @@ def test_check_shows_what_each_class_may_call_and_try_judges_a_call(folder: Path
     assert "did you mean 'agent'" in fastrpc(folder, *arguments, "--as", "agnt", code=2)
 
 
+def test_try_and_why_tell_of_the_risk_that_a_rule_has_set_and_another_has_read(folder: Path) -> None:
+    rules = """
+[[rules]]
+id = "no-critical"
+when = "tool.risk == 'critical'"
+then = "deny"
+[[rules]]
+id = "bulk"
+tools = ["order"]
+when = "args.count > 5"
+risk = "critical"
+"""
+    (folder / "guard.toml").write_text(GUARD + rules)
+    arguments = ("guard", "try", "guard.toml", "order", "item=x", "--target", "shop.py:app")
+    said = fastrpc(folder, *arguments, "count=6", code=1)
+    assert "risk: critical by the rule bulk\nRule: no-critical\n" in said
+    assert "tool.risk = 'critical'" in said
+    assert json.loads(fastrpc(folder, *arguments, "count=5", "--json"))["risk_rule"] == ""
+    with over_stdio(folder) as client:
+        assert outcome(client, "order", item="x", count=6) == 403
+    (record,) = records(folder)
+    said = fastrpc(folder, "guard", "why", record["id"], "guard.toml")
+    assert "Why: not_allowed; risk critical" in said
+    assert '  tool.risk = "critical"\n' in said
+    second = (
+        rules.split("[[rules]]")[2].replace("bulk", "again").replace("args.count > 5", "tool.risk == 'low'")
+    )
+    (folder / "guard.toml").write_text(f"{GUARD}{rules}[[rules]]{second}")
+    said = fastrpc(folder, "guard", "check", "guard.toml", "shop.py:app", code=2)
+    assert "rules[3].when: it reads tool.risk, which the rule bulk sets, too" in said
+
+
 def test_why_explains_a_refusal_from_its_record_and_says_what_has_changed_since(folder: Path) -> None:
     with over_stdio(folder) as client:
         assert outcome(client, "order", item="x", count=11) == 403

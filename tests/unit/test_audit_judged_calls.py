@@ -1,5 +1,5 @@
-"""Audit records of calls that rules about arguments, or a person, have let through say what decided: however
-the call runs, and of this call alone."""
+"""Audit records of calls that rules about arguments, or a person, have let through say what decided,
+however the call runs, and of this call alone."""
 
 from __future__ import annotations
 

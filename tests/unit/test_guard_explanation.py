@@ -198,7 +198,10 @@ def test_a_rate_is_named_with_when_to_call_again(tmp_path: Path) -> None:
     [
         ("", "the effect exec"),
         ('[risk]\n"wi*" = "high"\n', "risk.wi*"),
-        ('[risk]\n"wi*" = "low"\n[[rules]]\ntools = ["wipe"]\nwhen = "true"\nrisk = "high"\n', "a rule"),
+        (
+            '[risk]\n"wi*" = "low"\n[[rules]]\ntools = ["wipe"]\nwhen = "true"\nrisk = "high"\n',
+            "the rule rule-1",
+        ),
     ],
 )
 def test_an_approval_is_explained_by_what_asks_for_it(tmp_path: Path, more: str, by: str) -> None:

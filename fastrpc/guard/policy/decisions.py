@@ -1,9 +1,12 @@
 """What the policy says of each class of callers and each tool, resource and prompt: a `Decision`.
 
-Decisions are made once, when a name is first called by a class, and kept: a call looks one up. What has
-to be evaluated for each call is in `Decision.rules`. The order of the rules does not matter: what one
-denies is denied, else what one asks for is asked for. Pure, over a `GuardConfig` and the facts of the
-tools.
+Decisions are made once, when a name is first called by a class, and kept: a call looks one up. What has to be
+evaluated for each call is in `Decision.rules`. What one rule denies is denied, else what one asks for is
+asked for, in whatever order they stand. The risk is settled first: rules that set it are evaluated in the
+file's order, the last that holds counts, and those that read ``tool.risk`` come behind all of them. So
+wherever a rule about arguments sets the risk, those that read it are evaluated for each call, too. A rule
+that sets the risk and reads what another may set is an error: no order would settle both (`check_order`).
+Pure, over a `GuardConfig` and the facts of the tools.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from fastrpc.guard.policy.sections import GuardConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
     from typing import Any, Protocol
 
     from fastrpc.guard.callers.caller import Caller
@@ -49,15 +52,16 @@ RANKS = {"": 0, ALLOW: 1, ASK: 2, DENY: 3}
 
 class Verdict:
     """What rules say of a call: `action` (deny, ask, allow, or "" if none is about it), the rule's id, its
-    reason, and the risk, one of `risks.LEVELS`."""
+    reason, and the risk, one of `risks.LEVELS`; `risk_rule` is the id of the rule that has set it, or ""."""
 
-    __slots__ = ("action", "reason", "risk", "rule")
+    __slots__ = ("action", "reason", "risk", "risk_rule", "rule")
 
-    def __init__(self, action: str, rule: str, reason: str, risk: str) -> None:
+    def __init__(self, action: str, rule: str, reason: str, risk: str, risk_rule: str = "") -> None:
         self.action = action
         self.rule = rule
         self.reason = reason
         self.risk = risk
+        self.risk_rule = risk_rule
 
     def says_the_same_as(self, other: Verdict) -> bool:
         return self is other or (
@@ -124,6 +128,7 @@ class Policy:
             if rule.tools is not None:
                 for name in filter(rule.tools.match, schemas):
                     self._rule_for_tool(number, name)
+        check_order(self._general, schemas)
 
     def forget(self) -> None:
         """Decide again about everything: the tools have changed."""
@@ -171,20 +176,20 @@ class Policy:
         return found
 
     def _decide(self, caller: Caller, target: Target) -> Decision:
-        risk = self._risk(target)
+        risk = self.base_risk(target)
         if not self._is_exposed(caller, target):
             return Decision(Verdict(DENY, "", NOT_EXPOSED, risk), is_hidden=True)
         try:
             rules = self._rules_about(target)
         except GuardConfigError as error:
             return Decision(Verdict(DENY, "", f"a rule cannot be checked: {error}", risk))
-        verdict = judge([rule for rule in rules if not rule.reads_arguments], caller, target, None, risk)
+        varies = any(rule.reads_arguments and rule.config.risk is not None for rule in rules)
+        later = tuple(rule for rule in rules if rule.reads_arguments or (varies and _is_about_risk(rule)))
+        now = [rule for rule in rules if not rule.reads_arguments and (_sets_risk(rule) or rule not in later)]
+        verdict = judge(now, caller, target, None, risk)
         if verdict.action == DENY:
             hides = any(rule.config.id == verdict.rule and rule.config.phase == LIST for rule in rules)
             return Decision(verdict, is_hidden=hides)
-        later = tuple(rule for rule in rules if rule.reads_arguments)
-        if any(rule.config.risk is not None for rule in later):  # by which the others may say something else
-            later = rules
         rates, budgets = tuple(self._rates(caller, target)), tuple(self._budgets(caller, target))
         return Decision(verdict, asks=self.asks(verdict), rules=later, rates=rates, budgets=budgets)
 
@@ -205,8 +210,10 @@ class Policy:
             judge(decision.rules, caller, target, arguments, decision.verdict.risk),
             decision.verdict,
         )
+        if not verdict.risk_rule:
+            verdict.risk_rule = before.risk_rule
         if RANKS[before.action] > RANKS[verdict.action]:
-            return Verdict(before.action, before.rule, before.reason, verdict.risk)
+            return Verdict(before.action, before.rule, before.reason, verdict.risk, verdict.risk_rule)
         return verdict
 
     def _is_exposed(self, caller: Caller, target: Target) -> bool:
@@ -215,7 +222,8 @@ class Policy:
         states = [grant.allows(target.kind, target.name) for grant in self.grants(caller)]
         return True in states and False not in states
 
-    def _risk(self, target: Target) -> str:
+    def base_risk(self, target: Target) -> str:
+        """Return the risk before any rule sets it: by ``[risk]``, else by the tool's effect."""
         if target.kind != "tool":
             return risks.NONE
         for patterns, level in self.config.risks:
@@ -260,6 +268,7 @@ class Policy:
                 found.append(general)
             elif target.kind == "tool" and config.tools.match(target.name):
                 found.append(self._rule_for_tool(number, target.name))
+        check_order(found)
         return tuple(found)
 
     def _rule_for_tool(self, number: int, tool: str) -> Rule:
@@ -269,6 +278,38 @@ class Policy:
             found = rule_for(self.config.rules[number], tool, self._schemas.get(tool))
             self._of_tools[number, tool] = found
         return found
+
+
+def _sets_risk(rule: Rule) -> bool:
+    return rule.config.risk is not None
+
+
+def _is_about_risk(rule: Rule) -> bool:
+    """Whether a rule sets the risk, or reads it where a call is judged: lists have no call that could vary
+    it."""
+    return _sets_risk(rule) or (rule.reads_risk and rule.config.phase != LIST)
+
+
+def check_order(rules: Sequence[Rule], names: Iterable[str] | None = None) -> None:
+    """Raise GuardConfigError for a rule that sets the risk and reads what another one sets. Of rules that may
+    be about different tools, `names` are those that there are; None: all are about the same."""
+    setting = list(filter(_sets_risk, rules))
+    for rule in filter(lambda each: each.reads_risk, setting):
+        for other in setting:
+            if other is not rule and (names is None or _meet(rule, other, names)):
+                raise rule.config.where(
+                    ["when"],
+                    f"it reads tool.risk, which the rule {other.config.id} sets, too: no order settles both. "
+                    f"Repeat the condition of {other.config.id} instead",
+                )
+
+
+def _meet(rule: Rule, other: Rule, names: Iterable[str]) -> bool:
+    """Whether two rules are about the same tool: one of these, or one that they name."""
+    tools, others = rule.config.tools, other.config.tools
+    if tools is None or others is None:
+        return True
+    return any(tools.match(name) and others.match(name) for name in {*names, *tools.names, *others.names})
 
 
 def values_of(caller: Caller, target: Target, risk: str) -> dict[str, Any]:
@@ -289,20 +330,21 @@ def judge(
 ) -> Verdict:
     """Return what the rules say of a call. A rule that fails denies.
 
-    Rules of the phase list are about lists and calls alike. A risk that a rule sets holds for the rules that
-    ask, deny or allow, in whatever order they stand.
+    Rules of the phase list are about lists and calls alike. The risk is settled before the rules that ask,
+    deny or allow: by the last rule that sets it and holds.
     """
     values = values_of(caller, target, risk)
     if arguments is not None:
         values["args"] = arguments
     ready = list(rules)
-    for rule in ready:
-        if rule.config.risk is not None:
-            try:
-                if rule.holds(values):
-                    values["tool"]["risk"] = risk = rule.config.risk
-            except EvaluationError as error:
-                return Verdict(DENY, rule.config.id, f"the rule has failed: {error}", risk)
+    settled, by = risk, ""
+    for rule in filter(_sets_risk, ready):
+        try:
+            if rule.holds(values):
+                settled, by = rule.config.risk or risk, rule.config.id
+        except EvaluationError as error:
+            return Verdict(DENY, rule.config.id, f"the rule has failed: {error}", risk)
+    values["tool"]["risk"] = settled
     found: dict[str, Rule] = {}
     for rule in ready:
         action = rule.config.then
@@ -312,9 +354,9 @@ def judge(
             if rule.holds(values):
                 found[action] = rule
         except EvaluationError as error:
-            return Verdict(DENY, rule.config.id, f"the rule has failed: {error}", risk)
+            return Verdict(DENY, rule.config.id, f"the rule has failed: {error}", settled, by)
     for action in (DENY, ASK, ALLOW):
         if action in found:
             config = found[action].config
-            return Verdict(action, config.id, config.reason, risk)
-    return Verdict("", "", "", risk)
+            return Verdict(action, config.id, config.reason, settled, by)
+    return Verdict("", "", "", settled, by)

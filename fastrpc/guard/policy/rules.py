@@ -30,14 +30,16 @@ BY_CLASS = frozenset(("class",))
 
 
 class Rule:
-    """A rule, ready for one tool. `reads_arguments`: it is evaluated for each call."""
+    """A rule, ready for one tool. `reads_arguments`: it is evaluated for each call; `reads_risk`: behind the
+    rules that set the risk."""
 
-    __slots__ = ("config", "expression", "reads_arguments", "reads_caller")
+    __slots__ = ("config", "expression", "reads_arguments", "reads_caller", "reads_risk")
 
     def __init__(self, config: RuleConfig, expression: Expression) -> None:
         self.config = config
         self.expression = expression
         self.reads_arguments = "args" in expression.variables
+        self.reads_risk = "tool" in expression.whole or "risk" in expression.members("tool")
         self.reads_caller = "caller" in expression.whole or bool(expression.members("caller") - BY_CLASS)
 
     def holds(self, values: Mapping[str, Any]) -> bool:
