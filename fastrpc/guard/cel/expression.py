@@ -54,12 +54,17 @@ class Expression:
             return self._run([values, MOST_STEPS, None, *self._slots])
         except EvaluationError:
             raise
-        except Exception as error:  # of a value whose own methods fail, or that is nested without end
-            raise EvaluationError(f"the values cannot be evaluated: {type(error).__name__}") from error
+        except Exception as error:
+            raise _beyond_evaluation(error) from error
 
     def test(self, values: Mapping[str, Any]) -> bool:
         """Return `evaluate` of a rule: what is neither true nor false is an `EvaluationError`, too."""
-        value = self.evaluate(values)
+        try:
+            value = self._run([values, MOST_STEPS, None, *self._slots])
+        except EvaluationError:
+            raise
+        except Exception as error:
+            raise _beyond_evaluation(error) from error
         if value is True or value is False:
             return value
         return as_bool(value, "the rule")
@@ -88,3 +93,8 @@ class Expression:
             if not isinstance(error, EvaluationError):
                 trace.append((excerpt(self.source), f"error: {type(error).__name__}"))
         return trace[:MOST_TRACED]
+
+
+def _beyond_evaluation(error: Exception) -> EvaluationError:
+    """Return the error for a value whose own methods fail, or that is nested without end."""
+    return EvaluationError(f"the values cannot be evaluated: {type(error).__name__}")

@@ -73,8 +73,9 @@ class Decision:
     """What the policy says of a class of callers and a tool, a resource or a prompt.
 
     `verdict` is that of the lists and of the rules that are about all its calls; `rules` are evaluated
-    for each call besides. `rates` are those that count calls: each with the tool that it is about, "" for
-    all; so are `budgets`."""
+    for each call besides, on `values` and the call's arguments, unless one of them sets the risk
+    (`varies_risk`). `rates` are those that count calls: each with the tool that it is about, "" for all; so
+    are `budgets`."""
 
     __slots__ = (
         "budgets",
@@ -84,6 +85,8 @@ class Decision:
         "needs_judging",
         "rates",
         "rules",
+        "values",
+        "varies_risk",
         "verdict",
     )
 
@@ -94,6 +97,7 @@ class Decision:
         is_hidden: bool = False,
         asks: bool = False,
         rules: tuple[Rule, ...] = (),
+        values: Mapping[str, Any] | None = None,
         rates: tuple[tuple[str, Rate], ...] = (),
         budgets: tuple[BudgetOfCall, ...] = (),
     ) -> None:
@@ -101,6 +105,8 @@ class Decision:
         self.is_allowed = verdict.action != DENY
         self.is_hidden = is_hidden
         self.rules = rules
+        self.values = values or {}
+        self.varies_risk = any(rule.sets_risk for rule in rules)
         self.rates = rates
         self.budgets = budgets
         self.needs_judging = not self.is_allowed or asks or bool(rules)
@@ -183,15 +189,22 @@ class Policy:
             rules = self._rules_about(target)
         except GuardConfigError as error:
             return Decision(Verdict(DENY, "", f"a rule cannot be checked: {error}", risk))
-        varies = any(rule.reads_arguments and rule.config.risk is not None for rule in rules)
+        varies = any(rule.reads_arguments and rule.sets_risk for rule in rules)
         later = tuple(rule for rule in rules if rule.reads_arguments or (varies and _is_about_risk(rule)))
-        now = [rule for rule in rules if not rule.reads_arguments and (_sets_risk(rule) or rule not in later)]
+        now = [rule for rule in rules if not rule.reads_arguments and (rule.sets_risk or rule not in later)]
         verdict = judge(now, caller, target, None, risk)
         if verdict.action == DENY:
             hides = any(rule.config.id == verdict.rule and rule.config.phase == LIST for rule in rules)
             return Decision(verdict, is_hidden=hides)
         rates, budgets = tuple(self._rates(caller, target)), tuple(self._budgets(caller, target))
-        return Decision(verdict, asks=self.asks(verdict), rules=later, rates=rates, budgets=budgets)
+        return Decision(
+            verdict,
+            asks=self.asks(verdict),
+            rules=later,
+            values=values_of(caller, target, verdict.risk) if later else None,
+            rates=rates,
+            budgets=budgets,
+        )
 
     def asks(self, verdict: Verdict) -> bool:
         """Whether a person has to approve a call: a rule says so, or its risk, unless a rule allows it."""
@@ -204,14 +217,14 @@ class Policy:
     ) -> Verdict:
         """Return the verdict on one call: that of its decision, and of the rules that are evaluated for each
         call."""
-        if not decision.rules:
-            return decision.verdict
-        verdict, before = (
-            judge(decision.rules, caller, target, arguments, decision.verdict.risk),
-            decision.verdict,
-        )
-        if not verdict.risk_rule:
-            verdict.risk_rule = before.risk_rule
+        before = decision.verdict
+        if decision.varies_risk:
+            verdict = judge(decision.rules, caller, target, arguments, before.risk)
+            if not verdict.risk_rule:
+                verdict.risk_rule = before.risk_rule
+        else:
+            values = {**decision.values, "args": arguments}
+            verdict = _acted(decision.rules, values, before.risk, before.risk_rule) or before
         if RANKS[before.action] > RANKS[verdict.action]:
             return Verdict(before.action, before.rule, before.reason, verdict.risk, verdict.risk_rule)
         return verdict
@@ -280,20 +293,16 @@ class Policy:
         return found
 
 
-def _sets_risk(rule: Rule) -> bool:
-    return rule.config.risk is not None
-
-
 def _is_about_risk(rule: Rule) -> bool:
     """Whether a rule sets the risk, or reads it where a call is judged: lists have no call that could vary
     it."""
-    return _sets_risk(rule) or (rule.reads_risk and rule.config.phase != LIST)
+    return rule.sets_risk or (rule.reads_risk and rule.config.phase != LIST)
 
 
 def check_order(rules: Sequence[Rule], names: Iterable[str] | None = None) -> None:
     """Raise GuardConfigError for a rule that sets the risk and reads what another one sets. Of rules that may
     be about different tools, `names` are those that there are; None: all are about the same."""
-    setting = list(filter(_sets_risk, rules))
+    setting = [rule for rule in rules if rule.sets_risk]
     for rule in filter(lambda each: each.reads_risk, setting):
         for other in setting:
             if other is not rule and (names is None or _meet(rule, other, names)):
@@ -338,25 +347,35 @@ def judge(
         values["args"] = arguments
     ready = list(rules)
     settled, by = risk, ""
-    for rule in filter(_sets_risk, ready):
-        try:
-            if rule.holds(values):
-                settled, by = rule.config.risk or risk, rule.config.id
-        except EvaluationError as error:
-            return Verdict(DENY, rule.config.id, f"the rule has failed: {error}", risk)
-    values["tool"]["risk"] = settled
-    found: dict[str, Rule] = {}
     for rule in ready:
-        action = rule.config.then
+        if rule.sets_risk:
+            try:
+                if rule.holds(values):
+                    settled, by = rule.config.risk or risk, rule.config.id
+            except EvaluationError as error:
+                return _failed(rule, error, risk)
+    values["tool"]["risk"] = settled
+    return _acted(ready, values, settled, by) or Verdict("", "", "", settled, by)
+
+
+def _acted(rules: Iterable[Rule], values: Mapping[str, Any], risk: str, risk_rule: str) -> Verdict | None:
+    """Return what the rules want that hold, once the risk is settled; None if there is none of them."""
+    found: dict[str, Rule] = {}
+    for rule in rules:
+        action = rule.action
         if action is None or action in found:
             continue
         try:
             if rule.holds(values):
                 found[action] = rule
         except EvaluationError as error:
-            return Verdict(DENY, rule.config.id, f"the rule has failed: {error}", settled, by)
-    for action in (DENY, ASK, ALLOW):
+            return _failed(rule, error, risk, risk_rule)
+    for action in (DENY, ASK, ALLOW) if found else ():
         if action in found:
             config = found[action].config
-            return Verdict(action, config.id, config.reason, settled, by)
-    return Verdict("", "", "", settled, by)
+            return Verdict(action, config.id, config.reason, risk, risk_rule)
+    return None
+
+
+def _failed(rule: Rule, error: EvaluationError, risk: str, risk_rule: str = "") -> Verdict:
+    return Verdict(DENY, rule.config.id, f"the rule has failed: {error}", risk, risk_rule)

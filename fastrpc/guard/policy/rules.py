@@ -13,7 +13,7 @@ from fastrpc.guard.policy.config import LIST, RuleConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from fastrpc.guard.cel import Expression, Type
@@ -30,21 +30,30 @@ BY_CLASS = frozenset(("class",))
 
 
 class Rule:
-    """A rule, ready for one tool. `reads_arguments`: it is evaluated for each call; `reads_risk`: behind the
-    rules that set the risk."""
+    """A rule, ready for one tool. `holds` returns whether its condition is true for some values, or raises
+    EvaluationError; `action` is what it wants then, None where it only sets the risk. `reads_arguments`: it
+    is evaluated for each call; `reads_risk`: behind the rules that set the risk."""
 
-    __slots__ = ("config", "expression", "reads_arguments", "reads_caller", "reads_risk")
+    __slots__ = (
+        "action",
+        "config",
+        "expression",
+        "holds",
+        "reads_arguments",
+        "reads_caller",
+        "reads_risk",
+        "sets_risk",
+    )
 
     def __init__(self, config: RuleConfig, expression: Expression) -> None:
         self.config = config
         self.expression = expression
+        self.action = config.then
+        self.holds: Callable[[Mapping[str, Any]], bool] = expression.test
+        self.sets_risk = config.risk is not None
         self.reads_arguments = "args" in expression.variables
         self.reads_risk = "tool" in expression.whole or "risk" in expression.members("tool")
         self.reads_caller = "caller" in expression.whole or bool(expression.members("caller") - BY_CLASS)
-
-    def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether the condition is true. Raises EvaluationError."""
-        return self.expression.test(values)
 
 
 def rule_for(config: RuleConfig, tool: str, schema: Mapping[str, Any] | None) -> Rule:
