@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable
 
 from fastrpc._core.call_info import CallInfo
+from fastrpc._core.plan import Gate
 from fastrpc._core.rate_limiter import RateLimit
 
-class CallGate:
+class CallGate(Gate):
     """Allows calls that are open; `otherwise` decides about the others."""
 
     def __init__(self, otherwise: Callable[[CallInfo], Awaitable[None] | None]) -> None: ...
@@ -15,5 +16,5 @@ class CallGate:
         """Ask `otherwise` about every call."""
     def close_to(self, principal: str) -> None:
         """Do so for one caller."""
-    def decide(self, call: CallInfo) -> Awaitable[None] | None:
+    def __call__(self, call: CallInfo) -> Awaitable[None] | None:
         """Return None for a call that is allowed, else what `otherwise` does."""

@@ -1,17 +1,21 @@
 """The likely decision of a guard: about a tool that its caller may always call, as far as rates go.
 
-`CallGate.decide` is a guard (`Server.guard`) in compiled code: two look-ups, and a count for each rate. Who
-may call what is `open`ed by the guard in Python, `otherwise`, which decides about all other calls, and about
-those that come too soon. Costs 0.1 µs a call; what a decision follows from is left to `fastrpc.guard`.
+`CallGate` is a guard (`Server.guard`) in compiled code: two look-ups, and a count for each rate, by the names
+of the caller and the tool alone. A call that it allows needs no `CallInfo` and no Context, so a connection
+that callers share can answer it. Who may call what is `open`ed by the guard in Python, `otherwise`, which
+decides about all other calls, and about those that come too soon. Costs 0.1 µs a call; what a decision
+follows from is left to `fastrpc.guard`.
 """
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 
 from fastrpc._core.call_info cimport CallInfo
+from fastrpc._core.plan cimport Gate
+from fastrpc._core.rate_limiter cimport RateLimit
 
 
-cdef class CallGate:
+cdef class CallGate(Gate):
     """Allows calls that are open; `otherwise` decides about the others."""
 
     cdef object otherwise
@@ -23,6 +27,9 @@ cdef class CallGate:
 
     def open(self, str principal, str tool, tuple limits):
         """Allow the calls of a tool by a principal, as long as each limit has room."""
+        for limit in limits:
+            if not isinstance(limit, RateLimit):
+                raise TypeError(f"limits: expected a RateLimit, got {limit!r:.60}")
         self.callers.setdefault(principal, {})[tool] = limits
 
     def close(self):
@@ -33,16 +40,17 @@ cdef class CallGate:
         """Do so for one caller."""
         self.callers.pop(principal, None)
 
-    def decide(self, CallInfo call not None):
+    def __call__(self, CallInfo call not None):
         """Return None for a call that is allowed, else what `otherwise` does."""
-        cdef PyObject* found = NULL
-        if call.kind == "tool":
-            found = PyDict_GetItem(self.callers, call.principal)
-            if found != NULL:
-                found = PyDict_GetItem(<object> found, call.name)
-        if found == NULL or not has_room(<tuple> found):
-            return self.otherwise(call)
-        return None
+        if call.kind == "tool" and self.allows(call.principal, call.name):
+            return None
+        return self.otherwise(call)
+
+    cdef bint allows(self, str principal, str tool) except -1:
+        cdef PyObject* found = PyDict_GetItem(self.callers, principal)
+        if found != NULL:
+            found = PyDict_GetItem(<object> found, tool)
+        return found != NULL and has_room(<tuple> found)
 
 
 cdef bint has_room(tuple limits) except -1:
@@ -50,8 +58,8 @@ cdef bint has_room(tuple limits) except -1:
     cdef Py_ssize_t at
     cdef Py_ssize_t other
     for at in range(len(limits)):
-        if limits[at].take():
+        if (<RateLimit> limits[at]).take():
             for other in range(at):
-                limits[other].give_back()
+                (<RateLimit> limits[other]).give_back()
             return False
     return True

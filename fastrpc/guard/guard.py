@@ -138,7 +138,7 @@ class Guard:
     def install(self, server: Server) -> None:
         """Put the guard in front of all calls of a server, and in its lists."""
         self._server = server
-        server.guard(self._gate.decide if self._durable is None else self._decide_durably)
+        server.guard(self._gate if self._durable is None else self._decide_durably)
         guards = server.runtime.guards
         guards.insert(0, guards.pop())  # the record of whatever a guard refuses is that of a call it has seen
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
