@@ -101,6 +101,22 @@ def test_another_policy_another_caller_and_other_tools_close_the_gate(tmp_path: 
     assert answers(app, ["search"] * 9, change) == expected
 
 
+def test_a_tool_that_has_proven_quick_stays_where_it_is_behind_the_gate(tmp_path: Path) -> None:
+    app = shop()
+
+    @app.tool
+    def quick() -> str:
+        return "done"
+
+    Guard(
+        policy_of(tmp_path, POLICY.replace("TOOL_RATE", "9/hour").replace("RATE", "90/hour"), app), caller_of
+    ).install(app)
+    found: list[bool] = []
+    answers(app, ["quick"] * 40, lambda id: found.append(app.runtime.plans["quick"].inline))
+    assert not found[0]
+    assert all(found[20:])
+
+
 @pytest.mark.parametrize(
     "rule", ['when = "args.text == \'x\'"\nthen = "deny"', 'when = "true"\nthen = "ask"']
 )
