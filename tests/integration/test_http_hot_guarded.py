@@ -26,6 +26,8 @@ from support.raw_http import Answer, Socket
 from support.waiting import eventually
 
 from fastrpc import Context, Server
+from fastrpc.guard.budgets.file import BudgetFile
+from fastrpc.guard.budgets.ledger import Ledger
 from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard
 from fastrpc.transports.http.guard import Admission
@@ -354,6 +356,24 @@ def test_the_rate_of_a_caller_is_its_own_and_a_refusal_takes_nothing_from_it(tmp
         assert [way.take(STAFF, "search", text="x") for _ in range(12)] == ["found x"] * 12
 
     way(app, scene)
+
+
+def test_a_budget_is_counted_on_the_shared_connection_too(tmp_path: Path) -> None:
+    app = shop()
+    file = BudgetFile(str(tmp_path / "budgets"))
+    ledger = Ledger(file)
+    policy = shop_policy().replace("[risk]", 'budget = ["20 calls/day"]\n[risk]', 1)
+    guarded(tmp_path, policy, app, ledger=ledger)
+    app.observe(ledger)
+
+    def scene(way: Way) -> None:
+        way.opened(GUEST, "search", text="x")
+        assert [way.take(GUEST, "search", text="x") for _ in range(10)] == ["found x"] * 10
+        assert way.alone == 0
+        assert [amount for _, _, _, amount, _ in file.table.entries()] == [15]
+
+    way(app, scene)
+    file.close()
 
 
 def test_another_policy_holds_for_the_next_call_on_the_shared_connection(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ If the head is cached (`heads`), only the body remains: the compiled parser read
 head, and the response is written before an ASGI scope exists: 1 to 2 µs a call besides the sockets.
 
 Plain calls of all callers share a connection (`shared`), which answers at once: behind a guard, too, as long
-as its gate allows a call by the names of its caller and its tool, and its rates. Other calls (a coroutine, a
+as its gate allows a call by its caller, its tool, its rates and budgets alone. Other calls (a coroutine, a
 function with a Context, one that runs on a thread, one that the guard has to look at, a list that depends on
 its caller) get a connection of their own; if such a call waits, there is a `PendingResponse`.
 
