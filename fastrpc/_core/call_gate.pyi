@@ -1,19 +1,30 @@
-"""The likely decision of a guard: about a tool that its caller may always call, as far as rates go."""
+"""The likely decision of a guard: of a tool that its caller may call, as far as rates and budgets go."""
 
 from collections.abc import Awaitable, Callable
 
 from fastrpc._core.call_info import CallInfo
+from fastrpc._core.plan import Gate
 from fastrpc._core.rate_limiter import RateLimit
 
-class CallGate:
+class OpenTool:
+    """A tool that a caller may call."""
+
+class CallGate(Gate):
     """Allows calls that are open; `otherwise` decides about the others."""
 
     def __init__(self, otherwise: Callable[[CallInfo], Awaitable[None] | None]) -> None: ...
-    def open(self, principal: str, tool: str, limits: tuple[RateLimit, ...]) -> None:
-        """Allow the calls of a tool by a principal, as long as each limit has room."""
+    def open(
+        self,
+        principal: str,
+        tool: str,
+        limits: tuple[RateLimit, ...],
+        reserve: Callable[[], bool] | None = None,
+    ) -> None:
+        """Allow the calls of a tool by a principal, as long as each limit has room, and then ``reserve()`` is
+        true."""
     def close(self) -> None:
         """Ask `otherwise` about every call."""
     def close_to(self, principal: str) -> None:
         """Do so for one caller."""
-    def decide(self, call: CallInfo) -> Awaitable[None] | None:
+    def __call__(self, call: CallInfo) -> Awaitable[None] | None:
         """Return None for a call that is allowed, else what `otherwise` does."""

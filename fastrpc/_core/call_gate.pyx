@@ -1,29 +1,47 @@
-"""The likely decision of a guard: about a tool that its caller may always call, as far as rates go.
+"""The likely decision of a guard: of a tool that its caller may call, as far as rates and budgets go.
 
-`CallGate.decide` is a guard (`Server.guard`) in compiled code: two look-ups, and a count for each rate. Who
-may call what is `open`ed by the guard in Python, `otherwise`, which decides about all other calls, and about
-those that come too soon. Costs 0.1 µs a call; what a decision follows from is left to `fastrpc.guard`.
+`CallGate` is a guard (`Server.guard`) in compiled code: two look-ups, and a count for each rate, by the names
+of the caller and the tool alone. A call that it allows needs no `CallInfo` and no Context, so a connection
+that callers share can answer it. Who may call what is `open`ed by the guard in Python, `otherwise`, which
+decides about all other calls, and about those that come too soon. Costs 0.1 µs a call, and what a budget
+takes; what a decision follows from is left to `fastrpc.guard`.
 """
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 
 from fastrpc._core.call_info cimport CallInfo
+from fastrpc._core.plan cimport Gate
+from fastrpc._core.rate_limiter cimport RateLimit
 
 
-cdef class CallGate:
+cdef class OpenTool:
+    """A tool that a caller may call."""
+
+    cdef tuple limits            # that count its calls
+    cdef object reserve          # counts one against its budgets, or returns False; None: it has none
+
+
+cdef class CallGate(Gate):
     """Allows calls that are open; `otherwise` decides about the others."""
 
     cdef object otherwise
-    cdef dict callers            # principal -> tool -> the limits that count its calls
+    cdef dict callers            # principal -> tool -> OpenTool
 
     def __init__(self, otherwise):
         self.otherwise = otherwise
         self.callers = {}
 
-    def open(self, str principal, str tool, tuple limits):
-        """Allow the calls of a tool by a principal, as long as each limit has room."""
-        self.callers.setdefault(principal, {})[tool] = limits
+    def open(self, str principal, str tool, tuple limits, reserve=None):
+        """Allow the calls of a tool by a principal, as long as each limit has room, and then ``reserve()``
+        is true."""
+        cdef OpenTool found = OpenTool.__new__(OpenTool)
+        for limit in limits:
+            if not isinstance(limit, RateLimit):
+                raise TypeError(f"limits: expected a RateLimit, got {limit!r:.60}")
+        found.limits = limits
+        found.reserve = reserve
+        self.callers.setdefault(principal, {})[tool] = found
 
     def close(self):
         """Ask `otherwise` about every call."""
@@ -33,25 +51,34 @@ cdef class CallGate:
         """Do so for one caller."""
         self.callers.pop(principal, None)
 
-    def decide(self, CallInfo call not None):
+    def __call__(self, CallInfo call not None):
         """Return None for a call that is allowed, else what `otherwise` does."""
-        cdef PyObject* found = NULL
-        if call.kind == "tool":
-            found = PyDict_GetItem(self.callers, call.principal)
-            if found != NULL:
-                found = PyDict_GetItem(<object> found, call.name)
-        if found == NULL or not has_room(<tuple> found):
-            return self.otherwise(call)
-        return None
+        if call.kind == "tool" and self.allows(call.principal, call.name):
+            return None
+        return self.otherwise(call)
+
+    cdef bint allows(self, str principal, str tool) except -1:
+        cdef PyObject* found = PyDict_GetItem(self.callers, principal)
+        if found != NULL:
+            found = PyDict_GetItem(<object> found, tool)
+        return found != NULL and has_room(<OpenTool> found)
 
 
-cdef bint has_room(tuple limits) except -1:
-    """Take one from each limit; False, and nothing is taken, if one has none."""
+cdef bint has_room(OpenTool tool) except -1:
+    """Take one from each limit, and from the budgets; False, and nothing is taken, if one has none."""
+    cdef tuple limits = tool.limits
     cdef Py_ssize_t at
-    cdef Py_ssize_t other
     for at in range(len(limits)):
-        if limits[at].take():
-            for other in range(at):
-                limits[other].give_back()
-            return False
+        if (<RateLimit> limits[at]).take():
+            return give_back(limits, at)
+    if tool.reserve is not None and not tool.reserve():
+        return give_back(limits, len(limits))
     return True
+
+
+cdef bint give_back(tuple limits, Py_ssize_t count) except -1:
+    """Give back what was taken from so many limits; return False."""
+    cdef Py_ssize_t at
+    for at in range(count):
+        (<RateLimit> limits[at]).give_back()
+    return False

@@ -67,7 +67,8 @@ cdef class Connection:
     cdef public object flush             # called after writing outside of a pump, or None
     cdef public object notify            # takes messages that answer nothing; None: they go among the answers
     cdef public object loop              # the event loop that serves the connection, or None
-    cdef public bint shared              # by all callers, and answers at once: no Context, no coroutine
+    cdef public bint shared              # by callers, one at a time: it answers at once or dispatches
+    cdef public object lent_to           # whose calls a shared one answers; None: `plans` are others since
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef public CallsInFlight calls      # of the server
     cdef public object send              # sends what was written, now; or None
@@ -83,12 +84,9 @@ cdef class Connection:
 
     cdef int handle(self, const char* line, Py_ssize_t size) except -1
     cdef int handle_message(self) except -1
-    cdef int too_long(self) except -1
     cdef int answer_known(self) except -1
     cdef int serve_known(self, Plan plan) except -1
-    cdef int list(self, bytes ready) except -1
     cdef int dispatch(self) except -1
-    cdef int dispatch_large(self) except -1
     cdef void learn(self, Plan plan) noexcept
     cdef Plan plan_of(self)
     cdef bint is_taken(self, const char* id, Py_ssize_t size)
@@ -103,16 +101,17 @@ cdef class Connection:
     cdef int end_call(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
     ) except -1
+    cdef bint may_serve(self, Plan plan) noexcept
     cdef bint may_begin(self, Plan plan) except -1
     cdef bint may_wait(self) except -1
     cdef bint forward(self, Plan plan, bint modern) except -1
-    cdef bint poll_upstream(self) except -1
     cdef int serve(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known, PyObject* frame
     ) except -1
     cdef int serve_framed(self, dict plans, bint modern) except -1
     cdef bint put_framed(self, Steps* steps, object result) except -1
     cdef CallContext context_for(self, Plan plan, bint known)
+    cdef int run(self, Plan plan, Steps* steps) except -1
     cdef int serve_leniently(self, Plan plan, Steps* steps, bint here) except -1
     cdef int hand_over(self, Plan plan, Steps* steps, Message message, object bound) except -1
     cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
@@ -125,7 +124,6 @@ cdef class Connection:
     cdef int finish(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1
-    cdef int drop(self, Plan plan, Steps* steps, str outcome) except -1
     cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1
     cdef int keep_context(self) except -1
     cdef const char* take(self, bytes line) except NULL
@@ -137,5 +135,3 @@ cdef class Connection:
     cpdef double seconds_since(self, int64_t began)
     cpdef wrote(self)
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept
-
-cdef int64_t clock() noexcept

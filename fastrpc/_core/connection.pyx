@@ -57,11 +57,6 @@ cdef int prepare_for_coroutines(object dispatcher) except -1:
     return 0
 
 
-cdef int64_t clock() noexcept:
-    """Return a monotonic time in nanoseconds."""
-    return c_clock()
-
-
 cdef class CallsInFlight:
     """How many calls a server works on that are not answered at once, and how many it may."""
 
@@ -98,6 +93,7 @@ cdef class Connection:
     cdef int handle_message(self) except -1:
         cdef Message message = self.message
         cdef Plan plan
+        cdef bytes ready
         cdef bint modern = message.era == MODERN
         if (
             message.kind_code == REQUEST
@@ -107,7 +103,7 @@ cdef class Connection:
             if message.is_call:
                 plan = self.plan_of()
                 if plan is not None and (
-                    plan.straight or (plan.count >= 0 and not message.resumes and not self.shared)
+                    plan.straight or (plan.count >= 0 and not message.resumes and self.may_serve(plan))
                 ):
                     if message.parsed_fast:
                         self.learn(plan)
@@ -125,7 +121,7 @@ cdef class Connection:
             elif message.is_list:
                 ready = self.modern_list if modern else self.legacy_list
                 if ready is not None:
-                    return self.list(ready)
+                    return self.output.put_answer(message.id.data, message.id.size, <char*> ready, len(ready))
             elif message.is_read:
                 return self.serve_framed(self.resources, modern)
             elif message.is_prompt:
@@ -151,18 +147,10 @@ cdef class Connection:
 
     cdef int dispatch(self) except -1:
         """Leave the message to the dispatcher."""
+        # Of a large message many Python objects may be made, of which most are gone again behind it: the
+        # collector of cycles would look at all of them before that.
+        cdef bint collecting = self.message.line.size >= LARGE and PyGC_Disable()
         self.now = 0
-        if self.message.line.size >= LARGE:
-            return self.dispatch_large()
-        self.dispatcher.dispatch(self.message)
-        return 0
-
-    cdef int dispatch_large(self) except -1:
-        """dispatch() for a message that many Python objects may be made of: most are gone again behind it.
-
-        The collector of cycles would look at all of them before that.
-        """
-        cdef bint collecting = PyGC_Disable()
         try:
             self.dispatcher.dispatch(self.message)
         finally:
@@ -188,14 +176,12 @@ cdef class Connection:
     cdef int serve_known(self, Plan plan) except -1:
         """The same for a call that has more steps, or is not to be answered here."""
         cdef const Call* call = self.message.call
-        if not (self.shared or ((self.in_flight or self.listening) and self.is_taken(call.id, call.id_size))):
+        if self.may_serve(plan) and not (
+            (self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)
+        ):
             return self.serve(plan, call.id, call.id_size, self.known_modern, True, NULL)
         self.message.take_fast()
         return self.dispatch()
-
-    cdef int list(self, bytes ready) except -1:
-        """Answer with a list that is ready but for the id."""
-        return self.output.put_answer(self.message.id.data, self.message.id.size, <char*> ready, len(ready))
 
     cdef Plan plan_of(self):
         """Return the plan of the tool that the message names, or None."""
@@ -317,6 +303,10 @@ cdef class Connection:
 
     # --- a call with all its steps ------------------------------------------------------------------------
 
+    cdef bint may_serve(self, Plan plan) noexcept:
+        """May the call be served here? On a connection that callers share, if it can end at once."""
+        return not self.shared or (plan.is_direct and plan.inline)
+
     cdef bint may_begin(self, Plan plan) except -1:
         """May the call be begun here, now? For a coroutine the loop has to run, and the server must not be
         overloaded."""
@@ -340,20 +330,12 @@ cdef class Connection:
         self.forwarder = plan.forwarder
         return self.forwarder.forward(self, plan, modern)
 
-    cdef bint poll_upstream(self) except -1:
-        """Take answers of forwarded calls; False: there are none. Between two batches of lines alone."""
-        self.pumping = True
-        try:
-            return self.forwarder.poll()
-        finally:
-            self.pumping = False
-
     cdef int serve(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known, PyObject* frame
     ) except -1:
         """Take a call through the steps of its plan: bind, guard, invoke, encode, record. One that may not
-        begin here, of a thread for instance, is bound and handed over. Not on a connection that all callers
-        share, which knows none of them."""
+        begin here, of a thread for instance, is bound and handed over. On a connection that callers share,
+        one that the gate does not allow is dispatched, before it has had any effect."""
         cdef char room[ID_ROOM]
         cdef PyObject* vector[MOST_PARAMETERS + 2]
         cdef PyObject* outer = self.context
@@ -383,6 +365,16 @@ cdef class Connection:
                 line = line_of(self.message)
                 steps.line = <PyObject*> line
         try:
+            if fits > 0 and plan.is_direct and plan.inline and (
+                plan.gate is None or plan.gate.allows(self.principal, plan.target)
+            ):
+                return self.run(plan, &steps)
+            if self.shared and not plan.straight:
+                if fits < 0:
+                    take_raised()
+                if known:
+                    self.message.take_fast()
+                return self.dispatch()
             if fits > 0 and here:
                 return self.go(plan, &steps, self.context_for(plan, known), None)
             if fits < 0:
@@ -397,6 +389,24 @@ cdef class Connection:
         finally:
             self.context = outer
             plan.release(steps.values)
+
+    cdef int run(self, Plan plan, Steps* steps) except -1:
+        """Call the function of a call that is allowed and needs no Context, and answer."""
+        cdef PyObject* made
+        cdef object result = None
+        cdef object error = None
+        if plan.gate is not None or plan.adaptive:
+            steps.allowed = ticks()
+        made = plan.invoke(steps.values)
+        if made == NULL:
+            error = take_raised()
+        else:
+            result = <object> made
+            Py_DECREF(result)
+        if plan.adaptive:
+            self.now = steps.allowed
+            self.record_duration(plan)
+        return self.finish(plan, steps, None, result, error)
 
     cdef int serve_leniently(self, Plan plan, Steps* steps, bint here) except -1:
         """Bind the arguments again, each by its parameter's converter, and go on or refuse the call."""
@@ -517,7 +527,7 @@ cdef class Connection:
             if outcome == CALL_RAISED:
                 error = result
         if plan.adaptive:
-            self.now = steps.began
+            self.now = steps.allowed if steps.allowed else steps.began
             self.record_duration(plan)
         return self.finish(plan, steps, context, result, error)
 
@@ -575,13 +585,6 @@ cdef class Connection:
             return False
         return self.output.put_framed(steps.id, steps.id_size, framed.head, <str> result, framed.tail)
 
-    cdef int drop(self, Plan plan, Steps* steps, str outcome) except -1:
-        """Record a call that is not answered here."""
-        self.outcome = outcome
-        if plan.recorder is not None:
-            self.record(plan, steps, ticks(), 0)
-        return 0
-
     cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1:
         cdef bytes sent = answer_in(self.output, size, steps.id_size) if plan.recorder.keeps_content else None
         return plan.recorder.put(
@@ -600,11 +603,6 @@ cdef class Connection:
         """Return how long so many ticks are, by what has gone by since the connection was made."""
         cdef double rate = <double> (ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
         return <int64_t> (count / rate)
-
-    cdef int too_long(self) except -1:
-        self.now = 0
-        self.dispatcher.line_too_long()
-        return 0
 
     # --- for Python -------------------------------------------------------------------------------------
 
@@ -626,7 +624,7 @@ cdef class Connection:
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
         self.plans = plans
         self.unknown, self.resources, self.prompts = {}, {}, {}
-        self.last = None
+        self.last = self.lent_to = None
         self.known = False
         self.forget_lists()
 

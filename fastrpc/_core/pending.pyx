@@ -12,7 +12,7 @@ from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memchr
 
-from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps
+from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps, ticks
 from fastrpc._core.context cimport CallContext
 from fastrpc._core.encoder cimport ID_ROOM
 from fastrpc._core.plan cimport FramedPlan, Plan
@@ -93,7 +93,9 @@ cdef class InFlightCall:
         cdef Steps steps
         if self.leave():
             self.fill(&steps)
-            self.connection.drop(self.plan, &steps, self.outcome or "cancelled")
+            self.connection.outcome = self.outcome or "cancelled"
+            if self.plan.recorder is not None:
+                self.connection.record(self.plan, &steps, ticks(), 0)
             self.connection.dispatcher.pending_over()
             self.connection.dispatcher.dropped()
         return 0

@@ -22,6 +22,10 @@ cdef class CallForwarder:
     cdef bint forward(self, object connection, Plan plan, bint modern) except -1
     cdef bint poll(self) except -1
 
+# A guard that can decide about a call before anything is made for it: see `fastrpc._core.call_gate`.
+cdef class Gate:
+    cdef bint allows(self, str principal, str tool) except -1
+
 cdef class Plan:
     cdef readonly object tool            # what was registered; passed on, never looked into here
     cdef readonly str name
@@ -47,7 +51,9 @@ cdef class Plan:
     cdef readonly bint inline            # may run on the loop's thread, now
     cdef readonly bint straight          # and there is nothing but the function: no Context, no slot in use
     cdef bint is_bare                    # it would be, if it ran inline
+    cdef bint is_direct                  # what is around its function needs no Context, where a gate allows
     cdef readonly object guard           # the slots, see plan.pyx; None: empty
+    cdef Gate gate                       # the guard, if it is one
     cdef readonly object around
     cdef readonly Recorder recorder
     cdef readonly CallForwarder forwarder  # of a tool that another server has, or None

@@ -12,6 +12,9 @@ REQUIRED: object
 class CallForwarder:
     """Sends the calls of one tool to another server, as bytes."""
 
+class Gate:
+    """A guard that may allow a call by its caller and its tool alone: `fastrpc._core.call_gate`."""
+
 class Plan:
     """One tool's plan and its record. Raises ValueError for more than 16 parameters, and for a Context
     without its class."""

@@ -72,6 +72,14 @@ cdef class CallForwarder:
         raise NotImplementedError
 
 
+cdef class Gate:
+    """A guard that may allow a call by its caller and its tool alone; see `fastrpc._core.call_gate`."""
+
+    cdef bint allows(self, str principal, str tool) except -1:
+        """Allow a call, and count it; False, without any effect: the guard has to be asked."""
+        raise NotImplementedError
+
+
 cdef class Plan:
     def __init__(
         self,
@@ -119,10 +127,10 @@ cdef class Plan:
         together, so that none is bound here. `kind` is tool, resource, prompt or completion; `target` what
         calls name, `name` if it is not given; `encoder` a `fastrpc.engine.ports.ResultEncoder`; `noted`: it
         makes every result, since texts may be added. The slots: ``guard(call)`` decides about a call whose
-        arguments are bound; ``around(call)`` calls the function in the connection's place; both are handed a
-        `CallInfo`. `recorder` gets a record of each call. `forwarder` may send a call to another server
-        without its arguments being bound. The prefixes and `hides_failures` are those of
-        `fastrpc.tool_style.ToolStyle`.
+        arguments are bound, unless it is a `Gate` that allows it before; ``around(call)`` calls the function
+        in the connection's place; both are handed a `CallInfo`. `recorder` gets a record of each call.
+        `forwarder` may send a call to another server without its arguments being bound. The prefixes and
+        `hides_failures` are those of `fastrpc.tool_style.ToolStyle`.
         """
         cdef Py_ssize_t at
         cdef bytes key
@@ -175,14 +183,16 @@ cdef class Plan:
         self.refusal_prefix = refusal_prefix
         self.failure_prefix = failure_prefix
         self.hides_failures = hides_failures
-        self.is_bare = (
+        if kind == "tool" and isinstance(guard, Gate):
+            self.gate = guard
+        self.is_direct = (
             self.count >= 0
             and not binds_whole
             and context_at < 0
-            and guard is None
             and around is None
-            and recorder is None
+            and (guard is None or self.gate is not None)
         )
+        self.is_bare = self.is_direct and guard is None and recorder is None
         self.straight = self.is_bare and inline
 
     @property

@@ -5,7 +5,7 @@ workers, which share it without a lock; to take from a limit costs some 50 ns. W
 happens to a call that comes too soon, is left to `fastrpc.guard`.
 """
 
-from cpython.buffer cimport PyBUF_WRITABLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from hashlib import blake2b
@@ -26,9 +26,6 @@ cdef extern from "sliding_window.h":
 
 cdef class RateTable:
     """The state of many limits. Processes that are forked later share it."""
-
-    cdef Py_buffer view
-    cdef size_t count
 
     def __init__(self, size_t cells=16_384):
         """Have room for so many limits that are in use at a time, a power of two. Raises ValueError."""
@@ -55,11 +52,6 @@ cdef class RateTable:
 
 cdef class RateLimit:
     """The limit of one key."""
-
-    cdef RateTable table
-    cdef uint64_t key
-    cdef int64_t slice
-    cdef uint32_t count
 
     cpdef int64_t take(self):
         """Take one request: return 0, or the nanoseconds until one is allowed; nothing is taken then.

@@ -16,7 +16,8 @@ from posix.unistd cimport close, read, write
 
 from fastrpc import forks
 
-from fastrpc._core.connection cimport Connection, clock
+from fastrpc._core.connection cimport Connection
+from fastrpc._core.connection cimport c_clock as clock
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.polling cimport (
@@ -213,7 +214,7 @@ cdef class Stream:
             outcome = self.answer_lines(until)
             if outcome != IDLE:
                 return outcome
-            if self.connection.forwarded and self.connection.poll_upstream():
+            if self.connection.forwarded and self.poll_upstream():
                 self.failed_spins = look_until = 0
                 if until and clock() > until:
                     outcome = self.send()
@@ -286,7 +287,8 @@ cdef class Stream:
                     if found == LINE:
                         self.connection.handle(line, size)
                     else:
-                        self.connection.too_long()
+                        self.connection.now = 0
+                        self.connection.dispatcher.line_too_long()
                 lines += 1
                 if self.wants_loop:
                     if self.abandoned:
@@ -300,6 +302,14 @@ cdef class Stream:
                 if lines % LINES_BETWEEN_CLOCKS == 0 and until and clock() > until:
                     found = self.send()
                     return MORE if found == IDLE else found
+        finally:
+            self.connection.pumping = False
+
+    cdef bint poll_upstream(self) except -1:
+        """Take answers of forwarded calls; False: there are none. Between two batches of lines alone."""
+        self.connection.pumping = True
+        try:
+            return self.connection.forwarder.poll()
         finally:
             self.connection.pumping = False
 

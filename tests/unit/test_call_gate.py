@@ -10,6 +10,8 @@ from support.guarded import caller_of, policy_of, shop
 from support.in_memory import RawConversation, in_loop
 
 from fastrpc import Server
+from fastrpc.guard.budgets.file import BudgetFile
+from fastrpc.guard.budgets.ledger import Ledger
 from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard
 from fastrpc.protocol.versions import MODERN
@@ -76,6 +78,24 @@ def test_a_call_that_comes_too_soon_takes_nothing_from_the_other_rate(tmp_path: 
     assert answers(app, tools) == [None, None, 429, 429, None, None, 429]
 
 
+def test_a_budget_is_counted_at_the_gate_until_there_is_something_to_say_about_it(tmp_path: Path) -> None:
+    """Results say so from 80 per cent on: the guard looks at these calls, and at those that it refuses."""
+    app = shop()
+    file = BudgetFile(str(tmp_path / "budgets"))
+    text = '[expose]\ntools = ["*"]\nbudget = ["10 calls/day"]\nrate = "1000/hour"\n[risk]\n"*" = "low"\n'
+    ledger = Ledger(file)
+    guard = Counting(policy_of(tmp_path, text, app), caller_of, ledger=ledger)
+    guard.install(app)
+    app.observe(ledger)
+    decided: list[int] = []
+    found = answers(app, ["search"] * 12, lambda id: decided.append(guard.decided))
+    assert found == [None] * 10 + [402] * 2
+    assert decided == [1] * 7 + [2, 3, 4, 5, 6]
+    app.drain_observers()
+    assert [amount for _, _, _, amount, _ in file.table.entries()] == [10]
+    file.close()
+
+
 def test_another_policy_another_caller_and_other_tools_close_the_gate(tmp_path: Path) -> None:
     app, guard = guarded(tmp_path)
     callers = {"": Caller("os:tester", "local")}
@@ -99,6 +119,22 @@ def test_another_policy_another_caller_and_other_tools_close_the_gate(tmp_path: 
 
     expected = [None, None, -32602, None, None, -32602, None, None, -32602]
     assert answers(app, ["search"] * 9, change) == expected
+
+
+def test_a_tool_that_has_proven_quick_stays_where_it_is_behind_the_gate(tmp_path: Path) -> None:
+    app = shop()
+
+    @app.tool
+    def quick() -> str:
+        return "done"
+
+    Guard(
+        policy_of(tmp_path, POLICY.replace("TOOL_RATE", "9/hour").replace("RATE", "90/hour"), app), caller_of
+    ).install(app)
+    found: list[bool] = []
+    answers(app, ["quick"] * 40, lambda id: found.append(app.runtime.plans["quick"].inline))
+    assert not found[0]
+    assert all(found[20:])
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,8 @@ class Account:
         self._budgets: tuple[BudgetOfCall, ...] = ()
         self._cells: tuple[BudgetCell, ...] = ()
         self._amounts: tuple[int, ...] = ()
+        self._said_day = -1
+        """The day since which a budget is nearly used up, perhaps: all calls of that day are looked at."""
         self._estimates = dict(FIRST)
         self._reckoning = Lock()
         """Held where budgets and amounts change: amounts do on the observers' thread, too."""
@@ -78,6 +80,7 @@ class Account:
             self._caller = caller
             self._budgets = budgets
             self._cells = ()
+            self._said_day = -1
             self._reckon()
 
     def reserve(self) -> bool:
@@ -92,6 +95,22 @@ class Account:
             cells, found = self._take_slowly(found, amounts, day, month)
         self._waiting.append((self._budgets, cells, amounts, day, month))
         return found > 0
+
+    def reserve_plainly(self) -> bool:
+        """Do so if there is nothing to say about it; False, and nothing is counted, otherwise."""
+        ledger = self._ledger
+        cells, amounts, day, month = self._cells, self._amounts, ledger.day, ledger.month
+        if self._said_day == day or not ledger.begins <= ledger.clock() < ledger.ends:
+            return False
+        found = take_all(cells, amounts, day, month) if cells else LOST
+        if found == 0:
+            self._waiting.append((self._budgets, cells, amounts, day, month))
+            return True
+        if found > 0:
+            self._said_day = day
+            for cell, amount in zip(cells, amounts, strict=True):
+                cell.settle(day, month, amount, 0)
+        return False
 
     def _take_slowly(
         self, found: int, amounts: tuple[int, ...], day: int, month: int

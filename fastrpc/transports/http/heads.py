@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.http.shared import CallerPlans
 
     Meaning = tuple[tuple[bytes, bytes], ...]
 
@@ -72,6 +73,8 @@ class Head:
         "access_token",
         "alone",
         "call",
+        "caller_plans",
+        "last_alone",
         "length",
         "method",
         "name",
@@ -102,8 +105,11 @@ class Head:
         self.session = ""
         self.valid_until = valid_until
         self.access_token = access_token
-        self.alone = 0
-        """The number of next requests that do not use the shared connection (`hot_path`)."""
+        self.alone = self.last_alone = 0
+        """The number of next requests that do not use the shared connection, and what it was at first after
+        the last one that this could not serve (`hot_path`)."""
+        self.caller_plans: CallerPlans | None = None
+        """Its principal, as the shared connection is lent to it; None before the first request."""
 
     def of(self, length: int, session: str, path: str) -> Head:
         """Return a copy with another body length, session and path."""
@@ -111,6 +117,7 @@ class Head:
         head.length = length
         head.path = path
         head.session = session
+        head.caller_plans = self.caller_plans
         return head
 
     @property

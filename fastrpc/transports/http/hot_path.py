@@ -3,9 +3,10 @@
 If the head is cached (`heads`), only the body remains: the compiled parser reads it and compares it with the
 head, and the response is written before an ASGI scope exists: 1 to 2 µs a call besides the sockets.
 
-Plain calls of all callers share a connection (`shared`), which answers at once. Other calls (a coroutine, a
-function with a Context, one that runs on a thread, a list that depends on its caller) get a connection of
-their own; if such a call waits, there is a `PendingResponse`.
+Plain calls of all callers share a connection (`shared`), which answers at once: behind a guard, too, as long
+as its gate allows a call by its caller, its tool, its rates and budgets alone. Other calls (a coroutine, a
+function with a Context, one that runs on a thread, one that the guard has to look at, a list that depends on
+its caller) get a connection of their own; if such a call waits, there is a `PendingResponse`.
 
 Two rules: it serves fewer requests than the regular path, with the same bytes, and leaves a request that it
 is not sure of to that path before it has had any effect. And nothing is executed twice: a request that the
@@ -25,13 +26,12 @@ from fastrpc.transports.http.access_token import Presented
 from fastrpc.transports.http.heads import LIST, Heads
 from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.request import DATA_END, error_line, retry_after, stateless_status
-from fastrpc.transports.http.shared import SharedConnection
+from fastrpc.transports.http.shared import CallerPlans, SharedConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
-    from typing import Any
 
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.heads import Head
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
-ALONE = 100
+MOST_ALONE = 100
 """The number of requests with a head, or in a session, that do not use the shared connection after a call
-that it could not serve."""
+that it could not serve: one at first, then twice as many each time, up to these."""
+
+MOST_CALLERS = 4096
 
 ERROR, SHORT = b'"error":{"code":', 4096
 """What every error response contains; only short ones are searched for it."""
@@ -64,7 +66,7 @@ class HotPath:
         self._loop = loop
         self._shared = SharedConnection(app, loop, None)
         self._shared_in_sessions: dict[str | None, SharedConnection] = {}  # by version
-        self._plans: Any = None
+        self._callers: dict[str, CallerPlans] = {}  # by principal, until the tools change
         self._heads = Heads(app)
         self._known = self._heads.known
         self._headers: Headers = []
@@ -72,29 +74,52 @@ class HotPath:
 
     def head(self, text: bytes) -> Head | None:
         """Return the head for its bytes, without the final empty line; None if it takes the regular path."""
-        if self._shared.connection.plans is not self._plans and not self._take_plans():
-            return None
         head = self._known.get(text)
-        if head is None:
-            return self._heads.add(text)
-        if head.valid_until is not None and head.is_expired:
+        if head is not None:
+            if head.valid_until is None or not head.is_expired:
+                return head
             del self._known[text]
-            return self._heads.add(text)
-        return head
+        if self._shared.connection.lent_to is None and not self._take_plans():
+            return None
+        return self._heads.add(text)
 
     def _take_plans(self) -> bool:
-        """The tools have changed: clear the cache of heads. Return False if plans cannot be made."""
+        """The tools have changed, of all callers or of one: clear the cache of heads. Return False if plans
+        cannot be made."""
         self._heads.forget()
-        self._plans = None
+        self._callers.clear()
         try:
-            self._shared.dispatcher.quiet()
-            for shared in self._shared_in_sessions.values():
-                shared.dispatcher.quiet()
+            for shared in (*self._shared_in_sessions.values(), self._shared):
+                shared.take_plans()
         except FAILURES as error:
             diagnostics.write("error", "the tools cannot be planned", error)
             return False
-        self._plans = self._shared.connection.plans
         return True
+
+    def _lend(self, shared: SharedConnection, head: Head) -> Head | None:
+        """Lend a connection to the principal of a head, and return the head: checked anew, if the tools have
+        changed since it was. None: its request takes the regular path now."""
+        if shared.connection.lent_to is None:
+            again = self.head(head.text) if self._take_plans() else None
+            if again is None or again.principal != head.principal:
+                return None
+            head = again
+        shared.lend(head.caller_plans or self._caller_plans(head))
+        return head
+
+    def _caller_plans(self, head: Head) -> CallerPlans:
+        """Return what a connection is lent by to the principal of a head, for the first time."""
+        found = self._callers.get(head.principal)
+        if found is None:
+            runtime = self._shared.dispatcher.runtime
+            found = CallerPlans(head.principal, runtime.plans_for(head.principal))
+            if not found.plans:  # a filter has failed, perhaps, and works again soon
+                return found
+            if len(self._callers) >= MOST_CALLERS:
+                self._callers.clear()
+            self._callers[head.principal] = found
+        head.caller_plans = found
+        return found
 
     def let_go(self) -> None:
         """Stop answering, in a child process that the running tool may have forked."""
@@ -128,6 +153,11 @@ class HotPath:
         shared = self._shared
         if shared.busy:
             return None
+        if shared.connection.lent_to is not head.caller_plans:
+            current = self._lend(shared, head)
+            if current is None:
+                return None
+            head = current
         if head.alone:
             head.alone -= 1
             return self._answer_alone(head, body, headers, client)
@@ -146,7 +176,7 @@ class HotPath:
                 forks.leave()
             if not mine or (head.method == LIST and shared.dispatcher.runtime.has_upstreams):
                 return None
-            head.alone = ALONE
+            head.alone = head.last_alone = min(2 * head.last_alone, MOST_ALONE) or 1
             return self._answer_alone(head, body, headers, client)
         answer: bytes = shared.connection.output.take()
         if shared.id is not None:
@@ -183,6 +213,11 @@ class HotPath:
         """As `answer`, in a session (up to 2025-11-25), where every response has status 200."""
         dispatcher = session.dispatcher
         shared = self._shared_in_sessions.get(dispatcher.session.version) or self._share(session)
+        if not shared.busy and shared.connection.lent_to is not head.caller_plans:
+            current = self._lend(shared, head)
+            if current is None:
+                return None
+            head = current
         if session.alone or shared.busy:
             session.alone = max(0, session.alone - 1)
             return self._answer_alone_in_session(head, session, body, headers)
@@ -200,7 +235,7 @@ class HotPath:
         if shared.missed:
             if shared.left:
                 forks.leave()
-            session.alone = ALONE
+            session.alone = session.last_alone = min(2 * session.last_alone, MOST_ALONE) or 1
             return self._answer_alone_in_session(head, session, body, headers)
         shared.id = None
         session.used = monotonic()
@@ -227,6 +262,7 @@ class HotPath:
         """Create the connection that sessions of this protocol version share."""
         version = session.version
         shared = self._shared_in_sessions[version] = SharedConnection(self._app, self._loop, version)
+        shared.take_plans()
         return shared
 
     # --- HTTP responses -----------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class Session:
         self.closed = False
         self.retry_ms = RETRY_MS
         """When a client should reconnect whose stream has ended."""
-        self.alone = 0
+        self.alone = self.last_alone = 0
         """The number of next requests that do not use the shared connection: see `hot_path`."""
         self.running: set[Exchange] = set()
         self._connect = connect

@@ -1,7 +1,9 @@
 """A connection shared by the plain calls of all callers: those of tools that run inline and take no Context.
 
-It answers at once or not at all. It replaces the dispatcher of its connection, and so receives every message
-that the connection does not answer by itself, before that has had any effect.
+It is lent to one principal at a time: it calls the tools that exist for that one, as far as the guard's gate
+allows it without a Context (`fastrpc._core.call_gate`), and records calls as that one's. It answers at once
+or not at all. It replaces the dispatcher of its connection, and so receives every message that the connection
+does not answer by itself, before that has had any effect.
 """
 
 from __future__ import annotations
@@ -20,10 +22,25 @@ if TYPE_CHECKING:
     from fastrpc.transports.interfaces import Dispatcher
 
 
+class CallerPlans:
+    """A principal, and the call plans of the tools that exist for it, until those change."""
+
+    __slots__ = ("plans", "principal")
+
+    def __init__(self, principal: str, plans: dict[str, Plan]) -> None:
+        self.principal = principal
+        self.plans = plans
+
+
+NOBODY = CallerPlans("", {})
+"""Whom a connection is lent to that has not been lent since the tools changed."""
+
+
 class SharedConnection:
     """One for the requests of 2026-07-28, or for those in sessions of another `version`.
 
-    Before each call `busy` is set and `missed` cleared, after it `busy` is cleared; see `HotPath`.
+    Before each call it is lent, `busy` is set and `missed` cleared, after it `busy` is cleared; see
+    `HotPath`.
     """
 
     __slots__ = ("busy", "connection", "dispatcher", "id", "left", "missed")
@@ -48,6 +65,19 @@ class SharedConnection:
         self.id: bytes | None = None
         """The id of a request that Python code has answered, perhaps with an error."""
         app.at_end.append(self.dispatcher.close)  # the server waits for its last connection to end
+
+    def take_plans(self) -> None:
+        """Get ready to be lent, after the tools have changed."""
+        self.dispatcher.quiet()
+        self.connection.lent_to = NOBODY
+
+    def lend(self, caller: CallerPlans) -> None:
+        """Have the next calls be those of a principal, until `Connection.lent_to` is another one, or None."""
+        connection = self.connection
+        connection.principal = caller.principal
+        if connection.plans is not caller.plans:
+            connection.take_plans(caller.plans)
+        connection.lent_to = caller
 
     def let_go(self) -> None:
         """Stop answering, in a child process that the running tool may have forked."""
