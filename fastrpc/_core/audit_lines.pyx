@@ -6,7 +6,7 @@ Merkle tree over them. Together 1 µs a call, nearly all of it SHA-256, of which
 for a tenth. The rules of a chain stand in `fastrpc.guard.audit.chain`.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport _PyBytes_Resize, PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
@@ -16,6 +16,7 @@ from libc.string cimport memcpy, memset, strlen
 from os import urandom
 
 from fastrpc._core.message cimport Slice
+from fastrpc._core.python_api cimport owned
 from fastrpc._core.recorder cimport Record, RecordBatch, stage
 
 from fastrpc._core.recorder import KIND_CODES as _KIND_CODES
@@ -30,6 +31,7 @@ cdef extern from "sha256.h":
     void hex_of "fastrpc_hex_of"(const uint8_t*, size_t, char*) noexcept nogil
 
 cdef extern from "Python.h":
+    PyObject* new_bytes "PyBytes_FromStringAndSize"(const char* text, Py_ssize_t size) except NULL
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     object PyUnicode_DecodeASCII(const char* text, Py_ssize_t size, const char* errors)
 
@@ -39,6 +41,8 @@ cdef enum:
     FIXED = 640          # bytes of a line but for its common fields: hashes, times, names
     MOST_DIGITS = 18     # of a request's id that is written as a number
     LEVELS = 64          # of a Merkle tree
+    MOST_SPARE = 4       # buffers that are kept,
+    LARGEST_SPARE = 1024 * 1024  # and the bytes of one
     AROUND = 140         # bytes of a line besides its fields, its id and its time
     LONGEST_HEAD = 48    # of an id,
     NUMBER = 8           # before its number
@@ -64,9 +68,10 @@ def sha256_of(bytes first not None, bytes second not None, *, bint is_plain=Fals
     """Return the SHA-256 of two texts behind each other, the first of at most 64 bytes. `is_plain`: without
     the processor's own instructions."""
     cdef uint8_t digest[DIGEST]
+    cdef Way chosen = way_of(True) if is_plain else way
     if len(first) > 64:
         raise ValueError(f"first: expected at most 64 bytes, got {len(first)}")
-    sha256(way_of(is_plain), first, PyBytes_GET_SIZE(first), second, PyBytes_GET_SIZE(second), digest)
+    sha256(chosen, first, PyBytes_GET_SIZE(first), second, PyBytes_GET_SIZE(second), digest)
     return PyBytes_FromStringAndSize(<char*> digest, DIGEST)
 
 
@@ -98,7 +103,9 @@ cdef class CallFields:
     """The fields of calls, as JSON without the brace that opens them: one text behind the other. `count` is
     how many are no lines yet (`ChainLines.calls`); `first` numbers the next of them."""
 
+    cdef CallLines maker
     cdef char* data
+    cdef Py_ssize_t room
     cdef uint32_t* sizes
     cdef Py_ssize_t at           # the next one
     cdef Py_ssize_t at_byte
@@ -106,19 +113,13 @@ cdef class CallFields:
     cdef public int64_t first
 
     def __dealloc__(self):
-        PyMem_Free(self.data)
+        if self.maker is not None:
+            self.maker.take_back(self.data, self.room)
         PyMem_Free(self.sizes)
 
     @property
     def count(self):
         return self.end - self.at
-
-    cdef int make_room(self, Py_ssize_t count, Py_ssize_t size) except -1:
-        self.data = <char*> PyMem_Malloc(size)
-        self.sizes = <uint32_t*> PyMem_Malloc(count * sizeof(uint32_t))
-        if self.data == NULL or self.sizes == NULL:
-            raise MemoryError
-        return 0
 
     def texts(self):
         """Return the fields of each call that is no line yet."""
@@ -140,6 +141,9 @@ cdef class CallLines:
     cdef object otherwise
     cdef Likely* likely
     cdef Py_ssize_t room
+    cdef char* spare[MOST_SPARE]  # buffers of fields that have become lines: new memory costs as much again
+    cdef Py_ssize_t spare_room[MOST_SPARE]
+    cdef int spares
 
     def __init__(self, otherwise):
         self.common = {}
@@ -147,6 +151,29 @@ cdef class CallLines:
 
     def __dealloc__(self):
         PyMem_Free(self.likely)
+        for at in range(self.spares):
+            PyMem_Free(self.spare[at])
+
+    cdef char* buffer_of(self, Py_ssize_t size, Py_ssize_t* room) except NULL:
+        """Return a buffer of at least this size."""
+        cdef char* found
+        if self.spares > 0 and self.spare_room[self.spares - 1] >= size:
+            self.spares -= 1
+            room[0] = self.spare_room[self.spares]
+            return self.spare[self.spares]
+        found = <char*> PyMem_Malloc(size)
+        if found == NULL:
+            raise MemoryError
+        room[0] = size
+        return found
+
+    cdef void take_back(self, char* data, Py_ssize_t room) noexcept:
+        if self.spares == MOST_SPARE or room > LARGEST_SPARE:
+            PyMem_Free(data)
+            return
+        self.spare[self.spares] = data
+        self.spare_room[self.spares] = room
+        self.spares += 1
 
     def fields(self, RecordBatch batch not None):
         """Return the fields of each call that the guard has not refused, in order: `CallFields` of those that
@@ -215,8 +242,11 @@ cdef class CallLines:
         cdef char* end
         for at in range(count):
             size += self.likely[at].common_size
-        found.make_room(count, size)
-        to = found.data
+        found.sizes = <uint32_t*> PyMem_Malloc(count * sizeof(uint32_t))
+        if found.sizes == NULL:
+            raise MemoryError
+        found.data = to = self.buffer_of(size, &found.room)
+        found.maker = self
         with nogil:  # calls go on meanwhile
             for at in range(count):
                 end = put_call(to, &self.likely[at], salt, rate)
@@ -301,15 +331,15 @@ cdef class ChainLines:
         cdef Py_ssize_t count = min(most, calls.end - calls.at)
         cdef Py_ssize_t room = count * (head_size + NUMBER + time_size + AROUND)
         cdef Py_ssize_t at
-        cdef bytes lines
+        cdef PyObject* lines
         cdef const char* fields
         cdef char* begin
         cdef char* to
         cdef char id[LONGEST_HEAD + NUMBER]
         for at in range(calls.at, calls.at + count):
             room += calls.sizes[at]
-        lines = PyBytes_FromStringAndSize(NULL, room)
-        begin = to = PyBytes_AS_STRING(lines)
+        lines = new_bytes(NULL, room)
+        begin = to = PyBytes_AS_STRING(<bytes> lines)
         memcpy(id, head_text, head_size)
         with nogil:  # calls go on meanwhile
             while count > 0 and to - begin < most_bytes:
@@ -322,7 +352,8 @@ cdef class ChainLines:
                 calls.at += 1
                 calls.first += 1
                 count -= 1
-        return lines[: to - begin]
+        _PyBytes_Resize(&lines, to - begin)
+        return owned(lines)
 
     def head(self):
         """Return the beginning of a line that `seal` ends."""
