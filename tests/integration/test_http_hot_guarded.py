@@ -629,7 +629,16 @@ def test_a_revoked_token_and_another_policy_hold_on_a_connection_that_is_kept(tm
 
     agent = run("token", "create", "--owner", "ada", "--class", "agent")
     operator = run("token", "create", "--owner", "grace", "--class", "operator")
-    command = ("serve", "shop.py:app", "--guard", "guard.toml", "--http", "127.0.0.1:0")
+    command = (
+        "serve",
+        "shop.py:app",
+        "--guard",
+        "guard.toml",
+        "--http",
+        "127.0.0.1:0",
+        "--access-log",
+        "log",
+    )
     with HttpProcess(*command, folder=tmp_path, environment=environment) as server:
         with Socket(server.port) as connection:
 
@@ -653,3 +662,11 @@ def test_a_revoked_token_and_another_policy_hold_on_a_connection_that_is_kept(tm
             assert ask(operator, "order", item="x").text == "ordered x"
         assert server.stop() == 0
     assert "verified" in run("audit", "verify")
+    lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
+    logged = [(line[2].partition("#")[0], *line[4:7]) for line in lines]
+    each_round = [
+        ("ada", "search", "200", "ok"),
+        ("ada", "order", "400", "unknown"),
+        ("grace", "order", "200", "ok"),
+    ]
+    assert logged[:30] == each_round * 10
