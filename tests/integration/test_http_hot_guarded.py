@@ -32,6 +32,7 @@ from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.hot_path import HotPath
+from fastrpc.transports.http.shared import SharedConnection
 
 STAFF, GUEST = TOKEN, OTHER_TOKEN
 POLICY = """
@@ -492,6 +493,35 @@ def test_what_a_guard_has_to_look_at_or_needs_a_context_has_a_connection_of_its_
         assert {way.take(GUEST, "search", text="x") for _ in range(4)} == {"found x"}
         assert way.alone == 8
         assert asked == ["eve"] * 4
+
+    way(app, scene)
+
+
+def test_what_the_shared_connection_cannot_serve_is_offered_to_it_ever_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = shop()
+    missed = 0
+    dispatch = SharedConnection.dispatch
+
+    def counted(shared: SharedConnection, message: Any) -> None:
+        nonlocal missed
+        missed += 1
+        dispatch(shared, message)
+
+    monkeypatch.setattr(SharedConnection, "dispatch", counted)
+
+    @app.tool(run="inline")
+    def who(context: Context) -> str:
+        return context.principal
+
+    def scene(way: Way) -> None:
+        found = []
+        for number in range(500):
+            before = missed
+            assert way.take(STAFF, "who") == "ada"
+            found += [number] * (missed - before)
+        assert found == [0, 2, 5, 10, 19, 36, 69, 134, 235, 336, 437]
 
     way(app, scene)
 
