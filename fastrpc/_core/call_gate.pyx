@@ -58,10 +58,14 @@ cdef class CallGate(Gate):
         return self.otherwise(call)
 
     cdef bint allows(self, str principal, str tool) except -1:
+        cdef OpenTool opened         # held: while a budget is asked, another thread may close the gate
         cdef PyObject* found = PyDict_GetItem(self.callers, principal)
         if found != NULL:
             found = PyDict_GetItem(<object> found, tool)
-        return found != NULL and has_room(<OpenTool> found)
+        if found == NULL:
+            return False
+        opened = <OpenTool> found
+        return has_room(opened)
 
 
 cdef bint has_room(OpenTool tool) except -1:

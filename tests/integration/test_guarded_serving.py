@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from support.access_control import BOTH, INITIALIZE, Caller
 from support.http_server import FASTRPC, HttpProcess
-from support.raw_http import Answer
+from support.http_sessions import modern
+from support.raw_http import Answer, Socket
 from support.waiting import eventually
 
 from fastrpc import Client
@@ -250,6 +251,40 @@ def test_over_http_tokens_have_the_lists_of_their_class_and_a_revoked_one_is_ref
         assert server.stop() == 0
     assert agent not in server.stderr
     assert "verified" in fastrpc(folder, "audit", "verify")
+
+
+def test_on_a_connection_that_is_kept_two_tokens_are_two_callers_and_a_change_holds_for_the_next_call(
+    folder: Path,
+) -> None:
+    policy = '[expose]\ntools = ["*"]\n[classes.agent]\ntools = ["search"]\n[classes.operator]\n'
+    (folder / "guard.toml").write_text(policy)
+    agent = fastrpc(folder, "token", "create", "--owner", "ada", "--class", "agent").strip()
+    operator = fastrpc(folder, "token", "create", "--owner", "grace", "--class", "operator").strip()
+    with over_http(folder, "--access-log", "log") as server:
+        with Socket(server.port) as connection:
+
+            def ask(token: str, tool: str, **arguments: Any) -> Answer:
+                connection.send(modern("tools/call", {"name": tool, "arguments": arguments}, token=token))
+                return connection.answer()
+
+            for _ in range(50):
+                assert "found x" in ask(agent, "search", text="x").text
+                assert ask(agent, "order", item="x").code == -32602
+                assert ask(operator, "order", item="x").text == "ordered 1 x"
+            (folder / "guard.toml").write_text(policy.replace("search", "order"))
+            eventually(lambda: "error" in ask(agent, "search", text="x").json)
+            assert ask(agent, "order", item="x").text == "ordered 1 x"
+            assert "found x" in ask(operator, "search", text="x").text
+            fastrpc(folder, "token", "revoke", agent.split("_")[1])
+            eventually(lambda: ask(agent, "order", item="x").status == 401)
+        with Socket(server.port) as connection:
+            assert ask(operator, "order", item="x").text == "ordered 1 x"
+        assert server.stop() == 0
+    assert "verified" in fastrpc(folder, "audit", "verify")
+    lines = [line.split() for line in (folder / "log").read_text().splitlines()]
+    logged = [(line[2].partition("#")[0], *line[4:7]) for line in lines]
+    of_ada = [("ada", "search", "200", "ok"), ("ada", "order", "400", "unknown")]
+    assert logged[:150] == [*of_ada, ("grace", "order", "200", "ok")] * 50
 
 
 def test_the_workers_of_a_server_count_the_calls_of_a_caller_together(folder: Path) -> None:

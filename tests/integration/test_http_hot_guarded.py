@@ -1,17 +1,15 @@
 """The fast path behind the guard: the connection that callers share serves each by its own token and policy.
 
 Two real servers, one with the fast path and one without, are sent the same by two callers on one connection,
-stateless and in sessions: answers and records must be the same. Then what may change between two calls on a
-connection that is kept: the policy, a caller's token, its time.
+stateless and in sessions: answers and records must be the same. Then what may change between two calls: the
+policy, a caller's token, its time. A server as its users start it: test_guarded_serving.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import subprocess
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -19,11 +17,10 @@ from typing import Any
 
 import pytest
 from support.guarded import guarded, policy_of, shop
-from support.http_server import FASTRPC, HttpProcess, in_process, tool_server
+from support.http_server import HttpProcess, in_process, tool_server
 from support.http_sessions import OTHER_TOKEN, TOKEN, Session, calling, http, modern
 from support.protocol import message
 from support.raw_http import Answer, Socket
-from support.waiting import eventually
 
 from fastrpc import Context, Server
 from fastrpc.guard.budgets.file import BudgetFile
@@ -32,6 +29,7 @@ from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.hot_path import HotPath
+from fastrpc.transports.http.shared import SharedConnection
 
 STAFF, GUEST = TOKEN, OTHER_TOKEN
 POLICY = """
@@ -496,6 +494,35 @@ def test_what_a_guard_has_to_look_at_or_needs_a_context_has_a_connection_of_its_
     way(app, scene)
 
 
+def test_what_the_shared_connection_cannot_serve_is_offered_to_it_ever_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = shop()
+    missed = 0
+    dispatch = SharedConnection.dispatch
+
+    def counted(shared: SharedConnection, message: Any) -> None:
+        nonlocal missed
+        missed += 1
+        dispatch(shared, message)
+
+    monkeypatch.setattr(SharedConnection, "dispatch", counted)
+
+    @app.tool(run="inline")
+    def who(context: Context) -> str:
+        return context.principal
+
+    def scene(way: Way) -> None:
+        found = []
+        for number in range(500):
+            before = missed
+            assert way.take(STAFF, "who") == "ada"
+            found += [number] * (missed - before)
+        assert found == [0, 2, 5, 10, 19, 36, 69, 134, 235, 336, 437]
+
+    way(app, scene)
+
+
 def test_in_sessions_the_connection_of_their_version_serves_each_caller_as_its_own(tmp_path: Path) -> None:
     app, guard = guarded(tmp_path, shop_policy())
     seen: list[tuple[str, str]] = []
@@ -576,80 +603,3 @@ def test_what_an_enforced_filter_hides_from_a_caller_is_not_called_for_it_either
         way.opened(GUEST, "wipe", place="x")
 
     way(app, scene)
-
-
-# --- a server as its users start it -----------------------------------------------------------------------
-
-SHOP_FILE = """
-import os
-from fastrpc import Server
-
-app = Server("shop")
-
-@app.tool(run="inline")
-def search(text: str) -> str:
-    return f"found {text} by {os.getpid()}"
-
-@app.tool(run="inline")
-def order(item: str) -> str:
-    return f"ordered {item}"
-"""
-SHOP_GUARD = """
-[expose]
-tools = ["*"]
-
-[risk]
-"*" = "low"
-
-[classes.agent]
-tools = ["search"]
-
-[classes.operator]
-tools = ["*"]
-"""
-
-
-def test_a_revoked_token_and_another_policy_hold_on_a_connection_that_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "shop.py").write_text(SHOP_FILE)
-    (tmp_path / "guard.toml").write_text(SHOP_GUARD)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FASTRPC_")}
-    environment = {**kept, "FASTRPC_STATE_DIR": str(tmp_path / "state")}
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [*FASTRPC, *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        return done.stdout.strip()
-
-    agent = run("token", "create", "--owner", "ada", "--class", "agent")
-    operator = run("token", "create", "--owner", "grace", "--class", "operator")
-    command = ("serve", "shop.py:app", "--guard", "guard.toml", "--http", "127.0.0.1:0")
-    with HttpProcess(*command, folder=tmp_path, environment=environment) as server:
-        with Socket(server.port) as connection:
-
-            def ask(token: str, tool: str, **arguments: Any) -> Answer:
-                connection.send(modern("tools/call", {"name": tool, "arguments": arguments}, token=token))
-                return connection.answer()
-
-            for _ in range(10):
-                assert "found x" in ask(agent, "search", text="x").text
-                assert ask(agent, "order", item="x").code == -32602
-                assert ask(operator, "order", item="x").text == "ordered x"
-            (tmp_path / "guard.toml").write_text(SHOP_GUARD.replace('["search"]', '["order"]'))
-            eventually(lambda: "error" in ask(agent, "search", text="x").json)
-            assert ask(agent, "order", item="x").text == "ordered x"
-            assert "found x" in ask(operator, "search", text="x").text
-            run("token", "revoke", agent.split("_")[1])
-            eventually(lambda: ask(agent, "order", item="x").status == 401)
-        with Socket(server.port) as connection:
-            assert ask(agent, "order", item="x").status == 401
-        with Socket(server.port) as connection:
-            assert ask(operator, "order", item="x").text == "ordered x"
-        assert server.stop() == 0
-    assert "verified" in run("audit", "verify")

@@ -10,6 +10,7 @@ from support.guarded import caller_of, policy_of, shop
 from support.in_memory import RawConversation, in_loop
 
 from fastrpc import Server
+from fastrpc._core.call_gate import CallGate
 from fastrpc.guard.budgets.file import BudgetFile
 from fastrpc.guard.budgets.ledger import Ledger
 from fastrpc.guard.callers.caller import Caller
@@ -94,6 +95,28 @@ def test_a_budget_is_counted_at_the_gate_until_there_is_something_to_say_about_i
     app.drain_observers()
     assert [amount for _, _, _, amount, _ in file.table.entries()] == [10]
     file.close()
+
+
+def test_a_gate_that_is_closed_while_a_budget_is_asked_ends_the_call_as_it_began() -> None:
+    app = shop()
+    asked: list[Any] = []
+    gate = CallGate(asked.append)
+    reserved: list[None] = []
+
+    def reserve() -> bool:
+        gate.close()
+        reserved.append(None)
+        return True
+
+    gate.open("", "search", (), reserve)
+    app.guard(gate)
+    assert answers(app, ["search"] * 3) == [None] * 3
+    assert (len(reserved), len(asked)) == (1, 2)
+
+
+def test_a_gate_takes_nothing_but_limits() -> None:
+    with pytest.raises(TypeError, match="limits: expected a RateLimit, got 3"):
+        CallGate(print).open("", "search", (3,))  # type: ignore[arg-type]
 
 
 def test_another_policy_another_caller_and_other_tools_close_the_gate(tmp_path: Path) -> None:
