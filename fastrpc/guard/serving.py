@@ -19,7 +19,7 @@ from fastrpc.guard.approvals.asking import Approvals
 from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
 from fastrpc.guard.callers.caller import Caller
-from fastrpc.guard.guard import Guard, Schemas
+from fastrpc.guard.guard import Costs, Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy
 from fastrpc.guard.policy.sections import GuardConfigError
@@ -134,7 +134,9 @@ def policy_for(config: GuardConfig, server: Server) -> Policy:
     such a name in a list is logged.
     """
     schemas = Schemas(server)
-    policy = Policy(config, schemas)
+    costs = Costs(server)
+    config.check_units(costs.values())
+    policy = Policy(config, schemas, costs)
     if server.runtime.has_upstreams:
         return policy
     known = list(schemas)
@@ -205,6 +207,7 @@ def count_budgets(guard: Guard, server: Server, config: GuardConfig) -> None:
 
     guard.ledger = Ledger(opened_budgets())
     server.observe(guard.ledger)
+    server.runtime.spending.append(guard.ledger.spend)
 
 
 def database_url(config: GuardConfig) -> str:
