@@ -107,7 +107,9 @@ cdef class CallLines:
         cdef char* to
         cdef Py_ssize_t size
         cdef bint has_answer = call.size > 0
-        if call.trace or call.decided is not None or not is_number(call.id) or type(call.arguments) is not bytes:
+        if call.trace or call.decided is not None or not is_number(call.id):
+            return None
+        if type(call.arguments) is not bytes:
             return None
         if has_answer and type(call.answer) is not bytes:
             return None

@@ -13,7 +13,7 @@ call looks slow. It does no I/O: a transport feeds lines and sends the output.
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from cpython.ref cimport Py_DECREF, Py_REFCNT
+from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.call cimport Call
