@@ -10,6 +10,7 @@ round of each is what they cost by themselves.) The record may be of another mac
 far is measured in turns with the recorded commit, built here: what that one does not reach here either is no
 loss. A bar that the committed figure misses is shown as missed and cannot fail before it has been held once;
 of a row that the record lacks only the bar is asked.
+A server behind the guard (W15) is taken to the same one without.
 Over HTTP (W11-cpu) fastrpc is taken to the plain Python loop, since no SDK is built here. Takes two minutes
 where nothing fails.
 `FASTRPC_GUARD_PLANT=N` slows the measured tool, or client, down by N µs a call: for the guard's own test.
@@ -36,7 +37,9 @@ GUARDED += ("W9", "W9-loop", "W9-calls", "W9-serve", "W9-serve-loop", "W11-cpu")
 GUARDED += ("W12-context", "W12-coroutine", "W12-guard")  # to the plain echo of the same server
 GUARDED += ("W13-sync", "W13-async")  # to the load client before the same server
 GUARDED += ("W14",)  # to the same server without the proxy
+GUARDED += ("W15-one", "W15-256")  # to the same server without the guard
 MOST_ROUNDS = {"W13-sync": 3, "W13-async": 3}  # a run of it starts two Pythons
+MOST_ROUNDS |= {"W15-one": 3, "W15-256": 3}  # a run of it starts a server that opens an audit log
 REPETITIONS = 3
 WORSE = 1.25
 PLANT = "FASTRPC_GUARD_PLANT"
@@ -204,9 +207,24 @@ def planted(peer: roster.Peer) -> roster.Peer:
         peer.commands |= {roster.shaped(shape): slow for shape in roster.SHAPES}
         if roster.HTTP in peer.commands:
             peer.commands[roster.HTTP] += ["--planted", os.environ[PLANT]]
+        if roster.GUARDED in peer.commands:
+            echo, late = os.path.join(roster.SERVERS, "echo.py"), planted_file(slow)
+            peer.commands[roster.GUARDED] = [
+                late if part == echo else part for part in peer.commands[roster.GUARDED]
+            ]
         for asked in (roster.CLIENT, roster.CLIENT_SYNC):
             peer.commands[asked] = [*peer.commands[asked], "--planted", os.environ[PLANT]]
     return peer
+
+
+def planted_file(slow: list[str]) -> str:
+    """A file with the planted tool for `fastrpc serve`, which has arguments of its own."""
+    path = os.path.join(roster.WORK, "planted_echo.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(
+            f"import runpy, sys\nsys.argv.append({slow[-1]!r})\napp = runpy.run_path({slow[1]!r})['app']\n"
+        )
+    return path
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -233,6 +251,9 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         rows = [row for row in rows if row.server != roster.HTTP]
         print("W11 is left out: this Python lacks fastrpc's extra http (--python)")
+    if not roster.has_guard(given.python):
+        rows = [row for row in rows if row.server != roster.GUARDED]
+        print("W15 is left out: this Python lacks fastrpc's extra guard (--python)")
     if (os.cpu_count() or 1) < 2:
         rows = [row for row in rows if row.cores == 1]
     options = Options(given.rounds, given.seconds, starts=5, python=given.python)

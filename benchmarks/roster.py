@@ -301,6 +301,11 @@ def has_http(python: str) -> bool:
     return can_import(python, "httptools, uvicorn, uvloop")
 
 
+def has_guard(python: str) -> bool:
+    """Whether this Python has what fastrpc's extra `guard` installs; without it W15 is not guarded."""
+    return can_import(python, "cryptography, orjson, sqlalchemy")
+
+
 def can_import(python: str, modules: str) -> bool:
     asked = [python, "-c", f"import {modules}"]
     return subprocess.run(asked, cwd=os.sep, capture_output=True, timeout=60).returncode == 0

@@ -140,6 +140,22 @@ class Context(CallContext):
         """Send a log message of the level `error`; see `log`."""
         return self.log(data, "error", logger)
 
+    def spend(self, amount: float, unit: str) -> None:
+        """Say that this call costs so much, in a unit that the tool declares: ``costs={"tokens": 0}``.
+
+        For budgets of a guard (docs/guard.md): what a call spends is counted at once, several amounts of a
+        unit together, and takes the place of what the tool has declared. Nothing is refused or undone by it;
+        the next call is. Does nothing on a server that counts no budgets. Thread-safe. Raises ValueError for
+        an amount that is no number from 0 on, and for a unit that the tool does not declare.
+        """
+        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < float("inf"):
+            raise ValueError(f"spend: expected a number from 0 on, got {amount!r:.40}")
+        tool = self._tool
+        if tool is not None and unit not in (getattr(tool, "costs", None) or ()):
+            raise ValueError(undeclared(tool.name, unit))
+        if self._is_recorded and self._channel is not None:
+            self._channel.spend(unit, amount)
+
     def close_stream(self) -> Done:
         """Close the stream of a long call; the client reconnects later for the rest, result included (MCP
         2025-11-25, Streamable HTTP: polling).
@@ -263,3 +279,8 @@ class Context(CallContext):
         if self._channel is None:
             raise ToolError("this context was made by hand: there is no client to ask")
         return self._channel
+
+
+def undeclared(tool: str, unit: object) -> str:
+    """Return what is wrong with a unit that a tool spends and does not declare."""
+    return f"spend: {tool} does not declare {unit!r:.40}: @tool(costs={{{unit!r:.40}: 0}})"

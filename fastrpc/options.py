@@ -92,6 +92,7 @@ class ToolOptions(_Described, total=False):
     annotations: ToolAnnotations | None
     structured: bool | Literal["wrapped"]
     style: ToolStyle
+    costs: Mapping[str, float] | None
 
 
 class PromptOptions(_Described, total=False):

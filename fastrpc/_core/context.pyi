@@ -23,6 +23,12 @@ class CallContext:
     def client_info(self) -> dict[str, Any]:
         """The clientInfo of the client: its name and version (MCP: Implementation)."""
     @property
+    def _tool(self) -> Any:
+        """The tool that is called; None once the request has been looked at, and for one made by hand."""
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether somebody may count what the call spends: reading it parses nothing."""
+    @property
     def _channel(self) -> OutboundChannel | None: ...
     def fill(
         self,

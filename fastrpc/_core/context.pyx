@@ -65,6 +65,16 @@ cdef class CallContext:
         return self._client_info
 
     @property
+    def _tool(self):
+        """The tool that is called; None once the request has been looked at, and for one made by hand."""
+        return None if self.plan is None else self.plan.tool
+
+    @property
+    def _is_recorded(self):
+        """Whether somebody may count what the call spends: reading it parses nothing."""
+        return self.plan is None or self.plan.recorder is not None
+
+    @property
     def _channel(self):
         self.open()
         return self.link

@@ -46,6 +46,11 @@ _HINTS: dict[str, type] = {
 }
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _NAME_LIMIT = 128
+_UNIT_LIMIT = 32
+MEASURED = frozenset(("call", "second", "minute", "hour", "byte", "kb", "mb", "gb", "kib", "mib", "gib"))
+"""Units of budgets that the guard measures by itself."""
+MOST_COSTS = 100_000_000
+"""Of one call in one unit."""
 _warned_of: set[str] = set()  # a definition is made anew for each server that it is mounted in
 
 
@@ -58,6 +63,7 @@ class Tool(Handler):
         "_schema_extra",
         "_structured",
         "annotations",
+        "costs",
         "description",
         "effect",
         "icons",
@@ -89,6 +95,7 @@ class Tool(Handler):
         meta: dict[str, Any] | None = None,
         structured: bool | Literal["wrapped"] = True,
         style: ToolStyle = PLAIN,
+        costs: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(
             function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
@@ -105,6 +112,7 @@ class Tool(Handler):
         self._schema_extra = json_schema_extra
         self._structured = structured
         self.style = style
+        self.costs = costs
         self._check_options()
         self.describe_early()
 
@@ -117,6 +125,8 @@ class Tool(Handler):
         for hint, value in self.annotations.items():
             if hint in _HINTS and not isinstance(value, _HINTS[hint]):
                 raise self.error(f"annotations: {hint}={value!r:.80} is no {_HINTS[hint].__name__}")
+        if self.costs is not None:
+            self._check_costs(self.costs)
         for icon in self.icons or ():
             if not isinstance(icon, dict) or not isinstance(icon.get("src"), str):
                 raise self.error(f'icons: expected objects like {{"src": "https://…"}}, got {icon!r:.80}')
@@ -127,6 +137,20 @@ class Tool(Handler):
                 checked_meta(self.meta)
             except ValueError as error:
                 raise self.error(str(error)) from None
+
+    def _check_costs(self, costs: Any) -> None:
+        if not isinstance(costs, dict):
+            raise self.error(f'costs: expected a dict such as {{"tokens": 5}}, got {costs!r:.80}')
+        for unit, amount in costs.items():
+            is_name = isinstance(unit, str) and unit.isascii() and unit.isidentifier() and unit[0] != "_"
+            if not is_name or unit != unit.lower() or len(unit) > _UNIT_LIMIT:
+                raise self.error(f"costs: expected a unit such as tokens, in lower case, got {unit!r:.80}")
+            if unit in MEASURED or unit.removesuffix("s") in MEASURED:
+                raise self.error(f"costs: {unit} are measured, and cannot be declared")
+            is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
+            if not is_number or not 0 <= amount <= MOST_COSTS:
+                most = f"{MOST_COSTS:,}"
+                raise self.error(f"costs: {unit}: expected a number from 0 to {most}, got {amount!r:.80}")
 
     def _refuse_name(self) -> None:
         """Raise DefinitionError for the name, or warn of it (MCP, tools: tool names)."""
@@ -193,6 +217,7 @@ class Tool(Handler):
             meta=self.meta,
             structured=self._structured,
             style=self.style,
+            costs=self.costs,
         )
 
 
@@ -214,8 +239,9 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     (URI to schema) that it refers to. `json_schema_extra`: members that are added to the published schema, or
     replace members of it; they do not change which arguments are accepted. `icons`: objects with a ``src``
     (MCP 2025-11-25: Icon). `meta`: the descriptor's ``_meta``. `structured=False`: results are text only;
-    ``"wrapped"``: structured content is always ``{"result": …}``. `style`: see `fastrpc.tool_style`.
-    Raises `DefinitionError`.
+    ``"wrapped"``: structured content is always ``{"result": …}``. `style`: see `fastrpc.tool_style`. `costs`:
+    what a call costs, in units of your own, for the budgets of a guard; 0 for one that says it by
+    `Context.spend`. Raises `DefinitionError`.
     """
     if function is None:
         return lambda function: tool_with(function, options)

@@ -6,7 +6,7 @@ For type checkers only: not imported at run time.
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from fastrpc._core.connection import CallsInFlight, Connection
@@ -40,7 +40,9 @@ class Runtime(Protocol):
     state: Any
     calls: CallsInFlight
     secret: bytes | None
+    spending: list[Any]
 
+    def way_to(self, handler: Any) -> Iterable[tuple[str, Any]]: ...
     @property
     def server(self) -> Any: ...
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from _thread import RLock
 from time import monotonic
 
-from fastrpc.context import Context
+from fastrpc.context import Context, undeclared
 from fastrpc.engine.messages import id_value, notification
 from fastrpc.engine.request import ENDED, RUNNING
 from fastrpc.protocol.versions import PROGRESS_MESSAGES
@@ -34,7 +34,7 @@ _bookkeeping = RLock()  # of all channels: held for a few instructions
 class RequestChannel:
     """The outbound channel of one call: see `fastrpc.engine.ports.OutboundChannel`."""
 
-    __slots__ = ("_due", "_held", "_paid_until", "_reached", "_told", "request", "server", "token")
+    __slots__ = ("_due", "_held", "_paid_until", "_reached", "_spent", "_told", "request", "server", "token")
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -48,6 +48,7 @@ class RequestChannel:
         self._paid_until = 0.0  # each report that is sent takes its time from here
         self._held: dict[str, Any] | None = None
         self._due = False
+        self._spent: dict[str, float] | None = None
 
     @property
     def state(self) -> Any:
@@ -126,6 +127,28 @@ class RequestChannel:
                 self._write(line)
 
         self.request.dispatcher.post(notify)
+
+    # --- costs ----------------------------------------------------------------------------------------
+
+    def spend(self, unit: str, amount: float) -> None:
+        """Count what the call costs, in the budgets of this server and of that which the tool is mounted
+        from; what a tool spends behind its call's end, too. Raises ValueError for a unit that it does not
+        declare."""
+        call, runtime = self.request.call, self.request.dispatcher.runtime
+        if call is not None:
+            tool = call.plan.tool
+            if unit not in (getattr(tool, "costs", None) or ()):
+                raise ValueError(undeclared(tool.name, unit))
+            way = runtime.way_to(tool)
+        else:
+            way = [(self.request.target, runtime)]
+        with _bookkeeping:
+            spent = self._spent = {} if self._spent is None else self._spent
+            is_first = unit not in spent
+            total = spent[unit] = spent.get(unit, 0) + amount
+        for name, each in way:
+            for count in each.spending:
+                count(self.principal, name, unit, amount, total, is_first and call is not None)
 
     # --- messages of the call -------------------------------------------------------------------------
 

@@ -81,6 +81,7 @@ class Runtime:
         self.hooks = hooks
         self.guards = guards
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
+        self.spending: list[Any] = []  # count what calls cost: see `RequestChannel.spend`
         self.wrapper: RequestWrapper | None = None
         """What is around the requests of this server and of those that are mounted in it."""
         self.recorder: Recorder | None = None
@@ -328,7 +329,7 @@ class Runtime:
 
     def _guard_of(self, handler: Handler) -> Callable[[Any], Any] | None:
         """Return the function that asks all guards that stand in front of a handler; None: there are none."""
-        guards = [(name, guard) for name, runtime in self._way_to(handler) for guard in runtime.guards]
+        guards = [(name, guard) for name, runtime in self.way_to(handler) for guard in runtime.guards]
         if len(guards) < 2 and not handler.origin:
             return guards[0][1] if guards else None
         from fastrpc.engine.guards import guarded_by
@@ -338,10 +339,10 @@ class Runtime:
     def _recorder_of(self, handler: Handler) -> Recorder | None:
         """Return what records a handler's calls; None: neither this server nor one that the handler was
         mounted from has observers."""
-        observed = any(runtime.is_observed for _, runtime in self._way_to(handler))
+        observed = any(runtime.is_observed for _, runtime in self.way_to(handler))
         return self.recorder if observed else None
 
-    def _way_to(self, handler: Handler) -> Iterator[tuple[str, Runtime]]:
+    def way_to(self, handler: Handler) -> Iterator[tuple[str, Runtime]]:
         """The servers through which a call comes to a handler, this one first, and what each calls it."""
         yield handler.name, self
         for server, name in handler.origin:

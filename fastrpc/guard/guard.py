@@ -441,6 +441,27 @@ class Schemas(Mapping[str, Mapping[str, Any]]):
         return len(list(iter(self)))
 
 
+class Costs(Mapping[str, Mapping[str, float]]):
+    """What calls of each tool cost that a server has now and that says so."""
+
+    def __init__(self, server: Server) -> None:
+        server.load_tools()
+        self._tools = server.registries.tools
+
+    def __getitem__(self, name: str) -> Mapping[str, float]:
+        found = getattr(self._tools.get(name), "costs", None)
+        if found is None:
+            raise KeyError(name)
+        costs: Mapping[str, float] = found
+        return costs
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([tool.name for tool in self._tools if getattr(tool, "costs", None) is not None])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
 def _why(call: CallInfo, verdict: Verdict) -> str:
     """Return the refusal as words."""
     reason = f": {verdict.reason}" if verdict.reason else ""

@@ -19,7 +19,7 @@ from fastrpc.guard.approvals.asking import Approvals
 from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
 from fastrpc.guard.callers.caller import Caller
-from fastrpc.guard.guard import Guard, Schemas
+from fastrpc.guard.guard import Costs, Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy
 from fastrpc.guard.policy.sections import GuardConfigError
@@ -28,11 +28,11 @@ from fastrpc.storage.settings import GUARD_DATABASE, default_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from fastrpc.guard.approvals.asking import CallToApprove
-    from fastrpc.guard.approvals.store import Approval
-    from fastrpc.guard.approvals.webhook import Sender
+    from fastrpc.guard.approvals.store import Approval, ApprovalStore
+    from fastrpc.guard.approvals.webhook import Webhook
     from fastrpc.guard.audit.calls import CallAudit
     from fastrpc.guard.budgets.file import BudgetFile
     from fastrpc.guard.callers.directory import TokenDirectory
@@ -91,12 +91,12 @@ class GuardedServing:
         database = GuardDatabase(self._url)
         callers = Callers(self.config, self.transport, tokens_of(database) if self._has_database else None)
         audit = audit_for(self.config)
-        webhook = self._webhook(server, database)
+        webhook = webhook_for(self.config, database)
 
         def on_event(event: str, asked: CallToApprove, approval: Approval) -> None:
             if audit is not None:
                 audit.approval(event, asked, approval)
-            if webhook is not None and event != "used":
+            if event != "used":
                 webhook.send(event, approval)
 
         guard = Guard(
@@ -116,26 +116,15 @@ class GuardedServing:
         callers.follow(guard)
         retention = ApprovalRetention(lambda: database.opened, lambda: guard.policy.config.approvals)
         server.watch(retention.look, CHECK_SECONDS)
-        server.watch(PolicyFile(self.path, guard, server).look, CHECK_SECONDS)
-        self.token_sources[:] = callers.sources()
-        return server
-
-    def _webhook(self, server: Server, database: GuardDatabase) -> Sender | None:
-        """Take signed decisions over HTTP, and return what sends approvals, if they are sent."""
-        config = self.config.approvals
-        if config.webhook is None:
-            return None
-        from fastrpc.guard.approvals import webhook
-
+        file = PolicyFile(self.path, guard, server, lambda config: webhook.use(config.approvals))
+        server.watch(file.look, CHECK_SECONDS)
         if self.transport == "http":
             from fastrpc.guard.approvals.endpoint import ApprovalsEndpoint
-            from fastrpc.guard.approvals.store import ApprovalStore
+            from fastrpc.guard.approvals.webhook import PATH
 
-            receiver = webhook.Receiver(
-                config.webhook.secret, lambda: ApprovalStore(database.open()), config.valid_seconds
-            )
-            server.http_endpoints[webhook.PATH] = ApprovalsEndpoint(receiver)
-        return webhook.Sender(config.webhook.url, config.webhook.secret) if config.webhook.url else None
+            server.http_endpoints[PATH] = ApprovalsEndpoint(webhook, file.look)
+        self.token_sources[:] = callers.sources()
+        return server
 
 
 def policy_for(config: GuardConfig, server: Server) -> Policy:
@@ -145,7 +134,9 @@ def policy_for(config: GuardConfig, server: Server) -> Policy:
     such a name in a list is logged.
     """
     schemas = Schemas(server)
-    policy = Policy(config, schemas)
+    costs = Costs(server)
+    config.check_units(costs.values())
+    policy = Policy(config, schemas, costs)
     if server.runtime.has_upstreams:
         return policy
     known = list(schemas)
@@ -159,12 +150,15 @@ def policy_for(config: GuardConfig, server: Server) -> Policy:
 
 
 class PolicyFile:
-    """The file of a policy, in a process that serves."""
+    """The file of a policy, in a process that serves. `on_change` is called with another configuration."""
 
-    def __init__(self, path: str, guard: Guard, server: Server) -> None:
+    def __init__(
+        self, path: str, guard: Guard, server: Server, on_change: Callable[[GuardConfig], object]
+    ) -> None:
         self._path = path
         self._guard = guard
         self._server = server
+        self._on_change = on_change
         self._stamp = stamp_of(path)
 
     def look(self) -> None:
@@ -181,7 +175,20 @@ class PolicyFile:
             diagnostics.write("error", f"{error}; the policy stays as it was")
             return
         self._guard.use(policy)
+        self._on_change(config)
         diagnostics.write("info", f"{self._path}: the policy {policy.version} holds now")
+
+
+def webhook_for(config: GuardConfig, database: GuardDatabase) -> Webhook:
+    """Return what sends approvals and takes decisions, as a configuration says."""
+    from fastrpc.guard.approvals.webhook import Webhook
+
+    def store() -> ApprovalStore:
+        from fastrpc.guard.approvals.store import ApprovalStore
+
+        return ApprovalStore(database.open())
+
+    return Webhook(store, config.approvals)
 
 
 def opened_budgets() -> BudgetFile:
@@ -200,6 +207,7 @@ def count_budgets(guard: Guard, server: Server, config: GuardConfig) -> None:
 
     guard.ledger = Ledger(opened_budgets())
     server.observe(guard.ledger)
+    server.runtime.spending.append(guard.ledger.spend)
 
 
 def database_url(config: GuardConfig) -> str:

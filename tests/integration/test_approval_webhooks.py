@@ -17,9 +17,12 @@ from typing import Any
 
 import pytest
 from support.http_server import HttpProcess
+from support.waiting import eventually
 
 from fastrpc import Client
 from fastrpc.errors import RemoteError
+from fastrpc.guard.approvals.store import ApprovalStore
+from fastrpc.storage.database import Database
 
 SECRET = "0123456789abcdef-shared"
 TOOLS = """
@@ -67,9 +70,9 @@ class Inbox:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/inbox"
         Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def next(self) -> dict[str, Any]:
+    def next(self, secret: str = SECRET) -> dict[str, Any]:
         headers, body = self.came.get(timeout=60)
-        assert signature(body, headers["X-Fastrpc-Timestamp"]) == headers["X-Fastrpc-Signature"]
+        assert signature(body, headers["X-Fastrpc-Timestamp"], secret) == headers["X-Fastrpc-Signature"]
         found: dict[str, Any] = json.loads(body)
         return found
 
@@ -178,3 +181,69 @@ def test_what_is_not_signed_now_for_this_call_changes_nothing(server: HttpProces
                 urllib.request.urlopen(unsigned, timeout=60)
         assert post(server, {**said, "decision": "reject", "comment": "no"})[0] == 200
         assert held.result(60) == "wipe was not approved by grace: no"
+
+
+NONE = GUARD.partition("[approvals.webhook]")[0]
+NEW_SECRET = "another-shared-secret-4711"
+
+
+def changed(server: HttpProcess, folder: Path, text: str) -> None:
+    """Have the server use another policy: it looks at its file before each decision, and twice a second."""
+    path = folder / "guard.toml"
+    path.with_suffix(".new").write_text(text)
+    path.with_suffix(".new").replace(path)
+    post(server, b"[]")
+
+
+def test_another_url_and_secret_hold_at_once_and_what_waits_is_still_sent(
+    server: HttpProcess, inbox: Inbox, tmp_path: Path
+) -> None:
+    other = Inbox()
+    other.fails = 0
+    (tmp_path / "new-secret").write_text(NEW_SECRET + "\n")
+    (tmp_path / "new-secret").chmod(0o600)
+    inbox.fails = 1  # it is tried again a second later
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(call, server, "x")
+            eventually(lambda: inbox.fails == 0)
+            changed(server, tmp_path, GUARD.format(url=other.url).replace("file:secret", "file:new-secret"))
+            waiting = inbox.next()["approval"]
+            assert waiting["arguments"] == {"place": "x"}, "to where it was to go, signed as it was"
+            said = {"id": waiting["id"], "digest": waiting["digest"], "decision": "reject", "by": "grace"}
+            assert post(server, said) == (401, "the signature is not valid")
+            assert post(server, said, NEW_SECRET)[0] == 200
+            assert "was not approved by grace" in first.result(60) or "void" in first.result(60)
+            assert other.next(NEW_SECRET)["event"] == "rejected"
+            second = pool.submit(call, server, "y")
+            approval = other.next(NEW_SECRET)["approval"]
+            said = {"id": approval["id"], "digest": approval["digest"], "decision": "approve", "by": "grace"}
+            assert post(server, said, NEW_SECRET)[0] == 200
+            assert second.result(60) == "wiped y"
+            assert inbox.came.empty()
+        assert NEW_SECRET not in server.stderr
+    finally:
+        other.server.shutdown()
+        other.server.server_close()
+
+
+def test_it_may_be_switched_off_and_on(server: HttpProcess, inbox: Inbox, tmp_path: Path) -> None:
+    inbox.fails = 0
+    changed(server, tmp_path, NONE)
+    assert post(server, {})[0] == 401, "there is nothing for who has no token"
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(call, server, "x")
+        database = Database(f"sqlite:///{tmp_path}/state/guard.sqlite3")
+        store = ApprovalStore(database)
+        eventually(lambda: len(store.list()) == 1)
+        (approval,) = store.list()
+        said = {"id": approval.id, "digest": approval.digest.hex(), "decision": "approve", "by": "grace"}
+        assert post(server, said)[0] == 401
+        changed(server, tmp_path, GUARD.format(url=inbox.url))
+        assert post(server, said)[0] == 200
+        held.result(60)
+        assert inbox.next()["event"] == "approved", "what was asked before was not sent"
+        database.close()
+    (tmp_path / "guard.toml").write_text(GUARD.format(url="ftp://nowhere/"))
+    assert post(server, said)[0] == 200, "a broken file changes nothing"
+    assert "the policy stays as it was" in server.stderr

@@ -167,6 +167,14 @@ def test_a_call_through_the_proxy_is_guarded_beside_the_direct_one() -> None:
     assert (row.base, row.cores, row.bar) == (guard.roster.PLAIN, 1, 3.0)
 
 
+@pytest.mark.parametrize("name", ["W15-one", "W15-256"])
+def test_the_access_guard_is_guarded_beside_the_same_server_without_it(name: str) -> None:
+    (row,) = (row for row in guard.ROWS if row.name == name)
+    assert name in guard.GUARDED
+    assert (row.base, row.server, row.cores) == (guard.roster.PLAIN, guard.roster.GUARDED, 1)
+    assert name in guard.committed_figures([row]), "there is something to compare it with"
+
+
 QUICK_GUARD = """
 import dataclasses, sys
 import guard
@@ -181,7 +189,7 @@ sys.exit(guard.main(sys.argv[1:]))
 
 @pytest.mark.skipif(not BUILT, reason="the load client is not built: python benchmarks/build.py")
 def test_a_planted_slowdown_makes_the_guard_fail_in_every_row() -> None:
-    names = ["W2", "W11-cpu", "W12-context", "W12-coroutine", "W12-guard", "W13-sync"]
+    names = ["W2", "W11-cpu", "W12-context", "W12-coroutine", "W12-guard", "W13-sync", "W15-one", "W15-256"]
     rows = [each for each in guard.ROWS if each.name in names]
     committed = guard.committed_figures(rows)
     for row in rows:  # one that is newer than the record has its bar

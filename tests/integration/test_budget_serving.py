@@ -21,7 +21,7 @@ from fastrpc.errors import RemoteError
 
 TOOLS = """
 import os, time
-from fastrpc import Server
+from fastrpc import Context, Server
 
 app = Server("shop")
 
@@ -30,6 +30,15 @@ def search(text: str) -> str:
     with open("ran", "ab") as file:
         file.write(b"x")
     return text
+
+@app.tool(effect="read", costs={"tokens": 0})
+async def ask(ctx: Context, tokens: int) -> str:
+    import asyncio
+    ctx.spend(tokens, "tokens")
+    await asyncio.sleep(0.01)
+    with open("asked", "ab") as file:
+        file.write(b"x")
+    return "answered"
 
 @app.tool(effect="read")
 async def sleep() -> str:
@@ -119,6 +128,37 @@ def test_of_many_calls_at_once_over_four_workers_as_many_run_as_the_budget_has(f
     assert Counter(found) == {"x": 100, 402: 156}
     assert size(folder / "ran") == 100
     assert used(folder)["100 calls/day"] == 100
+
+
+def test_a_budget_of_tokens_that_calls_spend_runs_out_for_all_workers_together(folder: Path) -> None:
+    (folder / "guard.toml").write_text('[expose]\ntools = ["*"]\nbudget = ["1000 tokens/day"]\n')
+
+    async def call(client: Any) -> Any:
+        try:
+            return (await client.call_tool("ask", {"tokens": 50})).text
+        except RemoteError as error:
+            return error.code
+
+    async def run(port: int) -> list[Any]:
+        clients = [Client(f"http://127.0.0.1:{port}/mcp") for _ in range(4)]
+        for client in clients:
+            await client.__aenter__()
+        try:
+            first = [await call(client) for client in clients for _ in range(2)]
+            return first + await asyncio.gather(*(call(clients[at % 4]) for at in range(64)))
+        finally:
+            for client in clients:
+                await client.__aexit__(None, None, None)
+
+    with over_http(folder, "--workers", "2") as server:
+        found = asyncio.run(asyncio.wait_for(run(server.port), 100))
+    assert set(found) == {"answered", 402}
+    ran = size(folder / "asked")
+    assert found.count("answered") == ran
+    assert used(folder)["1000 tokens/day"] == ran * 50, "each that has run, and no other"
+    assert 14 <= ran <= 30, "a call counts twice until it has ended; each worker learns by one"
+    with over_stdio(folder) as client:
+        assert outcome(client, "search", text="x") == "x", "what costs nothing is served"
 
 
 def test_two_servers_on_one_host_count_together(folder: Path) -> None:

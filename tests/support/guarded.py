@@ -7,7 +7,7 @@ from typing import Any
 
 from fastrpc import Server, ToolError
 from fastrpc.guard.callers.caller import Caller
-from fastrpc.guard.guard import Guard, Schemas
+from fastrpc.guard.guard import Costs, Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy
 
@@ -60,7 +60,9 @@ def caller_of(principal: str) -> Caller:
 def policy_of(folder: Path, text: str, app: Server, name: str = "guard.toml") -> Policy:
     path = folder / name
     path.write_text(text)
-    return Policy(policy_file.read(str(path)), Schemas(app))
+    config, costs = policy_file.read(str(path)), Costs(app)
+    config.check_units(costs.values())
+    return Policy(config, Schemas(app), costs)
 
 
 def guarded(folder: Path, text: str, app: Server | None = None, **options: Any) -> tuple[Server, Guard]:

@@ -31,7 +31,7 @@ SECONDS = Budget("10 seconds/day")
 
 
 def cell_of(file: BudgetFile, key: str = "ada", budget: Budget = CALLS, day: int = DAY) -> BudgetCell:
-    found = file.claim(key, key.encode(), budget, day, MONTH)
+    found = file.claim(key, key.encode(), budget, day, MONTH, budget is SECONDS)
     assert found is not None
     return found
 

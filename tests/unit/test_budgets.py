@@ -41,6 +41,7 @@ class Counted:
             policy += '\n[approvals]\nfrom = "never"\n'
         self.app, self.guard = guarded(folder, policy, app, ledger=self.ledger, **options)
         self.app.observe(self.ledger)
+        self.app.runtime.spending.append(self.ledger.spend)
 
     def calls(self, *calls: tuple[str, dict[str, Any]], version: str = LATEST_LEGACY) -> list[Any]:
         """Return the results of calls, the errors of those that are refused."""
@@ -451,7 +452,7 @@ def test_a_budget_is_read_in_its_unit_and_shown_in_it(text: str, limit: int, sho
         (
             "[classes.a]\nbudget = ['5 usd/day']\n",
             "line 2: classes.a.budget: expected calls, seconds, minutes, hours, bytes, KB, MB, GB"
-            " or a unit of [costs], got 'usd'",
+            " or a unit of [costs] or of a tool's costs, got 'usd'",
         ),
         (
             "[callers.a]\nbudget = ['5 seconds/day', '1 hour/day']\n",
@@ -463,7 +464,7 @@ def test_a_budget_is_read_in_its_unit_and_shown_in_it(text: str, limit: int, sho
             "line 2: expose.tool_budgets: order: expected a budget such as",
         ),
         ("[costs]\norder = 3\n", "line 2: costs.order: expected a table such as { usd = 0.01 }, got 3"),
-        ("[costs]\norder = { usd = 0 }\n", "costs.order: usd: expected a number from 0.000001 to"),
+        ("[costs]\norder = { usd = -1 }\n", "costs.order: usd: expected a number from 0 to"),
         ("[costs]\norder = { calls = 2 }\n", "expected a unit of your own such as usd, got 'calls'"),
     ],
 )

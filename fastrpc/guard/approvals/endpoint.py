@@ -1,35 +1,49 @@
-"""``POST /approvals`` of a guarded server: signed decisions about approvals, without a token (`webhook`)."""
+"""``POST /approvals`` of a guarded server: signed decisions about approvals, without a token (`webhook`).
+
+Whether there is a webhook is what the guard's file says at the time of the request. Without one the path
+needs a token, and there is nothing at it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 
 from fastrpc._core.encoder import dumps
-from fastrpc.guard.approvals.webhook import LONGEST_BODY, Receiver, Refused
+from fastrpc.guard.approvals.webhook import LONGEST_BODY, Refused, Webhook
 from fastrpc.storage.errors import StorageError
 from fastrpc.transports.http import guard
 from fastrpc.transports.http.endpoints import Endpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastrpc.transports.http.request import Request
 
 
 class ApprovalsEndpoint(Endpoint):
-    """Takes decisions, each on a thread."""
+    """Takes decisions, each on a thread. `look` is called before each, so that a change of the file holds
+    even while no client is connected."""
 
-    needs_token = False
+    def __init__(self, webhook: Webhook, look: Callable[[], object]) -> None:
+        self._webhook = webhook
+        self._look = look
 
-    def __init__(self, receiver: Receiver) -> None:
-        self._receiver = receiver
+    @property
+    def needs_token(self) -> bool:  # type: ignore[override]
+        self._look()
+        return self._webhook.receiver is None
 
     async def answer_request(self, request: Request, body: bytes) -> bytes:
+        receiver = self._webhook.receiver
+        if receiver is None:
+            raise guard.Refused(404, "there is no webhook for approvals")
         if len(body) > LONGEST_BODY:
             raise guard.Refused(413, f"the body is longer than {LONGEST_BODY:,} bytes")
         timestamp = request.header(b"x-fastrpc-timestamp")
         signature = request.header(b"x-fastrpc-signature")
         try:
-            return await asyncio.to_thread(self._receiver.receive, body, timestamp, signature)
+            return await asyncio.to_thread(receiver.receive, body, timestamp, signature)
         except Refused as refused:
             raise guard.Refused(refused.status, str(refused)) from None
         except StorageError as error:

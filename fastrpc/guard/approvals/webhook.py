@@ -4,7 +4,9 @@ Requests in both directions are signed with one shared secret, as checkpoints of
 (`audit.webhook_target`): an HMAC-SHA-256 of a timestamp and the body. A decision names the approval, its
 digest, the approver, and ``approve`` or ``reject``. A decision with an old timestamp, another digest or a
 wrong signature is refused; the same decision may come twice, since the response may get lost. One thread
-sends approvals and tries each three times; if the receiver does not answer, no call is delayed.
+sends approvals and tries each three times; if the receiver does not answer, no call is delayed. `Webhook` is
+what the guard's file says now: after a change what waits goes on being sent to where it was to go, on the
+thread that it had, and what comes is sent and checked by the new URL and secret.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
+    from fastrpc.guard.policy.approval_config import ApprovalConfig
 
 PATH = "/approvals"
 RETRY_SECONDS = (1.0, 10.0)
@@ -48,6 +51,11 @@ class Sender:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="fastrpc-webhook")
         self._thread.submit(self._deliver, body, approval.id)
+
+    def retire(self) -> None:
+        """Send what waits, and end. Returns at once."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False)
 
     def _deliver(self, body: bytes, approval_id: str) -> None:
         from http.client import HTTPException
@@ -132,6 +140,33 @@ class Receiver:
             raise Refused(401, "the signature is not valid")
         if abs(self._clock() - int(timestamp[:20])) > NEWEST_SECONDS:
             raise Refused(401, "the timestamp is too old, or of the future")
+
+
+class Webhook:
+    """The webhook of a server, as its configuration has it now. `receiver` is None where there is none."""
+
+    def __init__(self, store: Callable[[], ApprovalStore], config: ApprovalConfig) -> None:
+        self._store = store
+        self._sender: Sender | None = None
+        self._sends: tuple[str, str] | None = None
+        self.receiver: Receiver | None = None
+        self.use(config)
+
+    def use(self, config: ApprovalConfig) -> None:
+        """Send and receive as a configuration says from now on."""
+        found = config.webhook
+        sends = None if found is None or not found.url else (found.url, found.secret)
+        if sends != self._sends:
+            former, self._sender = self._sender, None if sends is None else Sender(*sends)
+            self._sends = sends
+            if former is not None:
+                former.retire()
+        self.receiver = None if found is None else Receiver(found.secret, self._store, config.valid_seconds)
+
+    def send(self, event: str, approval: Approval) -> None:
+        """Have an approval sent, if it is to be. Returns at once."""
+        if self._sender is not None:
+            self._sender.send(event, approval)
 
 
 def _read(body: bytes) -> dict[str, Any]:

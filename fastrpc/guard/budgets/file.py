@@ -86,7 +86,9 @@ class BudgetFile:
         finally:
             lockf(self._descriptor, LOCK_UN, 1, _BYTE_OF_OPENING)
 
-    def claim(self, key: str, text: bytes, budget: Budget, day: int, month: int) -> BudgetCell | None:
+    def claim(
+        self, key: str, text: bytes, budget: Budget, day: int, month: int, is_estimate: bool
+    ) -> BudgetCell | None:
         """Return the cell of a budget, None if all are in use. `key` identifies it, `text` is for people.
         What is an estimate is given back if the process is killed."""
         with self.claiming():
@@ -98,7 +100,7 @@ class BudgetFile:
                 text,
                 budget.limit,
                 budget.warns_at,
-                budget.is_measured,
+                is_estimate,
             )
 
     def close(self) -> None:

@@ -11,6 +11,10 @@ reservation of the same principal and tool: which one does not matter for the su
 once what is used and what runs reaches the limit; seconds and bytes exceed it by no more than the calls
 that run then exceed their estimates.
 
+What a tool says that its call has spent (`Context.spend`) is counted when it says so. The record of a call
+that has spent in a unit gives back what was reserved in it: what the tool declares, or, where it declares 0,
+the most that a call spent lately.
+
 If a process is killed, the estimates of its running calls come back when the next one opens the file; the
 calls themselves stay counted, since they had begun. What a ledger needs of a `BudgetFile` is `claim`, which
 returns a cell, `take_all`, and `settle` and `counted` of a cell: another store has these four.
@@ -18,14 +22,14 @@ returns a cell, `take_all`, and `settle` and `counted` of a cell: another store 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from threading import Lock
 from time import time
 
 from fastrpc import diagnostics
-from fastrpc._core.budget_table import LONGEST_TEXT, LOST, take_all
+from fastrpc._core.budget_table import LARGEST_AMOUNT, LONGEST_TEXT, LOST, take_all
 from fastrpc.guard.budgets import periods
-from fastrpc.guard.policy.budgets import BYTES, MONTH, SECONDS, OverBudget
+from fastrpc.guard.policy.budgets import BYTES, COST, MILLION, MONTH, SECONDS, OverBudget
 from fastrpc.guard.times import rfc3339
 
 TYPE_CHECKING = False
@@ -64,6 +68,12 @@ class Account:
         self._said_day = -1
         """The day since which a budget is nearly used up, perhaps: all calls of that day are looked at."""
         self._estimates = dict(FIRST)
+        self._cells_of: dict[str, list[BudgetCell]] = {}
+        """By unit of costs; those of the budgets before stay until the next call, for calls that run."""
+        self._spends: dict[str, int] = {}
+        """By unit, the most that a call has spent of late, forgotten by an eighth with each call."""
+        self._spenders: Counter[str] = Counter()
+        """How many calls have spent in a unit and have no record yet."""
         self._reckoning = Lock()
         """Held where budgets and amounts change: amounts do on the observers' thread, too."""
         self._waiting: deque[Reservation] = deque(maxlen=MOST_WAITING)
@@ -118,18 +128,40 @@ class Account:
         """Take with cells that are not known yet, or no longer these budgets'. Raises OverBudget."""
         while found == LOST:
             cells = []
-            for about, budget, _ in self._budgets:
-                cell = self._ledger.cell(self._caller, about, budget)
+            for about, budget, fixed in self._budgets:
+                cell = self._ledger.cell(self._caller, about, budget, is_estimate=not fixed)
                 if cell is None:
                     raise OverBudget(budget, None, self._ledger.ends_at(budget))
                 cells.append(cell)
             self._cells = tuple(cells)
+            self._cells_of = {
+                unit: [
+                    cell
+                    for cell, (_, budget, _) in zip(cells, self._budgets, strict=True)
+                    if budget.unit == unit
+                ]
+                for unit in {budget.unit for _, budget, _ in self._budgets if budget.measure == COST}
+            }
             found = take_all(self._cells, amounts, day, month)
         if found < 0:
             budget = self._budgets[-1 - found][1]
             used = self._cells[-1 - found].counted(day, month)
             raise OverBudget(budget, used, self._ledger.ends_at(budget))
         return self._cells, found
+
+    def spend(self, unit: str, amount: int, total: int, is_first: bool) -> None:
+        """Count what a call has spent, `total` in this unit so far. `is_first`: a record is to come that
+        gives back what was reserved. Thread-safe."""
+        ledger = self._ledger
+        now = ledger.clock()
+        if not ledger.begins <= now < ledger.ends:
+            ledger.turn(now)
+        with self._reckoning:
+            for cell in self._cells_of.get(unit, ()):
+                cell.settle(ledger.day, ledger.month, 0, amount)
+            self._spenders[unit] += is_first
+            self._spends[unit] = max(total, self._spends.get(unit, 0))
+            self._reckon()
 
     def expect(self, outcome: str) -> None:
         """Say that a call was refused, or cancelled, before anything was reserved for it: a record with that
@@ -161,9 +193,10 @@ class Account:
         except IndexError:
             return
         gives_back = outcome in (REFUSED, "overloaded")  # by a mounted server's guard, or behind all guards
-        used = {SECONDS: int(record.run_us) + 1, BYTES: record.size}
+        used = {SECONDS: int(record.run_us) + 1, BYTES: record.size, COST: 0}
+        spent = set() if gives_back else self._units_of_a_spender()
         for (_, budget, fixed), cell, amount in zip(budgets, cells, amounts, strict=True):
-            real = 0 if gives_back else fixed or used[budget.measure]
+            real = 0 if gives_back or budget.unit in spent else fixed or used[budget.measure]
             if real != amount or not fixed:
                 cell.settle(day, month, amount, real)
         if not gives_back:
@@ -173,12 +206,28 @@ class Account:
             with self._reckoning:
                 self._reckon()
 
+    def _units_of_a_spender(self) -> set[str]:
+        """Return in which units a call has spent whose record this may be: that of another call of the tool
+        does as well for the sums."""
+        if not self._spenders and not self._spends:
+            return set()
+        with self._reckoning:
+            found = {unit for unit, count in self._spenders.items() if count}
+            self._spenders.subtract(found)
+            self._spends = {unit: most - most // 8 for unit, most in self._spends.items()}
+        return found
+
     def _reckon(self) -> None:
         """Say what the next call reserves: of each estimate the most of late, which is forgotten by an eighth
         with each call; where that is more than there ever is, all, so that a first call is let through."""
         self._amounts = tuple(
-            fixed or min(self._estimates[budget.measure], budget.limit) for _, budget, fixed in self._budgets
+            fixed or min(self._estimate_of(budget), budget.limit) for _, budget, fixed in self._budgets
         )
+
+    def _estimate_of(self, budget: Budget) -> int:
+        if budget.measure != COST:
+            return self._estimates[budget.measure]
+        return max(1, self._spends.get(budget.unit, 0))  # something, so that a budget that is used up refuses
 
 
 def facts(budget: Budget, used: int | None, resets_at: int) -> dict[str, Any]:
@@ -227,11 +276,20 @@ class Ledger:
         """Forget the accounts that wait for nothing; nobody has them any more."""
         self._accounts = {key: each for key, each in self._accounts.items() if not each.is_idle}
 
-    def cell(self, caller: str, about: str, budget: Budget) -> BudgetCell | None:
-        """Return the cell of a budget; None, which is logged once, if the table is full."""
+    def spend(
+        self, principal: str, tool: str, unit: str, amount: float, total: float, is_first: bool
+    ) -> None:
+        """Count what a call of a tool has spent: see `Context.spend`. Thread-safe."""
+        account = self._accounts.get((principal, tool))
+        if account is not None:
+            account.spend(unit, _millionths(amount), _millionths(total), is_first)
+
+    def cell(self, caller: str, about: str, budget: Budget, *, is_estimate: bool) -> BudgetCell | None:
+        """Return the cell of a budget; None, which is logged once, if the table is full. What is an estimate
+        is given back if the process is killed."""
         key = "\0".join((caller, about, budget.unit, budget.period))
         text = text_of(caller, about, budget.text)
-        found = self._file.claim(key, text, budget, self.day, self.month)
+        found = self._file.claim(key, text, budget, self.day, self.month, is_estimate)
         if found is None and not self._is_full:
             self._is_full = True
             diagnostics.write(
@@ -244,6 +302,10 @@ class Ledger:
             account = self._accounts.get((each.principal, each.name))
             if account is not None and each.kind == "tool":
                 account.settle(each)
+
+
+def _millionths(amount: float) -> int:
+    return min(round(amount * MILLION), LARGEST_AMOUNT)
 
 
 def text_of(caller: str, tool: str, budget: str) -> bytes:

@@ -2,7 +2,7 @@
 usd/month``.
 
 An amount is an integer in the smallest part of its measure: a call, a microsecond of running, a byte of
-answers, a millionth of a unit that ``[costs]`` says of tools. Pure.
+answers, a millionth of a unit that ``[costs]`` says of tools, or a tool of itself. Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CALLS, SECONDS, BYTES, COST = range(4)
-"""What a budget is about; `COST` is any unit of ``[costs]``."""
+"""What a budget is about; `COST` is any unit of ``[costs]``, or of a tool's ``costs=``."""
 DAY, MONTH = PERIODS = ("day", "month")
 MILLION = 1_000_000
 WARNS_FROM = 4, 5
@@ -69,11 +69,6 @@ class Budget:
         self.text = f"{number} {unit}/{self.period}"
 
     @property
-    def is_measured(self) -> bool:
-        """Whether it is known only behind a call how much of it the call uses."""
-        return self.measure in (SECONDS, BYTES)
-
-    @property
     def warns_at(self) -> int:
         """The amount from which callers are told that the budget is nearly used up."""
         part, whole = WARNS_FROM
@@ -103,10 +98,15 @@ def _measure(unit: str, costs: Container[str] | None) -> tuple[int, int]:
         return known
     if costs is None or unit in costs:
         return COST, MILLION
-    raise ValueError(f"expected {NAMED} or a unit of [costs], got {sections.shown(unit)}")
+    raise ValueError(unit_expected(unit))
 
 
-def reader(costs: Container[str]) -> Callable[[Any], list[Budget]]:
+def unit_expected(unit: str) -> str:
+    """Return the error about a unit that nothing costs."""
+    return f"expected {NAMED} or a unit of [costs] or of a tool's costs, got {sections.shown(unit)}"
+
+
+def reader(costs: Container[str] | None) -> Callable[[Any], list[Budget]]:
     """Return what reads ``["1000 calls/day", "2 hours/month"]``."""
 
     def convert(value: Any) -> list[Budget]:
@@ -123,7 +123,7 @@ def reader(costs: Container[str]) -> Callable[[Any], list[Budget]]:
     return convert
 
 
-def tool_reader(costs: Container[str]) -> Callable[[Any], list[tuple[Patterns, list[Budget]]]]:
+def tool_reader(costs: Container[str] | None) -> Callable[[Any], list[tuple[Patterns, list[Budget]]]]:
     """Return what reads ``{ "order" = ["10 calls/day"] }``."""
     convert_one = reader(costs)
 
@@ -151,11 +151,10 @@ def cost(value: Any) -> Mapping[str, int]:
     for unit, amount in value.items():
         if not _UNIT.match(unit) or unit in UNITS or unit.removesuffix("s") in UNITS:
             raise ValueError(f"expected a unit of your own such as usd, got {sections.shown(unit)}")
-        exact = 0 if isinstance(amount, bool) or not isinstance(amount, int | float) else amount * MILLION
-        if not 1 <= exact <= LARGEST_AMOUNT:
-            raise ValueError(
-                f"{unit}: expected a number from 0.000001 to {LARGEST_AMOUNT // MILLION}, got"
-                f" {sections.shown(amount)}"
-            )
+        is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
+        exact = amount * MILLION if is_number else -1
+        if not 0 <= exact <= LARGEST_AMOUNT:
+            most = LARGEST_AMOUNT // MILLION
+            raise ValueError(f"{unit}: expected a number from 0 to {most}, got {sections.shown(amount)}")
         found[unit] = round(exact)
     return found

@@ -31,7 +31,7 @@ from fastrpc.guard.policy.sections import Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
     from typing import Any
 
     from fastrpc.guard.callers.claims import ClaimRule
@@ -68,23 +68,32 @@ class Rate:
 
 class Grant:
     """What one table allows: lists of tools, resources and prompts, None for one that is not given; rates and
-    budgets. `costs` are the units that budgets may have besides."""
+    budgets, whose units `check_units` checks. `where` makes an error about one of its keys."""
 
-    __slots__ = ("budgets", "prompts", "rate", "resources", "tool_budgets", "tool_rates", "tools")
+    __slots__ = ("budgets", "prompts", "rate", "resources", "tool_budgets", "tool_rates", "tools", "where")
 
-    def __init__(self, section: Section | None, costs: Container[str]) -> None:
+    def __init__(self, section: Section | None) -> None:
         take: Callable[..., Any] = section.take if section is not None else lambda *_: None
         self.tools: Patterns | None = take("tools", _patterns)
         self.resources: Patterns | None = take("resources", _patterns)
         self.prompts: Patterns | None = take("prompts", _patterns)
         self.rate: Rate | None = take("rate", Rate)
         self.tool_rates: list[tuple[Patterns, Rate]] = take("tool_rates", _tool_rates) or []
-        self.budgets: list[Budget] = take("budget", budgets.reader(costs)) or []
+        self.budgets: list[Budget] = take("budget", budgets.reader(None)) or []
         self.tool_budgets: list[tuple[Patterns, list[Budget]]] = (
-            take("tool_budgets", budgets.tool_reader(costs)) or []
+            take("tool_budgets", budgets.tool_reader(None)) or []
         )
+        self.where = None if section is None else section.error
         if section is not None:
             section.end()
+
+    def check_units(self, known: Container[str]) -> None:
+        """Raise GuardConfigError for a budget in a unit that nothing costs."""
+        keyed = [("budget", self.budgets), *(("tool_budgets", each) for _, each in self.tool_budgets)]
+        for key, found in keyed:
+            for budget in found:
+                if self.where is not None and budget.measure == budgets.COST and budget.unit not in known:
+                    raise self.where([key], budgets.unit_expected(budget.unit))
 
     def patterns(self, kind: str) -> Patterns | None:
         """Return the list of a kind: ``tool``, ``resource``, ``resource_template`` or ``prompt``."""
@@ -134,10 +143,9 @@ class GuardConfig:
         self.hides: bool = take("hide", sections.flag, True)
         self.every_caller: Rate | None = take("rate", Rate, None)
         self.costs: list[tuple[Patterns, Mapping[str, int]]] = _by_name(root.section("costs"), budgets.cost)
-        units = {unit for _, each in self.costs for unit in each}
-        self.expose = Grant(root.section("expose"), units)
-        self.classes = {name: Grant(each, units) for name, each in root.named_sections("classes")}
-        self.callers = {name: Grant(each, units) for name, each in root.named_sections("callers")}
+        self.expose = Grant(root.section("expose"))
+        self.classes = {name: Grant(each) for name, each in root.named_sections("classes")}
+        self.callers = {name: Grant(each) for name, each in root.named_sections("callers")}
         self.claims = [_claim_rule(each) for each in root.list_of_sections("claims")]
         self.risks: list[tuple[Patterns, str]] = _by_name(
             root.section("risk"), sections.one_of(*risks.LEVELS)
@@ -161,6 +169,13 @@ class GuardConfig:
     def grants(self) -> list[Grant]:
         """What all tables allow."""
         return [self.expose, *self.classes.values(), *self.callers.values()]
+
+    def check_units(self, declared: Iterable[Mapping[str, object]]) -> None:
+        """Raise GuardConfigError for a budget in a unit that is neither of ``[costs]`` nor among those that
+        tools declare."""
+        known = {unit for each in [*(each for _, each in self.costs), *declared] for unit in each}
+        for grant in self.grants:
+            grant.check_units(known)
 
     @property
     def has_budgets(self) -> bool:

@@ -11,10 +11,11 @@ Pure, over a `GuardConfig` and the facts of the tools.
 
 from __future__ import annotations
 
+from fastrpc._core.budget_table import LARGEST_AMOUNT
 from fastrpc.guard.cel import EvaluationError
 from fastrpc.guard.policy import risks
 from fastrpc.guard.policy.approval_config import NEVER
-from fastrpc.guard.policy.budgets import CALLS, COST
+from fastrpc.guard.policy.budgets import CALLS, COST, MILLION
 from fastrpc.guard.policy.config import ALLOW, ASK, DENY, LIST, GuardConfig
 from fastrpc.guard.policy.rules import Rule, rule_for
 from fastrpc.guard.policy.sections import GuardConfigError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     BudgetOfCall = tuple[str, Budget, int]
     """A budget that counts a call: the tool that it is about, "" for all; what the call costs, 0 for what is
-    measured."""
+    measured, or said by the tool."""
 
     class Target(Protocol):
         """What may be called."""
@@ -115,13 +116,20 @@ class Decision:
 
 
 class Policy:
-    """A configuration, applied. `schemas` has the input schema of each tool that is known.
+    """A configuration, applied. `schemas` has the input schema of each tool that is known, `costs` what calls
+    of those cost that say so themselves; ``[costs]`` overrides it, unit by unit.
 
     Raises GuardConfigError for a rule that is wrong for a tool that is known.
     """
 
-    def __init__(self, config: GuardConfig, schemas: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        config: GuardConfig,
+        schemas: Mapping[str, Mapping[str, Any]],
+        costs: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> None:
         self.config = config
+        self._costs = costs or {}
         self.version = config.version
         self._schemas = schemas
         self._decisions: dict[Hashable, dict[tuple[str, str], Decision]] = {}
@@ -262,7 +270,9 @@ class Policy:
         period the nearest grant decides."""
         if target.kind != "tool":
             return
-        costs = next((each for patterns, each in self.config.costs if patterns.match(target.name)), {})
+        declared = self._costs.get(target.name, {})
+        costs = {unit: min(round(amount * MILLION), LARGEST_AMOUNT) for unit, amount in declared.items()}
+        costs.update(next((each for patterns, each in self.config.costs if patterns.match(target.name)), {}))
         found: dict[tuple[str, str, str], Budget] = {}
         for grant in reversed(self.grants(caller)):
             of_tool = [each for patterns, each in grant.tool_budgets if patterns.match(target.name)]
@@ -271,7 +281,7 @@ class Policy:
                     found.setdefault((about, budget.unit, budget.period), budget)
         for (about, unit, _), budget in found.items():
             fixed = 1 if budget.measure == CALLS else costs.get(unit, 0)
-            if fixed or budget.measure != COST:
+            if fixed or budget.measure != COST or unit in declared:
                 yield about, budget, fixed
 
     def _rules_about(self, target: Target) -> tuple[Rule, ...]:
@@ -335,7 +345,7 @@ def values_of(caller: Caller, target: Target, risk: str) -> dict[str, Any]:
 
 
 def judge(
-    rules: Iterable[Rule], caller: Caller, target: Target, arguments: Mapping[str, Any] | None, risk: str
+    rules: Sequence[Rule], caller: Caller, target: Target, arguments: Mapping[str, Any] | None, risk: str
 ) -> Verdict:
     """Return what the rules say of a call. A rule that fails denies.
 
@@ -345,17 +355,17 @@ def judge(
     values = values_of(caller, target, risk)
     if arguments is not None:
         values["args"] = arguments
-    ready = list(rules)
     settled, by = risk, ""
-    for rule in ready:
-        if rule.sets_risk:
+    for rule in rules:
+        level = rule.config.risk
+        if level is not None:
             try:
                 if rule.holds(values):
-                    settled, by = rule.config.risk or risk, rule.config.id
+                    settled, by = level, rule.config.id
             except EvaluationError as error:
                 return _failed(rule, error, risk)
     values["tool"]["risk"] = settled
-    return _acted(ready, values, settled, by) or Verdict("", "", "", settled, by)
+    return _acted(rules, values, settled, by) or Verdict("", "", "", settled, by)
 
 
 def _acted(rules: Iterable[Rule], values: Mapping[str, Any], risk: str, risk_rule: str) -> Verdict | None:
