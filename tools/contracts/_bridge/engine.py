@@ -3,7 +3,7 @@
 After a transport failure requests that only read are repeated twice, all others never, so that the engine
 does everything once. Transactions go through `broadcasts`. After five failures in a row a breaker refuses
 requests for some seconds. `_requests` validates parameters before they are sent; sources cannot configure the
-engine. Costs some 0.1 ms besides the engine's own answer.
+engine. What it costs besides the engine's own answer is in docs/contracts.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The token is read for each request, from the setting or the file, and never sent over plain http to another
 machine. Redirects are not followed: they would take the request, and what it does, elsewhere. Answers are
-bounded. Costs some 60 us besides the engine's own time.
+bounded. What it costs is in docs/contracts.md.
 """
 
 from __future__ import annotations
