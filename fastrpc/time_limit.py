@@ -1,42 +1,110 @@
-"""A time limit for a part of a coroutine, like `asyncio.timeout` of Python 3.11; it makes no task."""
+"""A time limit for a part of a coroutine, like `asyncio.timeout` of Python 3.11; it makes no task.
+
+All blocks with the same limit share one timer of their loop, so that entering one costs two changes of a
+dict and not a timer of its own, which most blocks would cancel at once.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
+SHORTEST_PAUSE = 0.001
+"""Seconds until the timer looks again for the next block: a loop may count in milliseconds."""
+
 
 class TimeLimit:
-    """``async with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError.
+    """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError.
+
+    So does ``async with``, which costs two coroutines more.
 
     `is_over`: the time has passed, so that a TimeoutError is this one's and not the block's own.
     """
+
+    __slots__ = ("_queue", "_seconds", "_task", "is_over")
 
     def __init__(self, seconds: float) -> None:
         self.is_over = False
         self._seconds = seconds
         self._task: asyncio.Task[object] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._queue: _Queue | None = None
 
-    async def __aenter__(self) -> TimeLimit:
-        self._task = asyncio.current_task()
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._end)
+    def __enter__(self) -> TimeLimit:
+        loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task(loop)
+        queue = _queues.get((loop, self._seconds))
+        if queue is None:
+            queue = _queue_of(loop, self._seconds)
+        self._queue = queue
+        queue.add(self)
         return self
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._timer is not None
-        self._timer.cancel()
+        assert self._queue is not None
+        self._queue.blocks.pop(self, None)
         if self.is_over and kind is asyncio.CancelledError:
             if self._task is not None and hasattr(self._task, "uncancel"):  # from Python 3.11 on
                 self._task.uncancel()
             raise TimeoutError from None
 
-    def _end(self) -> None:
+    async def __aenter__(self) -> TimeLimit:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+    def end(self) -> None:
+        """The time has passed."""
         self.is_over = True
         if self._task is not None:
             self._task.cancel()
+
+
+class _Queue:
+    """The blocks of one loop with one limit, by when they end: the one that ends first comes first."""
+
+    __slots__ = ("_is_timed", "_loop", "_seconds", "blocks")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        self.blocks: dict[TimeLimit, float] = {}
+        self._loop = loop
+        self._seconds = seconds
+        self._is_timed = False
+
+    def add(self, block: TimeLimit) -> None:
+        self.blocks[block] = monotonic() + self._seconds
+        if not self._is_timed:
+            self._is_timed = True
+            self._loop.call_later(self._seconds, self._look)
+
+    def _look(self) -> None:
+        """End the blocks whose time has passed, and look again when that of the next one has."""
+        now = monotonic()
+        while self.blocks:
+            block, end = next(iter(self.blocks.items()))
+            if end > now:
+                self._loop.call_later(max(end - now, SHORTEST_PAUSE), self._look)
+                return
+            del self.blocks[block]
+            block.end()
+        self._is_timed = False
+        _queues.pop((self._loop, self._seconds), None)
+
+
+_queues: dict[tuple[asyncio.AbstractEventLoop, float], _Queue] = {}
+
+
+def _queue_of(loop: asyncio.AbstractEventLoop, seconds: float) -> _Queue:
+    """Make the queue of a limit. Those of closed loops are forgotten."""
+    for key in [key for key in _queues if key[0].is_closed()]:
+        del _queues[key]
+    queue = _queues[loop, seconds] = _Queue(loop, seconds)
+    return queue

@@ -1,6 +1,7 @@
 # A call that the connection keeps in flight by itself.
 
 from fastrpc._core.connection cimport Connection, Steps
+from fastrpc._core.context cimport CallContext
 from fastrpc._core.plan cimport FramedPlan, Plan
 
 cdef class InFlightCall:
@@ -9,6 +10,7 @@ cdef class InFlightCall:
     cdef readonly bytes id               # its JSON text
     cdef object key                      # by which it is looked up
     cdef FramedPlan frame                # of a resource or a prompt
+    cdef CallContext context             # of a function that takes one
     cdef bytes recorded_line             # of the request, if its recorder keeps content
     cdef bytes roomy_id                  # with ID_ROOM readable bytes
     cdef bint modern

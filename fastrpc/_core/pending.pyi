@@ -22,10 +22,14 @@ class InFlightCall:
     def batch(self) -> None: ...
 
 class PendingCall(InFlightCall):
-    """A call whose coroutine waits."""
+    """A call whose coroutine waits. `opener`: who fills in its Context, which asks this call first."""
 
     def __call__(self, task: CallTask) -> None:
         """The coroutine has ended."""
+    def open_call(self, context: Any, line: bytes, plan: Any) -> None:
+        """Somebody looks at the Context: fill it in, and leave the call to the dispatcher, on its thread."""
+    def hand_over(self) -> None:
+        """Leave the call to the dispatcher, unless it has ended."""
     def expire(self) -> None:
         """The time limit has passed: answer now, and stop the work."""
     def cancel(self) -> None:

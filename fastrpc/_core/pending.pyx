@@ -3,12 +3,13 @@
 The first step of most coroutines is their last one: their value goes back to the connection at once. A
 coroutine that waits makes its call a `PendingCall`, which is in flight until the task ends, the time limit
 passes or the client cancels, whichever comes first. The connection encodes the answer then, as it does that
-of any other call. Imported with the first coroutine, since it needs asyncio. A call that has a Context, or
-hooks, is a `fastrpc.engine.call.Call` when it waits.
+of any other call. Imported with the first coroutine, since it needs asyncio. A call whose Context somebody
+looks at is a `fastrpc.engine.call.Call` from then on, which has all that a Context can be asked for.
 """
 
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
+from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memchr
 
@@ -83,7 +84,7 @@ cdef class InFlightCall:
         cdef Steps steps
         if self.leave():
             self.fill(&steps)
-            self.connection.finish(self.plan, &steps, None, result, error)
+            self.connection.finish(self.plan, &steps, self.context, result, error)
             self.connection.wrote()
             self.connection.dispatcher.pending_over()
         return 0
@@ -102,10 +103,12 @@ cdef class InFlightCall:
 
 
 cdef class PendingCall(InFlightCall):
-    """A call whose coroutine waits."""
+    """A call whose coroutine waits. `opener`: who fills in its Context, which asks this call first."""
 
     cdef CallTask task
     cdef object timer
+    cdef object opener
+    cdef unsigned long thread
 
     def __call__(self, task):
         """The coroutine has ended."""
@@ -131,18 +134,41 @@ cdef class PendingCall(InFlightCall):
             return False
         if self.timer is not None:
             self.timer.cancel()
+        if self.context is not None and self.context.opener is self:
+            self.context.opener = self.opener
         return True
+
+    def open_call(self, context, line, plan):
+        """Somebody looks at the Context: fill it in, and leave the call to the dispatcher, on its thread."""
+        self.opener.open_call(context, line, plan)
+        if PyThread_get_thread_ident() == self.thread:
+            self.hand_over()
+        else:
+            self.connection.loop.call_soon_threadsafe(self.hand_over)
+
+    def hand_over(self):
+        """Leave the call to the dispatcher, unless it has ended."""
+        if self.leave():
+            self.connection.calls.count -= 1  # where the dispatcher counts it again
+            self.opener.call_waits(self.id, self.plan, self.task, self.modern, self.began, self.context)
 
     def expire(self):
         """The time limit has passed: answer now, and stop the work."""
         seconds = self.plan.tool.timeout_seconds
         self.end(None, CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
-        self.task.cancel()
+        self.stop()
 
     def cancel(self):
         """The client has cancelled, or is gone: stop the work and answer nothing."""
         self.drop()
+        self.stop()
+
+    cdef int stop(self) except -1:
+        if self.context is not None:
+            self.context.ended = True  # for whoever looks at it later: it says nothing to the client
+            self.context.cancelled = True
         self.task.cancel()
+        return 0
 
 
 cdef int begin(
@@ -154,10 +180,11 @@ cdef int begin(
     if connection.generation is not None and connection.generation != forks.generation:
         connection.dispatcher.leave_if_forked(task.value if task.failed else None)
     if task.state == PENDING:
-        if context is None:
-            wait(connection, plan, steps, task)
-        else:
+        if context is not None:
             context.keep()
+        if context is None or context.opener is not None:
+            wait(connection, plan, steps, task, context)
+        else:
             connection.dispatcher.call_waits(
                 steps.id[: steps.id_size], plan, task, steps.modern, steps.began, context
             )
@@ -172,11 +199,18 @@ cdef int begin(
     return outcome
 
 
-cdef int wait(Connection connection, Plan plan, Steps* steps, CallTask task) except -1:
-    """Have a call wait for its task."""
+cdef int wait(
+    Connection connection, Plan plan, Steps* steps, CallTask task, CallContext context
+) except -1:
+    """Have a call wait for its task, with a Context that nobody has looked at, if there is one."""
     cdef PendingCall call = PendingCall.__new__(PendingCall)
     call.enter(connection, plan, steps)
     call.task = task
+    if context is not None:
+        call.context = context
+        call.opener = context.opener
+        call.thread = PyThread_get_thread_ident()
+        context.opener = call
     limit = plan.tool.timeout_seconds
     if limit is not None:
         seconds = limit - connection.seconds_since(steps.began)

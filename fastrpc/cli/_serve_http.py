@@ -48,8 +48,15 @@ def check(options: dict[str, str], given: list[str]) -> None:
             raise UsageError(f"{one} needs {other} too")
 
 
-def serve(options: dict[str, str], settings: Configuration, make: Callable[[], Server]) -> None:
-    """Serve the server that `make` returns until a signal arrives. Raises UsageError."""
+def serve(
+    options: dict[str, str],
+    settings: Configuration,
+    make: Callable[[], Server],
+    *,
+    max_body: int | None = None,
+) -> None:
+    """Serve the server that `make` returns until a signal arrives. `max_body`: in bytes, instead of the
+    setting. Raises UsageError."""
     from fastrpc.transports.http.auth import take
     from fastrpc.transports.http.run import run
     from fastrpc.transports.http.settings import SECRETS, Settings
@@ -68,7 +75,7 @@ def serve(options: dict[str, str], settings: Configuration, make: Callable[[], S
         "scopes": _several(options, "--scope"),
         "hosts": _several(options, "--allow-host"),
         "origins": _several(options, "--allow-origin"),
-        "max_body": settings["FASTRPC_HTTP_BODY_BYTES"],
+        "max_body": max_body or settings["FASTRPC_HTTP_BODY_BYTES"],
         "max_sessions": settings["FASTRPC_HTTP_SESSIONS"],
         "session_idle_seconds": settings["FASTRPC_HTTP_SESSION_SECONDS"],
     }

@@ -17,7 +17,7 @@ from fastrpc.transports import stdio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from fastrpc.server import Server
     from fastrpc.settings import Configuration
@@ -28,6 +28,10 @@ CALLS_HELP = """\
   --log-level LEVEL     debug, info, warning, error or critical (warning)
   --log-file FILE       append the log to FILE instead of writing it to stderr
   --trace FILE          append both directions of the wire to FILE, secrets masked
+"""
+STATS_HELP = """\
+  --stats               print calls, errors, p50 and p99 of each tool to stderr: at the
+                        end, and on SIGUSR1
 """
 HTTP_HELP = """\
 over HTTP:
@@ -48,7 +52,7 @@ TLS_HELP = """\
   --access-log-format FORMAT
                         text (the default) or json
 """
-"""Parts of the help, of `fastrpc gateway` too."""
+"""Parts of the help, of `fastrpc gateway` and of commands of toolsets (`http_command`) too."""
 
 HELP = f"""\
 usage: fastrpc serve [OPTION…] [TARGET…]
@@ -62,9 +66,7 @@ options:
   --cwd DIR             work as if started in DIR; files and targets are looked up there
   --guard FILE          who may call what, how often, and what a person has to approve (guard.toml)
   --name NAME           the name that the server gives itself
-{CALLS_HELP}  --stats               print calls, errors, p50 and p99 of each tool to stderr: at the
-                        end, and on SIGUSR1
-  -h, --help            show this
+{CALLS_HELP}{STATS_HELP}  -h, --help            show this
 
 {HTTP_HELP}  --workers N           processes that serve (1)
 {TLS_HELP}
@@ -156,13 +158,20 @@ def apply(settings: Configuration) -> None:
 
 
 def split_arguments(
-    arguments: list[str], command: str = "serve", more: Mapping[str, str] | None = None
+    arguments: list[str],
+    command: str = "serve",
+    more: Mapping[str, str] | None = None,
+    *,
+    flags: Iterable[str] = (),
+    without: Collection[str] = (),
 ) -> tuple[dict[str, str], list[str]]:
     """Return the options, by name, and the targets. ``--name=x`` and ``--name x`` are equivalent; after
     ``--`` everything is a target. `more`: the options that `command` has besides those of `serve`, and what
-    is put between several values; "" for one that has one value. Raises UsageError."""
+    is put between several values; "" for one that has one value; `flags` are those of them that have none.
+    `without`: options of `serve` that it does not have. Raises UsageError."""
     joints = {**dict.fromkeys(REPEATED, ","), **(more or {})}
-    names = (*OPTIONS, *(more or ()))
+    names = (*(name for name in OPTIONS if name not in without), *(more or ()))
+    flags = (*FLAGS, *flags)
     options: dict[str, str] = {}
     targets: list[str] = []
     rest = iter(arguments)
@@ -177,12 +186,12 @@ def split_arguments(
                 from fastrpc.command_line import unknown_option
 
                 raise unknown_option(argument, (*names, "--help"), command)
-            if name in FLAGS and not equals:
+            if name in flags and not equals:
                 options[name] = "1"
                 continue
-            value = text if equals and name not in FLAGS else next(rest, None)
-            if not value or name in FLAGS:
-                wrong = "takes no value" if name in FLAGS else "needs a value"
+            value = text if equals and name not in flags else next(rest, None)
+            if not value or name in flags:
+                wrong = "takes no value" if name in flags else "needs a value"
                 raise UsageError(f"{name} {wrong} (see 'fastrpc {command} --help')")
             if joints.get(name) and name in options:
                 value = f"{options[name]}{joints[name]}{value}"

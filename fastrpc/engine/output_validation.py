@@ -97,6 +97,17 @@ def plain_check(converter: Converter, *, texts: bool = False) -> Callable[[Any],
     Without `texts` it does not do so for a str."""
     check = _CHECKS.get(type(converter))
     kinds = (*_PLAIN, str) if texts else _PLAIN
+    members = _plain_members(converter)
+
+    def has_members(value: Any) -> bool:
+        """Whether a value is an object of exactly these members; any other may conform, too."""
+        if type(value) is dict and len(value) == len(members):
+            for name, kind in members:
+                if type(value.get(name)) is not kind:
+                    break
+            else:
+                return True
+        return conforms(value)
 
     def conforms(value: Any) -> bool:
         if type(value) not in kinds:
@@ -110,7 +121,23 @@ def plain_check(converter: Converter, *, texts: bool = False) -> Callable[[Any],
             return False
         return True
 
-    return conforms
+    return has_members if members else conforms
+
+
+def _plain_members(converter: Converter) -> list[tuple[str, type]]:
+    """The members of a TypedDict and their types, if it needs all of them and the type of each value decides;
+    else none. msgspec reads such a type anew for each value."""
+    annotation: Any = getattr(converter, "annotation", None)
+    if not getattr(annotation, "__required_keys__", None) or annotation.__optional_keys__:
+        return []
+    from typing import Any, get_type_hints
+
+    found: list[tuple[str, type]] = []
+    for name, hint in get_type_hints(annotation, include_extras=True).items():
+        if hint not in (str, int, bool, dict, dict[str, Any]):
+            return []
+        found.append((name, dict if hint == dict[str, Any] else hint))  # other keys than str are not written
+    return found
 
 
 def _error_of(mismatch: Mismatch) -> OutputMismatch:

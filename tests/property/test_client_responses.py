@@ -104,14 +104,21 @@ def broken(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-def read(parts: list[bytes]) -> tuple[Any, ...]:
-    """What a client reads out of a response in these packets, and then the end of the connection."""
+def read(parts: list[bytes], before: bytes = b"") -> tuple[Any, ...] | None:
+    """What a client reads out of a response in these packets, and then the end of the connection; None if the
+    connection cannot be used again after the response `before`."""
     loop = asyncio.new_event_loop()
     try:
         idle: list[Connection] = []
         connection = Connection(loop, idle.append, lambda _: None)
         transport = Transport()
         connection.connection_made(transport)
+        if before:
+            connection.send(b"POST / HTTP/1.1\r\n\r\n", b"{}", Response(lambda _: None))
+            connection.data_received(before)
+            if not idle or transport.is_closed:
+                return None
+            idle.clear()
         settled: list[Response] = []
         response = Response(settled.append)
         connection.send(b"POST / HTTP/1.1\r\n\r\n", b"{}", response)
@@ -124,7 +131,8 @@ def read(parts: list[bytes]) -> tuple[Any, ...]:
         if not response.is_complete:
             return False, type(response.error)
         assert response.error is None
-        return True, response.status, response.reason, response.kind, response.headers, response.body()
+        head = response.status, response.reason, response.kind, response.has_special_headers
+        return True, *head, response.headers, response.body()
     finally:
         loop.close()
 
@@ -136,3 +144,47 @@ def test_the_packets_of_a_response_do_not_change_it(data: bytes, cuts: list[int]
     whole = read([data])
     assert read([data[at:to] for at, to in pairwise([0, *sorted(cuts), len(data)]) if at < to]) == whole
     assert read([bytes([byte]) for byte in data]) == whole
+
+
+@st.composite
+def common(draw: st.DrawFn) -> bytes:
+    """A response of the kind whose head may come again, and some that look like one."""
+    interim = draw(st.sampled_from([b"", b"", b"HTTP/1.1 100 Continue\r\n\r\n"]))
+    kind = draw(st.sampled_from([b"application/json", b"application/json", b"text/event-stream"]))
+    body = draw(st.sampled_from([b"{}", b"[]", b"null", b"\r\n\r\n", b'{"id":1,"result":{}}']))
+    lines = [b"HTTP/1.1 200 OK", b"Content-Type: " + kind]
+    lines += draw(st.sampled_from([[], [b"connection: close"], [b"set-cookie: a=b"], [b"x: y"]]))
+    if draw(st.integers(0, 5)) == 0:
+        return interim + b"\r\n".join([*lines, b"transfer-encoding: chunked", b"", b""]) + chunks(body, 2)
+    end = draw(st.sampled_from([b"\r\n", b"\r\n", b"\n"]))
+    return interim + end.join([*lines, b"content-length: %d" % len(body), b"", b""]) + body
+
+
+@given(common(), common(), st.lists(st.integers(0, 200), max_size=8), st.booleans(), st.binary(max_size=3))
+@seed(SEED)
+@settings(max_examples=RESPONSES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_response_means_the_same_behind_another_one_with_the_same_head_or_not(
+    before: bytes, other: bytes, cuts: list[int], is_same: bool, more: bytes
+) -> None:
+    data = (before if is_same else other) + more
+    parts = [data[at:to] for at, to in pairwise([0, *sorted(cuts), len(data)]) if at < to]
+    again = read(parts, before)
+    assert again is None or again == read(parts)
+
+
+def test_a_head_that_comes_again_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    headers: list[bytes] = []
+    on_header = Connection.on_header
+
+    def noting(self: Connection, name: bytes, value: bytes) -> None:
+        headers.append(name)
+        on_header(self, name, value)
+
+    monkeypatch.setattr(Connection, "on_header", noting)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    first, same, other = head % 2 + b"{}", head % 2 + b"[]", head % 4 + b"null"
+    for before, data, count in ((b"", first, 2), (first, same, 2), (first, other, 4)):
+        headers.clear()
+        complete = read([data], before)
+        assert complete is not None
+        assert (complete[-1], len(headers)) == (data.partition(b"\r\n\r\n")[2], count)

@@ -15,7 +15,6 @@ from typing import Any
 
 import httpx
 import pytest
-from fastrpc.tools.contracts import _engine_command, _settings
 from support.child_processes import is_alive
 from support.contracts import needs
 from support.contracts_engine import (
@@ -36,7 +35,7 @@ from support.http_server import FASTRPC
 from support.ports import is_open
 from support.waiting import SECONDS, eventually
 
-from fastrpc import Client, Server
+from fastrpc import Client
 
 COUNTER = """
 // SPDX-License-Identifier: MIT
@@ -295,8 +294,8 @@ def test_what_is_refused_is_told_in_an_envelope(
     ("options", "variables", "said"),
     [
         ([], {}, "nobody may use a server without a token"),
-        (["--no-auth"], {"FASTRPC_TOKEN": TOKEN}, "--no-auth excludes --token-file and FASTRPC_TOKEN"),
-        (["--no-auth", "--token-file", "x"], {}, "--no-auth excludes --token-file and FASTRPC_TOKEN"),
+        (["--no-auth"], {"FASTRPC_TOKEN": TOKEN}, "--no-auth, but FASTRPC_TOKEN is set (environment)"),
+        (["--no-auth", "--token-file", "x"], {}, "--no-auth and --token-file exclude each other"),
         (["--no-auth", "--http", "0.0.0.0:0"], {}, "loopback addresses only"),
         (["--token-file", "missing"], {}, "missing"),
         (["--no-auth", "--http", "8645"], {}, "8645"),
@@ -319,29 +318,6 @@ def test_it_does_not_start_without_knowing_who_may_use_it(
     (line,) = done.stderr.splitlines()
     assert said in line
     assert TOKEN not in line
-
-
-def test_options_are_those_of_every_server_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "project").mkdir()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FASTRPC_TOKEN", "")
-    monkeypatch.setenv("FASTRPC_CONTRACTS_ENGINE", "http://127.0.0.1:8645")
-    monkeypatch.setenv("FASTRPC_CONTRACTS_PROJECT_CONFIG", "")
-    served: dict[str, Any] = {}
-    monkeypatch.setattr(Server, "run", lambda server, **options: served.update(options))
-    options = "--no-auth --cwd project --project-config --drain-seconds 60 --access-log - --allow-host here"
-    assert _engine_command.main([*options.split(), "--access-log-format", "json"]) == 0
-    assert served == {
-        "http": _engine_command.ADDRESS,
-        "auth": None,
-        "max_body": _engine_command.MOST_BODY,
-        "drain_seconds": 60.0,
-        "access_log": "-",
-        "access_log_format": "json",
-        "hosts": ["here"],
-    }
-    assert os.getcwd() == os.path.realpath(tmp_path / "project")
-    assert (_settings.PROJECT_CONFIG.read(), _settings.ENGINE.read()) == (True, "")
 
 
 # --- clients that go, work that goes on -------------------------------------------------------------------

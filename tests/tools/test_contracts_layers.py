@@ -18,7 +18,7 @@ MAY_IMPORT = {
 }
 """The folders that the modules of each may import; the modules beside them, too, but none that chooses an
 engine."""
-ABOVE = {"_engines", "_engine_command", "_engine_endpoint", "_resources", "_selftest", "verbs"}
+ABOVE = {"_calls", "_engines", "_engine_command", "_engine_endpoint", "_resources", "_selftest", "verbs"}
 
 
 def imported(text: str) -> set[str]:

@@ -49,6 +49,30 @@ def tools() -> Server:
         await ctx.progress(2, 2)
         return "done"
 
+    @app.tool
+    async def reports_later(ctx: Context) -> str:
+        await asyncio.sleep(0)
+        await ctx.progress(1, 2)
+        await asyncio.sleep(0)
+        await ctx.progress(2, 2)
+        return "done"
+
+    @app.tool
+    async def reports_from_a_thread(ctx: Context) -> str:
+        await asyncio.to_thread(ctx.progress, 1, 2)
+        return "done"
+
+    @app.tool
+    async def fails_late(ctx: Context) -> str:
+        await asyncio.sleep(0)
+        raise ToolError("after all")
+
+    @app.tool
+    async def asks_late(ctx: Context) -> str:
+        await asyncio.sleep(0)
+        answer = await ctx.elicit("How many?", int)
+        return f"{answer.action}"
+
     @app.tool(run="inline")
     def reports_and_fails(ctx: Context) -> str:
         ctx.progress(1)
@@ -89,7 +113,17 @@ CALLS: list[tuple[str, Any, Any]] = [
 CALLS += [("facts_async", {}, None), ("facts", {}, None), ("facts", {"text": 3}, None)]
 CALLS += [
     (name, {}, meta)
-    for name in ("reports", "reports_late", "reports_and_fails", "fails_unused", "asks")
+    for name in (
+        "reports",
+        "reports_late",
+        "reports_later",
+        "reports_from_a_thread",
+        "reports_and_fails",
+        "fails_unused",
+        "fails_late",
+        "asks",
+        "asks_late",
+    )
     for meta in (None, WITH_TOKEN)
 ]
 
@@ -147,18 +181,103 @@ def test_a_context_that_is_not_used_is_not_filled_in(version: str, monkeypatch: 
         async def unused_async(text: str, ctx: Context) -> str:
             return text
 
+        @app.tool
+        async def unused_late(text: str, ctx: Context) -> str:
+            await asyncio.sleep(0)
+            return text
+
         @app.tool(run="inline")
         def used(text: str, ctx: Context) -> str:
             return f"{text} {ctx.request_id} {ctx.request_id}"
 
         peer = RawConversation(app, version)
-        for number, name in enumerate(("unused", "unused_async")):
+        for number, name in enumerate(("unused", "unused_async", "unused_late")):
             peer.call(number, name, {"text": "a"})
             assert (await peer.answer(number))["result"]["content"][0]["text"] == "a"
         assert filled == []
         peer.call(7, "used", {"text": "a"})
         assert (await peer.answer(7))["result"]["content"][0]["text"] == "a 7 7"
         assert (len(filled), peer.handed_on) == (1, 0)
+        peer.close()
+
+    in_loop(run)
+
+
+@pytest.mark.parametrize("by_thread", [False, True])
+@pytest.mark.parametrize("end", ["ends", "is cancelled", "is out of time"])
+def test_a_call_that_waits_ends_once_though_its_context_was_looked_at_meanwhile(
+    end: str, by_thread: bool
+) -> None:
+    async def run() -> None:
+        app = Server("t")
+        kept: list[Context] = []
+        go_on = asyncio.Event()
+
+        @app.tool(timeout_seconds=0.05 if end == "is out of time" else 20)
+        async def waits(ctx: Context) -> str:
+            kept.append(ctx)
+            await go_on.wait()
+            return "done"
+
+        peer = RawConversation(app, LATEST_LEGACY)
+        peer.call(1, "waits", {}, WITH_TOKEN)
+        ctx = kept[0]
+        if by_thread:
+            await asyncio.to_thread(ctx.progress, 1)
+        else:
+            ctx.progress(1)
+        while not peer.said:
+            await asyncio.sleep(0)
+        assert (ctx.cancelled, app.runtime.calls.count) == (False, 1)
+        if end == "is cancelled":
+            peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
+        elif end == "ends":
+            go_on.set()
+        if end != "is cancelled":
+            assert (await peer.answer(1))["result"]["isError"] is (end != "ends")
+        while app.runtime.calls.count:
+            await asyncio.sleep(0)
+        assert ctx.cancelled is (end != "ends")
+        ctx.progress(2)
+        await asyncio.sleep(0.01)
+        assert (len(peer.said), len(peer.answers), peer.dispatcher.in_flight) == (
+            1,
+            int(end != "is cancelled"),
+            {},
+        )
+        peer.close()
+
+    in_loop(run)
+
+
+@pytest.mark.parametrize("end", ["ends", "is cancelled", "is out of time"])
+def test_a_context_that_is_looked_at_after_a_call_that_has_waited_says_nothing_to_the_client(
+    end: str,
+) -> None:
+    async def run() -> None:
+        app = Server("t")
+        kept: list[Context] = []
+
+        @app.tool(timeout_seconds=0.02 if end == "is out of time" else 20)
+        async def waits(ctx: Context) -> str:
+            kept.append(ctx)
+            await asyncio.sleep(0 if end == "ends" else 20)
+            return "done"
+
+        peer = RawConversation(app, LATEST_LEGACY)
+        peer.call(1, "waits", {}, WITH_TOKEN)
+        if end == "is cancelled":
+            peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
+        else:
+            await peer.answer(1)
+        while app.runtime.calls.count:
+            await asyncio.sleep(0)
+        ctx = kept[0]
+        ctx.progress(1)
+        ctx.log("late", "error")
+        await asyncio.sleep(0.01)
+        assert (ctx.request_id, ctx.ended, ctx.cancelled) == (1, True, end != "ends")
+        assert (peer.said, peer.dispatcher.in_flight) == ([], {})
         peer.close()
 
     in_loop(run)

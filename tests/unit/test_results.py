@@ -13,13 +13,14 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
+import msgspec
 import pytest
 from pydantic import BaseModel, PlainSerializer
 
 from fastrpc import Server
 from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
 from fastrpc.content import ToolResult
-from fastrpc.engine.output_validation import OutputMismatch, conforming
+from fastrpc.engine.output_validation import OutputMismatch, conforming, plain_check
 from fastrpc.engine.results import Results, form_of, keeps_plain_values
 from fastrpc.json_encoding import UnencodableResult
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY, STRUCTURED, VERSIONS
@@ -327,6 +328,60 @@ def test_a_result_that_breaks_its_schema_is_refused_and_the_member_named(
         result(value, annotation, version)
     words = "the tool returned something else than its annotation says: "
     assert str(caught.value).startswith(words + problem)
+
+
+class Envelope(TypedDict):
+    ok: bool
+    data: dict[str, Any]
+
+
+class Partial(TypedDict, total=False):
+    x: int
+
+
+class Bounded(TypedDict):
+    x: Annotated[int, msgspec.Meta(ge=3)]
+
+
+@pytest.mark.parametrize("annotation", [Row, Envelope, Partial, Bounded])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"x": 1},
+        {"x": 5},
+        {"x": True},
+        {"x": 1.0},
+        {"x": "1"},
+        {"x": 5, "y": 1},
+        {"ok": True, "data": {}},
+        {"ok": True, "data": {"a": [1]}, "more": 1},
+        {"ok": 1, "data": {}},
+        {"ok": True, "data": []},
+        {"ok": True},
+        [],
+        None,
+    ],
+)
+def test_the_quick_check_of_a_typed_dict_says_what_the_whole_one_does(annotation: Any, value: Any) -> None:
+    described = signature(annotation)
+    conforms = plain_check(described.result_converter)(value)
+    try:
+        conforming(described, value)
+    except UnencodableResult:
+        assert not conforms
+    else:
+        assert conforms
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"), [(Row, {"x": 1}), (Envelope, {"ok": True, "data": {"a": 1}})]
+)
+def test_msgspec_is_not_asked_for_a_typed_dict_of_plain_members(annotation: Any, value: Any) -> None:
+    converter = signature(annotation).result_converter
+    check = plain_check(converter)
+    converter._convert = None  # type: ignore[attr-defined]  # what calls it fails
+    assert check(value)
 
 
 def test_a_large_array_is_handed_on_as_it_is_and_a_wrong_element_found() -> None:

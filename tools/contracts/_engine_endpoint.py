@@ -80,7 +80,7 @@ class EngineEndpoint(Endpoint):
         cancelled, because the engine ends, it says that."""
         verb, seconds = request.verb, SECONDS[request.verb]
         try:
-            async with TimeLimit(seconds):
+            with TimeLimit(seconds):
                 data = await self._data(verb, request.params)
         except asyncio.CancelledError:
             text = "the engine has ended before this was done"

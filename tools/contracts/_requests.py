@@ -33,13 +33,14 @@ _PATH = re.compile(r"[A-Za-z0-9_@+. -]+(/[A-Za-z0-9_@+. -]+)*\.(sol|vyi?|toml|tx
 
 def read(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The verb's parameters. Raises EngineError."""
-    parameters = VERBS[verb].parameters
-    check_names(arguments, list(parameters))
-    given = {name: value for name, value in arguments.items() if value is not None}
-    for name, (kind, required, _) in parameters.items():
-        if required and name not in given:
+    readers, required = _FORMS[verb]
+    if not arguments.keys() <= readers.keys():
+        check_names(arguments, list(readers))
+    for name in required:
+        if arguments.get(name) is None:
+            kind = VERBS[verb].parameters[name][0]
             raise invalid(name, f"{kind.replace('_', ' ')}, which is required", "nothing")
-    found = {name: READERS[parameters[name][0]](name, value) for name, value in given.items()}
+    found = {name: readers[name](name, value) for name, value in arguments.items() if value is not None}
     _check_together(verb, found)
     return found
 
@@ -181,3 +182,12 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "text": _values.text,
     "wei": _values.wei,
 }
+
+_FORMS: dict[str, tuple[dict[str, Callable[[str, Any], Any]], list[str]]] = {
+    verb: (
+        {name: READERS[kind] for name, (kind, _, _) in facts.parameters.items()},
+        [name for name, (_, required, _) in facts.parameters.items() if required],
+    )
+    for verb, facts in VERBS.items()
+}
+"""For each verb, what reads each of its parameters, and those that must be there."""

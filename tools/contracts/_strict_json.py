@@ -16,5 +16,16 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
-decode = json.JSONDecoder(parse_constant=_refuse).decode
-"""Return the value of a text. Raises ValueError, and RecursionError for one that is nested too deeply."""
+_decoder: Any = json.JSONDecoder(parse_constant=_refuse)
+_scan = _decoder.scan_once
+
+
+def decode(text: str) -> Any:
+    """Return the value of a text. Raises ValueError, and RecursionError for one that is nested too deeply."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        end = -1  # white space comes first, or no JSON
+    if end != len(text):
+        value = _decoder.decode(text)
+    return value

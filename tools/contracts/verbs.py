@@ -1,17 +1,14 @@
-"""The nine tools: each reads its arguments, has the engine do its verb, and puts the outcome into an
-envelope.
+"""The nine tools, made from the table in `_verbs`; what a call of one does is in `_calls`.
 
 Success is ``{"ok": true, "data": …}``, as JSON text and as structuredContent; failure is ``isError`` with
-``{"ok": false, "tool": …, "error": {code, message, retry, details}}``. While a verb runs, its phase and time
-are sent as progress each second, if the call asks. What a call costs besides its verb is the reading of its
-arguments: some ten microseconds.
+``{"ok": false, "tool": …, "error": {code, message, retry, details}}``.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from fastrpc import Context, ToolResult, tool
+from fastrpc import Context, tool
 
 from ._verbs import PREFIX, VERBS
 
@@ -19,9 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from ._errors import EngineError
-
-REPORT_SECONDS = 1.0
 ANYTHING = {"type": "object"}
 
 
@@ -47,62 +41,23 @@ def _tool_of(verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         json_schema_extra=facts.schema(),
     )
     async def call(ctx: Context, **arguments: Any) -> Envelope:
-        envelope: Envelope = await _outcome(verb, ctx, arguments)
+        envelope: Envelope = await (_outcome or _imported())(verb, ctx, arguments)
         return envelope
 
     call.__name__ = call.__qualname__ = PREFIX + verb
     return call
 
 
-async def _outcome(verb: str, ctx: Context, arguments: dict[str, Any]) -> Any:
-    from . import _failures, _requests
-
-    try:
-        data = await _done(verb, ctx, _requests.read(verb, arguments))
-    except Exception as error:
-        seconds = VERBS[verb].seconds
-        return _failure(verb, _failures.engine_error_of(error, verb, seconds, "the server's log"))
-    return {"ok": True, "data": data}
+_outcome: Callable[..., Coroutine[Any, Any, Any]] | None = None
 
 
-async def _done(verb: str, ctx: Context, parameters: dict[str, Any]) -> dict[str, Any]:
-    import asyncio
+def _imported() -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Return what a call does, which the first call imports: an import costs each call more than a lookup."""
+    global _outcome
+    from ._calls import outcome
 
-    from fastrpc.time_limit import TimeLimit
-
-    from . import _engines, _resources
-
-    phases = [verb.replace("_", " ")]
-    reports = asyncio.ensure_future(_report(ctx, phases)) if ctx.wants_progress else None
-    try:
-        engine = _engines.current()
-        async with TimeLimit(VERBS[verb].seconds + engine.grace_seconds):
-            data = await engine.request(verb, parameters, phases.append)
-    finally:
-        if reports is not None:
-            reports.cancel()
-    if verb == "compile":
-        data["artifacts"] = _resources.shortened(data["project_id"], data["artifacts"])
-    return data
-
-
-async def _report(ctx: Context, phases: list[str]) -> None:
-    import asyncio
-
-    seconds = 0
-    while True:
-        await asyncio.sleep(REPORT_SECONDS)
-        seconds += 1
-        ctx.progress(seconds, message=f"{phases[-1]}, {seconds} s")
-
-
-def _failure(verb: str, error: EngineError) -> ToolResult:
-    import json
-
-    from ._failures import shown
-
-    envelope = {"ok": False, "tool": PREFIX + verb, "error": shown(error)}
-    return ToolResult(json.dumps(envelope, ensure_ascii=False), is_error=True)
+    _outcome = outcome
+    return outcome
 
 
 compile = _tool_of("compile")

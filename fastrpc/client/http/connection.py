@@ -1,10 +1,12 @@
 """One HTTP/1.1 connection of the client (RFC 9112): writes a request, parses its response by httptools.
 
-One request at a time. A response is handed over once it *settles*: a JSON body when it is whole, any other
-response when its head is there; its body follows as it arrives. Nobody needs a task for that: who asked is
-called back. What is not read yet is bounded, then the socket is not read either. A connection that is silent,
-closed, or sends what was not asked for is not used again. Costs some ten calls from compiled code for a
-response. Credentials, redirects and what statuses mean are left to `wire`, decompression to `encodings`.
+One request at a time. A head that is the last one once more, byte by byte, has the same meaning: then the
+body is counted, and the parser is not asked. A response is handed over once it *settles*: a JSON body when it
+is whole, any other response when its head is there; its body follows as it arrives. Nobody needs a task for
+that: who asked is called back. What is not read yet is bounded, then the socket is not read either. A
+connection that is silent, closed, or sends what was not asked for is not used again. Costs some ten calls
+from compiled code for a response with a new head. Credentials, redirects and what statuses mean are left to
+`wire`, decompression to `encodings`.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ MOST_UNREAD = 256 * 1024
 SHORT_SECONDS = 0.001
 """How long an answer is waited for without the loop."""
 READ_SIZE = 32 * 1024
+MOST_NEW_HEADS = 16
+"""Heads in a row that were not the last one once more; then none is kept."""
 LARGEST_JOINED = 64 * 1024
 """Bytes of a body that is copied behind its head; a larger one is written beside it."""
 
@@ -157,6 +161,19 @@ class Response:
             self._waiter.set_result(None)
 
 
+class _KnownHead:
+    """A head that has come, in one piece, and what the parser has made of it."""
+
+    __slots__ = ("bytes", "headers", "kind", "length", "reason")
+
+    def __init__(self, head: bytes, length: int, response: Response) -> None:
+        self.bytes = head
+        self.length = length
+        self.kind = response.kind
+        self.reason = response.reason
+        self.headers = tuple(response.headers)
+
+
 class Connection(asyncio.Protocol):
     """A connection. `on_idle` is called when it can take the next request, `on_closed` when it is closed."""
 
@@ -197,6 +214,13 @@ class Connection(asyncio.Protocol):
         self._heard_at = 0.0
         self._stall: asyncio.TimerHandle | None = None
         self._unwritten = 0
+        self._first: bytes | None = None
+        """What has come of the response, if it was read at once."""
+        self._known: _KnownHead | None = None
+        self._new_heads = 0
+        """Heads that were not the known one, since the last that was."""
+        self._missing = 0
+        """Bytes of the body that have not come, behind the known head."""
 
     @property
     def is_idle(self) -> bool:
@@ -235,7 +259,7 @@ class Connection(asyncio.Protocol):
         response._connection = self
         self._in_head = True
         self._is_over = self._has_more = self._until_end = self._is_interim = False
-        self._head_bytes = self._unproductive = 0
+        self._head_bytes = self._unproductive = self._missing = 0
         if silent_seconds is not None:
             self._silent_seconds = silent_seconds
             self._heard_at = self._loop.time()
@@ -317,6 +341,7 @@ class Connection(asyncio.Protocol):
     def _release(self) -> Response | None:
         """End the current request, and return its response."""
         response, self._response = self._response, None
+        self._first = None
         if response is not None:
             response._connection = None
         if self._silence is not None:
@@ -373,6 +398,16 @@ class Connection(asyncio.Protocol):
             return
         if self._silence is not None:
             self._heard_at = self._loop.time()
+        if self._missing:
+            self._take_counted(response, data)
+            return
+        if self._first is None:
+            self._first = data
+            known = self._known
+            if known is not None and data.startswith(known.bytes):
+                self._take_known_head(response, known)
+                self._take_counted(response, data[len(known.bytes) :])
+                return
         self._unproductive += len(data)
         try:
             self._parser.feed_data(data)
@@ -382,6 +417,8 @@ class Connection(asyncio.Protocol):
                 return
             self._has_more = True
         if self._is_over:
+            if self._new_heads < MOST_NEW_HEADS:
+                self._keep_head(response)
             self._finish()
         elif self._unproductive > LONGEST_HEAD + len(data):
             self._fail(BrokenConnection(f"its head is longer than {LONGEST_HEAD} bytes"))
@@ -391,6 +428,53 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
             if response.is_settled or response.at_head or response.kind != JSON or self._is_paused:
                 response.settle()
+
+    # --- heads that come again ------------------------------------------------------------------------
+
+    def _keep_head(self, response: Response) -> None:
+        """Keep the head of a response that is complete, if one like it tells where its body ends."""
+        self._new_heads += 1
+        assert self._first is not None
+        head, blank, _ = self._first.partition(b"\r\n\r\n")
+        length = response.header(b"content-length")
+        if (
+            blank
+            and response.status == 200
+            and length is not None
+            and length.isdecimal()
+            and 0 < int(length) < MOST_UNREAD
+            and response.header(b"transfer-encoding") is None
+            and self._keeps_alive
+            and not response.has_special_headers
+            # Each line is a header: no interim response was before it, and none ends otherwise.
+            and head.count(b"\r\n") == head.count(b"\n") == len(response.headers)
+        ):
+            self._known = _KnownHead(head + blank, int(length), response)
+
+    def _take_known_head(self, response: Response, known: _KnownHead) -> None:
+        self._new_heads = 0
+        self._in_head = False
+        self._keeps_alive = True
+        self._missing = known.length
+        response.status = 200
+        response.reason = known.reason
+        response.kind = known.kind
+        response.headers = list(known.headers)
+
+    def _take_counted(self, response: Response, data: bytes) -> None:
+        """Take a part of a body behind a known head; its end settles the response."""
+        if len(data) > self._missing:
+            self._has_more = True
+            data = data[: self._missing]
+        if data:
+            self._missing -= len(data)
+            response.pieces.append(data)
+            response.unread += len(data)
+        if not self._missing:
+            self._is_over = True
+            self._finish()
+        elif response.is_settled or response.at_head or response.kind != JSON:
+            response.settle()
 
     def read_on(self) -> None:
         """Read the socket again: what came is read."""

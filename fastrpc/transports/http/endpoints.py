@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc.transports.base import drained
-from fastrpc.transports.http.guard import Refused
+from fastrpc.transports.http.guard import Refused, preflight_headers
 from fastrpc.transports.http.request import Request, root_and_path
 
 TYPE_CHECKING = False
@@ -72,6 +72,9 @@ class EndpointFront:
         assert isinstance(request, _EndpointRequest)
         guard = self._app.guard
         request.origin = guard.check_place(request.headers)
+        if request.method == "OPTIONS" and request.origin is not None:
+            await request.answer(204, b"", preflight_headers(request.headers))
+            return
         if request.endpoint.needs_token:
             await guard.authenticate(request.headers)
         self._app.check_open()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 
+import orjson
+
 from .. import _strict_json
 from .._errors import (
     ARTIFACT_NOT_FOUND,
@@ -50,12 +52,20 @@ OF_SOURCES = (*OF_COMPILERS, ASSERTION_FAILED, TEST_FAILED)
 """Failures whose message may contain a URL of a manual, which is shown. In the messages of other failures
 URLs are those of nodes and may contain keys: they are masked."""
 
+FEW_DIGITS = 18
+"""So many digits are no integer beyond 64 bits, of which orjson makes a float."""
+
 _URL = re.compile(r"https?://[^\s\"'<>\\]+")
 _URL_WITH_USER = re.compile(r"https?://[^\s\"'<>/\\]*@[^\s\"'<>\\]+")
 
 
 def parsed(text: bytes | str) -> Any:
-    """The JSON value. Raises EngineError(ENGINE_PROTOCOL)."""
+    """The JSON value, with its integers exact. Raises EngineError(ENGINE_PROTOCOL)."""
+    if isinstance(text, bytes) and len(text) - len(text.translate(None, b"0123456789")) <= FEW_DIGITS:
+        try:
+            return orjson.loads(text)
+        except ValueError:
+            pass  # the strict parser decides, which also takes halves of surrogate pairs
     try:
         return _strict_json.decode(text if isinstance(text, str) else text.decode())
     except (ValueError, RecursionError):

@@ -3,7 +3,7 @@
 After a transport failure requests that only read are repeated twice, all others never, so that the engine
 does everything once. Transactions go through `broadcasts`. After five failures in a row a breaker refuses
 requests for some seconds. `_requests` validates parameters before they are sent; sources cannot configure the
-engine. Costs some 0.1 ms besides the engine's own answer.
+engine. What it costs besides the engine's own answer is in docs/contracts.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .wire_format import to_wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from .connection import Transport
 
@@ -74,10 +74,12 @@ class BridgedEngine:
             raise EngineError(ENGINE_UNAVAILABLE, f"{_settings.ENGINE.name}: no command behind {STDIO}")
         return StdioEngine(command, self._registrations)
 
-    async def request(self, verb: str, parameters: dict[str, Any], report: Report) -> dict[str, Any]:
+    def request(
+        self, verb: str, parameters: dict[str, Any], report: Report
+    ) -> Coroutine[Any, Any, dict[str, Any]]:
         """Run a verb and return its data; call `report` with the name of each phase. Raises EngineError."""
-        found: dict[str, Any] = await getattr(self, f"_{verb}")(parameters, report)
-        return found
+        run: Coroutine[Any, Any, dict[str, Any]] = getattr(self, f"_{verb}")(parameters, report)
+        return run
 
     async def ask(self, verb: str, wire: dict[str, Any], *, reads: bool = False) -> dict[str, Any]:
         """Send a verb to the engine and return the data of its answer. Raises EngineError; Unreachable if the
@@ -143,7 +145,7 @@ class BridgedEngine:
     # --- lists and lookups ----------------------------------------------------------------------------
 
     async def _chain_list(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
-        data = await self.chains()
+        data = await self.ask("chain_list", {}, reads=True)
         active = data.get("active_chain_id") or None
         return {"chains": [_masked(each) for each in data["chains"]], "active_chain_id": active}
 

@@ -2,7 +2,7 @@
 
 The token is read for each request, from the setting or the file, and never sent over plain http to another
 machine. Redirects are not followed: they would take the request, and what it does, elsewhere. Answers are
-bounded. Costs some 60 us besides the engine's own time.
+bounded. What it costs is in docs/contracts.md.
 """
 
 from __future__ import annotations
@@ -87,10 +87,9 @@ class HttpEngine:
                 ENGINE_UNAUTHORIZED,
                 "the token is not sent over plain http to another machine; use an https URL",
             )
-        request = {"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}
-        body = _encode(request)
+        body = _encode({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters})
         try:
-            async with TimeLimit(seconds):
+            with TimeLimit(seconds):
                 content = await self._post(body)
         except ValueError as error:  # of a token that cannot be one
             raise Refused(ENGINE_UNAUTHORIZED, str(error)) from None

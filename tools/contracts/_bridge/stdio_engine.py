@@ -65,7 +65,7 @@ class StdioEngine:
                 self._second = _Child(self._command, self._registrations)
             child = self._second
         try:
-            async with TimeLimit(seconds):
+            with TimeLimit(seconds):
                 found = await child.ask(verb, parameters)
             if verb == "chain_register" and child is not self._first:
                 self._told = asyncio.ensure_future(self._tell_first(parameters))

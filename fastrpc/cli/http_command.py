@@ -1,0 +1,90 @@
+"""Commands of toolsets that serve over HTTP, with the options of `fastrpc serve --http` and their help.
+
+The options, their checks and what they do are those of `serve` and `_serve_http`; a command adds flags of its
+own and says what is served. Left out are the options that a server with state, or with more than MCP, cannot
+keep: several workers, a guard, which knows MCP alone, and another name. Imported by such a command alone.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fastrpc.cli import configuration
+from fastrpc.cli.serve import (
+    CALLS_HELP,
+    HTTP_HELP,
+    STATS_HELP,
+    TLS_HELP,
+    apply,
+    enter,
+    is_for_http,
+    setting_texts,
+    split_arguments,
+)
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fastrpc.server import Server
+
+LEFT_OUT = ("--guard", "--name", "--workers")
+
+
+class HttpCommand:
+    """``fastrpc COMMAND``, which serves over HTTP at `address` unless ``--http`` says where.
+
+    `description` and `examples` are parts of its help, the latter lines that begin with two spaces; `flags`
+    are its own options, with their help.
+    """
+
+    def __init__(
+        self, command: str, description: str, examples: str, *, address: str, flags: Mapping[str, str]
+    ) -> None:
+        self.command = command
+        self._description = description
+        self._examples = examples
+        self._address = address
+        self._flags = flags
+
+    def help(self) -> str:
+        flags = "".join(f"  {name:<21} {text}\n" for name, text in self._flags.items())
+        return (
+            f"usage: fastrpc {self.command} [OPTION…]\n\n{self._description}\n\n"
+            "options:\n"
+            "  --cwd DIR             work as if started in DIR; files are looked up there\n"
+            f"{flags}{CALLS_HELP}{STATS_HELP}"
+            "  -h, --help            show this\n\n"
+            f"{HTTP_HELP}{TLS_HELP}\nexamples:\n{self._examples}"
+        )
+
+    def run(self, arguments: list[str], make: Callable[[list[str]], Server], *, max_body: int) -> int:
+        """Serve the server that `make` returns for the flags that are given, until a signal arrives. A body
+        may have `max_body` bytes. Raises UsageError."""
+        if "--help" in arguments or "-h" in arguments:
+            sys.stdout.write(self.help())
+            return 0
+        own = dict.fromkeys(self._flags, "")
+        options, rest = split_arguments(arguments, self.command, own, flags=own, without=LEFT_OUT)
+        if rest:
+            raise UsageError(f"one argument too many: {rest[0]!r} (see 'fastrpc {self.command} --help')")
+        options.setdefault("--http", self._address)
+        is_for_http(options)
+        enter(options.get("--cwd"))
+        settings = configuration(setting_texts(options))
+        apply(settings)
+        if settings["FASTRPC_WORKERS"] > 1:
+            raise UsageError(f"{self.command}: one process serves: leave FASTRPC_WORKERS out")
+        given = [name for name in self._flags if name in options]
+
+        def made() -> Server:
+            server = make(given)
+            if settings["FASTRPC_MAX_IN_FLIGHT"] is not None:
+                server.max_in_flight = settings["FASTRPC_MAX_IN_FLIGHT"]
+            return server
+
+        from fastrpc.cli._serve_http import serve
+
+        serve(options, settings, made, max_body=max_body)
+        return 0
