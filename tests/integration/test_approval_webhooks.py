@@ -244,6 +244,6 @@ def test_it_may_be_switched_off_and_on(server: HttpProcess, inbox: Inbox, tmp_pa
         held.result(60)
         assert inbox.next()["event"] == "approved", "what was asked before was not sent"
         database.close()
-    (tmp_path / "guard.toml").write_text(GUARD.format(url="ftp://nowhere/"))
+    changed(server, tmp_path, GUARD.format(url="ftp://nowhere/"))
     assert post(server, said)[0] == 200, "a broken file changes nothing"
-    assert "the policy stays as it was" in server.stderr
+    eventually(lambda: "the policy stays as it was" in server.stderr)

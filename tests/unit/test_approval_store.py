@@ -353,3 +353,13 @@ def test_first_words_hold_as_often_and_as_long_as_was_granted(store: ApprovalSto
 def test_words_with_which_the_call_does_not_begin_are_refused(words: str, arguments: str) -> None:
     with pytest.raises(PrefixError):
         prefix_of(words, arguments)
+
+
+def test_what_an_approver_writes_may_hold_no_secret_since_it_is_kept_as_it_is(store: ApprovalStore) -> None:
+    approval = asked(store, may_edit=True)
+    for edited in ('{"password": "hunter2hunter2"}', '{"place": "token=abcdefgh12"}'):
+        with pytest.raises(NotAllowedToApprove, match="hold a secret") as caught:
+            store.decide(approval.id, decision(edited_arguments=edited))
+        assert "hunter2" not in str(caught.value)
+    assert store.get(approval.id).state == "waiting"
+    assert store.decide(approval.id, decision(edited_arguments='{"max_tokens": 5}')).state == "approved"

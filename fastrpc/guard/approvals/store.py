@@ -22,6 +22,7 @@ from fastrpc.errors import FastrpcError, excerpt, suggestion
 from fastrpc.guard.approvals.people import person
 from fastrpc.guard.callers.token_text import ID_CHARACTERS, ID_LENGTH
 from fastrpc.guard.policy import risks
+from fastrpc.redaction import masked
 from fastrpc.storage.schema import approvals, note_change
 
 TYPE_CHECKING = False
@@ -340,6 +341,13 @@ def check_may_approve(approval: Approval, decision: Decision) -> None:
         raise NotAllowedToApprove("either arguments are edited, or all calls with these first words approved")
     if decision.edited_arguments is not None and not approval.may_edit:
         raise NotAllowedToApprove(f"the policy does not let arguments of {approval.name} be edited")
+    if (
+        decision.edited_arguments is not None
+        and masked(decision.edited_arguments) != decision.edited_arguments
+    ):
+        raise NotAllowedToApprove(
+            "edited arguments are kept as they are, and these hold a secret; reject the call"
+        )
 
 
 def may_approve(approval: Approval, by: str, channel: str) -> bool:
