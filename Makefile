@@ -11,6 +11,8 @@ SUITE ?= tests
 # What runs the package in a test's own process; counting lines slows a test down, so the others go without. The long
 # ones first.
 COVERED := $(wildcard tests/integration/test_client_*.py) tests/tools tests/unit
+# Where nobody looks at the pages they are not made: it takes one processor as long as 600 tests take.
+COVERAGE_PAGES := $(if $(CI),,html:.cache/coverage/html)
 # The files that have some of it (tests/conftest.py sees to that): finding all tests there are takes ten seconds.
 ALONE = $(shell grep -rlE --include='test_*.py' 'mark\.alone' tests)
 WHEELS_VENV := .cache/wheels
@@ -48,7 +50,7 @@ test-unit: $(STAMP)      ## all tests but those of real processes
 	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta $(SPREAD)
 
 coverage: $(STAMP)       ## which lines of Python the tests run in their own process; fails below the bar in pyproject.toml
-	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --cov --cov-report=html:.cache/coverage/html
+	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --cov --cov-report=$(COVERAGE_PAGES)
 
 test-uncovered: SUITE := tests $(addprefix --ignore=,$(COVERED))
 test-uncovered: test     ## all that `make coverage` does not run: both together are `make test`

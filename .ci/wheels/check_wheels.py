@@ -4,8 +4,10 @@ For each wheel: what it holds and what it must not; its tags against what its mo
 (`auditwheel`); then, with the CPython it is for (``pythons.py`` finds or builds one; those of musl run here,
 those of aarch64 in qemu): ``pip install`` into an empty environment, ``fastrpc selftest``, ``fastrpc demo``,
 256 calls in flight from the load client, which checks every answer, and the sdist's core tests with the
-extras from the registry. An emulated run takes some minutes, another one a minute. `make check-wheels`
-installs what this needs and runs it; the exit code is 1 where anything is wrong.
+extras from the registry. As many wheels as there are processors are checked at once, since tests wait half of
+their time; the tests that hold a promise about time run alone, behind all others. An emulated run takes some
+minutes, another one a minute. `make check-wheels` installs what this needs and runs it; the exit code is 1
+where anything is wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import build_wheels
 import pythons
@@ -90,6 +94,18 @@ class Wheel:
         self.version = f"3.{parts['python'][3:]}"
         self.platform = build_wheels.PLATFORMS[parts["platform"]]
         self.emulated = self.platform.machine == "aarch64"
+        self.tests: tuple[str, ...] = ()
+        """Which of the sdist's tests are run on it."""
+        self.folder = ""
+        """Where it is installed, and its tests lie. Stays where something is wrong, to be looked at."""
+
+    @property
+    def python(self) -> str:
+        """The Python of the environment into which it is installed."""
+        return os.path.join(self.folder, "venv", "bin", "python")
+
+    def says(self, words: str) -> None:
+        print(f"{self.name}: {words}", flush=True)
 
 
 def wrong_contents(wheel: Wheel) -> Iterator[str]:
@@ -171,11 +187,11 @@ def output(command: list[str], folder: str, **variables: str) -> str:
     return done.stdout + done.stderr
 
 
-def use(wheel: Wheel, python: str, folder: str, tests: tuple[str, ...]) -> Iterator[str]:
+def use(wheel: Wheel, python: str) -> Iterator[str]:
     """Install a wheel into an empty environment and use it; yield a word for each thing that works."""
+    folder, own = wheel.folder, wheel.python
     venv = os.path.join(folder, "venv")
     output([python, "-m", "venv", venv], folder)
-    own = os.path.join(venv, "bin", "python")
     # That Python's own pip judges the tags; with uv, for all else, no Python needs to reach the registry.
     output([own, "-m", "pip", "install", "--no-index", "--no-deps", wheel.path], folder)
     install(own, folder, wheel.path)
@@ -193,8 +209,9 @@ def use(wheel: Wheel, python: str, folder: str, tests: tuple[str, ...]) -> Itera
         if extra not in NOT_THERE.get(wheel.platform.tag, ()):
             install(own, folder, "--dry-run", f"{wheel.path}[{extra}]")
     yield "extras"
-    if tests:
-        yield core_tests(wheel, own, folder, tests)
+    if wheel.tests:
+        install_tests(wheel)
+        yield core_tests(wheel, "-m", "not alone", "-n", "2", "--dist", "loadfile")
 
 
 def install(python: str, folder: str, *wanted: str) -> None:
@@ -216,41 +233,63 @@ def pipelined(python: str, folder: str) -> str:
     return f"{entry['figure']['median']:,.0f} calls/s"
 
 
-def core_tests(wheel: Wheel, python: str, folder: str, tests: tuple[str, ...]) -> str:
-    """Run tests that the sdist brings, from a folder in which no fastrpc lies."""
+def install_tests(wheel: Wheel) -> None:
+    """Put the tests that the sdist brings into the wheel's folder, in which no fastrpc lies; install what
+    they want."""
+    folder = wheel.folder
     extra = "all" if "all" not in NOT_THERE.get(wheel.platform.tag, ()) else "http,schema"
-    install(python, folder, f"{wheel.path}[{extra}]", *TEST_PACKAGES)
+    install(wheel.python, folder, f"{wheel.path}[{extra}]", *TEST_PACKAGES)
     with tarfile.open(f"{wheel.path.partition('-cp')[0]}.tar.gz") as sdist:
         sdist.extractall(folder)
     (source,) = glob.glob(os.path.join(folder, "fastrpc_mcp-*"))
     for name in ("tests", "docs", "examples", "README.md", "pyproject.toml"):
         shutil.move(os.path.join(source, name), folder)
     shutil.rmtree(source)
+
+
+def core_tests(wheel: Wheel, *options: str) -> str:
+    """Run tests; return how many passed, in pytest's words."""
     data = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(REPOSITORY, "..", "shared", "data")
-    runs = [["-m", "not alone", "-n", "2", "--dist", "loadfile"]]
-    if not wheel.emulated:  # where promises about time can be kept
-        runs.append(["-m", "alone"])
     without = [f"--ignore-glob=tests/property/test_{name}.py" for name in IN_PYTHON]
-    variables = {"FASTRPC_DATA_DIR": data, "FASTRPC_DOCUMENTS": DOCUMENTS}
-    said = [
-        output([python, "-m", "pytest", *options, *without, *tests], folder, **variables) for options in runs
-    ]
-    return "; ".join(text.strip().splitlines()[-1] for text in said)
+    said = output(
+        [wheel.python, "-m", "pytest", *options, *without, *wheel.tests],
+        wheel.folder,
+        FASTRPC_DATA_DIR=data,
+        FASTRPC_DOCUMENTS=DOCUMENTS,
+    )
+    return next(line for line in reversed(said.splitlines()) if " passed" in line)
 
 
-def check(wheel: Wheel, contents_only: bool, tests: tuple[str, ...]) -> None:
-    """Check one wheel; raises `Wrong`, prints what works. `tests` are run on it last."""
+def check(contents_only: bool, wheel: Wheel) -> None:
+    """Check one wheel, but for the tests that run alone; raises `Wrong`, prints what works."""
     if faults := list(wrong_contents(wheel)):
         raise Wrong("; ".join(faults))
     audit(wheel)
-    print(f"{wheel.name}: {os.path.getsize(wheel.path):,} bytes, contents, tags", flush=True)
+    wheel.says(f"{os.path.getsize(wheel.path):,} bytes, contents, tags")
     if contents_only:
         return
     python = pythons.interpreter(wheel.version, wheel.platform.triplet)
-    folder = tempfile.mkdtemp(prefix="fastrpc-check-")  # stays where something is wrong, to be looked at
-    for works in use(wheel, python, folder, tests):
-        print(f"  {works}", flush=True)
-    shutil.rmtree(folder)
+    wheel.folder = tempfile.mkdtemp(prefix="fastrpc-check-")
+    for works in use(wheel, python):
+        wheel.says(works)
+
+
+def end(wheel: Wheel) -> None:
+    """Run the tests that nothing may run beside, where promises about time can be kept, and tidy up."""
+    if wheel.tests and not wheel.emulated:
+        wheel.says(core_tests(wheel, "-m", "alone"))
+    if wheel.folder:
+        shutil.rmtree(wheel.folder)
+
+
+def passes(step: Callable[[Wheel], None], wheel: Wheel) -> bool:
+    """Take a step; where it finds something wrong, say so."""
+    try:
+        step(wheel)
+    except (Wrong, pythons.CannotMake) as error:
+        print(f"{wheel.name}: {error}", file=sys.stderr, flush=True)
+        return False
+    return True
 
 
 def main() -> None:
@@ -266,15 +305,22 @@ def main() -> None:
     )
     options = parser.parse_args()
     fewer = options.fewer_tests.split(",")
-    failed = 0
+    wheels = []
     for path in options.wheels:
         try:
-            wheel = Wheel(path)
-            tests = COMPILED_TESTS if wheel.emulated or wheel.version in fewer else CORE_TESTS
-            check(wheel, options.contents, () if options.skip_tests else tests)
-        except (Wrong, pythons.CannotMake) as error:
-            print(f"{os.path.basename(path)}: {error}", file=sys.stderr, flush=True)
-            failed += 1
+            wheels.append(Wheel(path))
+        except Wrong as error:
+            print(error, file=sys.stderr, flush=True)
+    for wheel in wheels:
+        if not options.skip_tests and not options.contents:
+            wheel.tests = COMPILED_TESTS if wheel.emulated or wheel.version in fewer else CORE_TESTS
+    wheels.sort(
+        key=lambda wheel: wheel.tests is not CORE_TESTS
+    )  # what takes longest is not to be left at the end
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        passed = list(pool.map(partial(passes, partial(check, options.contents)), wheels))
+    good = [wheel for wheel, is_good in zip(wheels, passed, strict=True) if is_good and passes(end, wheel)]
+    failed = len(options.wheels) - len(good)
     raise SystemExit(f"{failed} of {len(options.wheels)} wheels failed" if failed else 0)
 
 

@@ -1,7 +1,7 @@
 """No line costs more than five times an ordinary one of its size: over stdio, and over HTTP.
 
-Ratios of processor time, taken in one process; `benchmarks/line_costs.py` has the lines, and shows all of
-them. Costs a minute.
+Ratios of processor time, taken in one process, so other tests may run beside it; `benchmarks/line_costs.py`
+has the lines, and shows all of them. Costs a minute.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ def chosen(name: str) -> bool:
     return shape in DEAR or (place == "an argument" and not fault)
 
 
-@pytest.mark.alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("way", line_costs.WAYS)
 def test_no_line_costs_more_than_five_times_an_ordinary_one(way: str) -> None:

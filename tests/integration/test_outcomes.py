@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from support.http_server import HttpProcess
-from support.outcomes import BESIDE_TOOLS, EXPECTED, WAYS, command, lines_of
+from support.outcomes import BESIDE_TOOLS, EXPECTED, WAYS, Lines, command
 from support.protocol import envelope, message
 from support.raw_http import Answer, Socket, head_of
 from support.waiting import SECONDS, eventually
@@ -26,6 +26,7 @@ ALICE, BOB = TOKENS
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 WIRES = (MODERN, LEGACY)
 ROADS = ("straight", "application")
+PAUSE_SECONDS = 0.001  # not 0.05: all records and lines are waited for, one after the other
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
@@ -34,14 +35,16 @@ class Outcomes(HttpProcess):
 
     def __init__(self, folder: Any, *, observed: bool, **options: Any) -> None:
         self.observed = observed
-        self.records_file, self.log_file = folder / "records", folder / "access.log"
-        more = {"records": str(self.records_file)} if observed else {}
+        records_file, log_file = folder / "records", folder / "access.log"
+        self.recorded, self.logged = Lines(records_file), Lines(log_file)
+        more = {"records": str(records_file)} if observed else {}
         super().__init__(
             command=command(
                 http="127.0.0.1:0",
                 token_of=TOKENS,
-                access_log=str(self.log_file),
+                access_log=str(log_file),
                 access_log_format="json",
+                pause_seconds=PAUSE_SECONDS,
                 **more,
                 **options,
             )
@@ -53,10 +56,10 @@ class Outcomes(HttpProcess):
         return self.last_id
 
     def records(self, id: int) -> list[Any]:
-        return [line for line in lines_of(self.records_file) if line["id"] == str(id)]
+        return [line for line in self.recorded.now() if line["id"] == str(id)]
 
     def entries(self, id: int) -> list[Any]:
-        return [line for line in lines_of(self.log_file) if line.get("id") == id]
+        return [line for line in self.logged.now() if line.get("id") == id]
 
     def entry(self, id: int) -> Any:
         """The one line of the access log about a request."""
@@ -380,10 +383,11 @@ class Pipes:
     """The server over standard input and output."""
 
     def __init__(self, folder: Any, wire: str, **options: Any) -> None:
-        self.file = folder / "records"
+        records_file = folder / "records"
+        self.recorded = Lines(records_file)
         self.wire = wire
         self.process = subprocess.Popen(
-            command(records=str(self.file), **options),
+            command(records=str(records_file), pause_seconds=PAUSE_SECONDS, **options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -427,7 +431,7 @@ class Pipes:
         return self.message("tools/call", {"name": name, "arguments": arguments})
 
     def record(self, id: int) -> Any:
-        found = eventually(lambda: [line for line in lines_of(self.file) if line["id"] == str(id)])
+        found = eventually(lambda: [line for line in self.recorded.now() if line["id"] == str(id)])
         assert len(found) == 1
         return found[0]
 

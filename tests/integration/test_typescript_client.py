@@ -43,7 +43,7 @@ def echo(text: str) -> str:
 async def steps(count: int, ctx: Context) -> str:
     for step in range(count):
         await ctx.progress(step + 1, total=count, message=f"step {step + 1}")
-        await asyncio.sleep(0.1)  # a client forgets whom to tell of progress once the answer has come
+        await asyncio.sleep(0.3)  # a client forgets whom to tell of progress once the answer has come
     return "done"
 
 

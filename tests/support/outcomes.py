@@ -3,7 +3,8 @@
 `SOURCE` is the program: ``python -c SOURCE '{"http": "127.0.0.1:0", …}'`` serves over HTTP, without ``http``
 over standard input and output. Each of `WAYS` is a tool, and runs in another way; ``docs://{how}`` is a
 resource and ``prompt`` a prompt that do the same. `EXPECTED` says what each argument comes to. Records of
-calls are appended to the file ``records``, a JSON object a line.
+calls are appended to the file ``records``, a JSON object a line. They, and the lines of the access log, are
+written ``pause_seconds`` behind the call.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ SOURCE = r"""
 import asyncio, json, sys, threading
 from fastrpc import Context, Server, ToolError, ToolResult
 from fastrpc.errors import InternalError
+from fastrpc.telemetry import drain_thread
 
 given = json.loads(sys.argv[1])
+drain_thread.PAUSE_SECONDS = given.pop("pause_seconds", drain_thread.PAUSE_SECONDS)
 app = Server("outcomes", max_in_flight=given.pop("max_in_flight", 64))
 released = threading.Event()
 waits = []
@@ -143,7 +146,7 @@ app.run(**given)
 
 def command(**options: Any) -> tuple[str, ...]:
     """Return the command of the server; `options` are those of `Server.run`, with ``records``,
-    ``max_in_flight`` and ``token_of``: callers by their tokens."""
+    ``max_in_flight``, ``pause_seconds`` and ``token_of``: callers by their tokens."""
     return (sys.executable, "-c", SOURCE, json.dumps(options))
 
 
@@ -154,3 +157,25 @@ def lines_of(path: Any) -> list[Any]:
     except FileNotFoundError:
         return []
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+class Lines:
+    """The JSON objects of a file to which lines are appended. Each is read once: thousands are waited for."""
+
+    def __init__(self, path: Any) -> None:
+        self._path = path
+        self._read_bytes = 0
+        self._lines: list[Any] = []
+
+    def now(self) -> list[Any]:
+        """Return what is there so far."""
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._read_bytes)
+                whole = file.read().rpartition(b"\n")[0]
+        except FileNotFoundError:
+            return []
+        if whole:
+            self._read_bytes += len(whole) + 1
+            self._lines += map(json.loads, whole.splitlines())
+        return self._lines

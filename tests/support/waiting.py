@@ -5,24 +5,29 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from itertools import chain, repeat
 from typing import Any
 
 SECONDS = 20.0
+PAUSES = (0.001, 0.002, 0.005)  # between the first looks: most of what is waited for comes at once
+LATER_PAUSE = 0.01
 
 
 def eventually(is_so: Callable[[], Any], seconds: float = SECONDS) -> Any:
     """Wait until something is so, and return what it is. Raises AssertionError."""
     deadline = time.monotonic() + seconds
+    pauses = chain(PAUSES, repeat(LATER_PAUSE))
     while not (found := is_so()):
         assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.01)
+        time.sleep(next(pauses))
     return found
 
 
 async def until(is_so: Callable[[], Any], seconds: float = SECONDS) -> Any:
     """`eventually`, while the event loop runs."""
     deadline = time.monotonic() + seconds
+    pauses = chain(PAUSES, repeat(LATER_PAUSE))
     while not (found := is_so()):
         assert time.monotonic() < deadline, "it did not come to that in time"
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(next(pauses))
     return found
