@@ -102,7 +102,7 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 
 measured:                # the wheel that bench-guard measures; KEEP_MEASURED=1 has it use the one that there is
 	rm -rf $(MEASURED) && $(BIN)/python -m venv $(MEASURED)
-	$(MEASURED)/bin/python -m pip install --quiet '$(MEASURED_SOURCE)[http]'
+	$(MEASURED)/bin/python -m pip install --quiet '$(MEASURED_SOURCE)[http,guard]'
 
 fastmcp: $(FASTMCP)/.made  ## FastMCP in an environment of its own, for the tests of what is its own in a swapped server
 
