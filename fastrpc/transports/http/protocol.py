@@ -23,7 +23,7 @@ from fastrpc.transports.http.limits import Deadline, unread_bytes
 from fastrpc.transports.http.request import PENDING_KEY, error_line
 
 if TYPE_CHECKING:
-    from asyncio import Transport
+    from asyncio import AbstractEventLoop, Transport
     from collections.abc import Callable
     from typing import Any
 
@@ -46,6 +46,10 @@ CLOSING_SECONDS = 2.0
 
 TOO_MANY = "Too many connections"
 
+HEAD_START = b"HTTP/1.1 "
+LARGEST_JOINED = 64 * 1024
+"""Bytes of a body that are copied to be written with the head."""
+
 SLICE_SECONDS = 0.001
 """Seconds for which pipelined requests are answered before other connections have their turn."""
 
@@ -63,14 +67,42 @@ class LimitExceeded(Exception):
 
 
 class ResponseTransport:
-    """The transport for uvicorn's responses, whose `close` first lets the client read the response."""
+    """The transport for uvicorn's responses. The head is written together with the part of the body that
+    comes in the same turn of the event loop: a client is woken once, not twice. `close` first lets the client
+    read the response; `hang_up` does that."""
 
-    __slots__ = ("close", "is_closing", "write")
+    __slots__ = ("_head", "_loop", "_write", "hang_up", "is_closing")
 
-    def __init__(self, transport: Transport, close: Callable[[], None]) -> None:
-        self.write = transport.write
+    def __init__(self, transport: Transport, loop: AbstractEventLoop, hang_up: Callable[[], None]) -> None:
+        self._write = transport.write
+        self._loop = loop
+        self._head = b""
         self.is_closing = transport.is_closing
-        self.close = close
+        self.hang_up = hang_up
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            head, self._head = self._head, b""
+            if len(data) > LARGEST_JOINED:
+                self._write(head)
+            else:
+                data = head + data
+        elif data.startswith(HEAD_START):
+            self._head = data
+            self._loop.call_soon(self.flush)
+            return
+        self._write(data)
+
+    def flush(self) -> None:
+        """Write a head whose body is still to come, or which has none."""
+        if self._head:
+            head, self._head = self._head, b""
+            if not self.is_closing():
+                self._write(head)
+
+    def close(self) -> None:
+        self.flush()
+        self.hang_up()
 
 
 class Protocol(HttpToolsProtocol):
@@ -102,7 +134,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._response_transport: Any = ResponseTransport(transport, self._hang_up)
+        self._response_transport: Any = ResponseTransport(transport, self.loop, self._hang_up)
         self.address = connections.address_of(self.client)
         self.since = self.monitor.now
         if not self.monitor.connections.add(self):
@@ -111,7 +143,7 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.monitor.connections.remove(self)
         self._rest = b""
-        self._response_transport.close = self.transport.close  # break the reference cycle
+        self._response_transport.hang_up = self.transport.close  # break the reference cycle
         pending = self._take_pending()
         if pending is not None:
             pending.client_gone()
@@ -392,6 +424,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """As in uvicorn's class, without a timer for each request."""
+        self._response_transport.flush()
         self.server_state.total_requests += 1
         self.since = self.monitor.now
         if self.transport.is_closing():
