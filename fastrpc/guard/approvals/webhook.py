@@ -12,17 +12,16 @@ thread that it had, and what comes is sent and checked by the new URL and secret
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from hmac import compare_digest
 from time import sleep, time
 
 from fastrpc import diagnostics
 from fastrpc.guard.approvals.description import described
-from fastrpc.guard.audit.webhook_target import WebhookTarget, signature_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
     from typing import Any
 
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
@@ -41,6 +40,8 @@ class Sender:
     """Sends approvals to a URL, in the order in which they came. Raises ValueError for a URL that is none."""
 
     def __init__(self, url: str, secret: str, retry_seconds: tuple[float, ...] = RETRY_SECONDS) -> None:
+        from fastrpc.guard.audit.webhook_target import WebhookTarget
+
         self._target = WebhookTarget(url, secret)
         self._retry_seconds = retry_seconds
         self._thread: ThreadPoolExecutor | None = None
@@ -49,6 +50,8 @@ class Sender:
         """Have an approval sent: ``asked``, ``approved`` or ``rejected``. Returns at once."""
         body = json.dumps({"event": event, "approval": described(approval, time())}).encode()
         if self._thread is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="fastrpc-webhook")
         self._thread.submit(self._deliver, body, approval.id)
 
@@ -134,6 +137,8 @@ class Receiver:
 
     def _check(self, body: bytes, timestamp: str, signature: str) -> None:
         """Raise Refused for what is not signed, or was signed long ago."""
+        from fastrpc.guard.audit.webhook_target import signature_of
+
         expected = signature_of(self._secret, timestamp, body)
         is_signed = compare_digest(expected.encode(), signature.encode())
         if not is_signed or not timestamp.isascii() or not timestamp.isdigit():
