@@ -151,6 +151,7 @@ cdef class PendingCall(InFlightCall):
         if self.leave():
             self.connection.calls.count -= 1  # where the dispatcher counts it again
             self.opener.call_waits(self.id, self.plan, self.task, self.modern, self.began, self.context)
+            state_decided(self.context, self.recorded_line)
 
     def expire(self):
         """The time limit has passed: answer now, and stop the work."""
@@ -188,8 +189,7 @@ cdef int begin(
             connection.dispatcher.call_waits(
                 steps.id[: steps.id_size], plan, task, steps.modern, steps.began, context
             )
-            if steps.line != NULL and decided_of(<object> steps.line) is not None:
-                context.link.request.take_decided(decided_of(<object> steps.line))
+            state_decided(context, <object> steps.line if steps.line != NULL else None)
         return CALL_WAITS
     result = ToolError("the call was cancelled") if task.state == CANCELLED else task.value
     outcome = CALL_RAISED if task.failed else CALL_ENDED
@@ -197,6 +197,14 @@ cdef int begin(
     Py_INCREF(result)
     value[0] = <PyObject*> result
     return outcome
+
+
+cdef int state_decided(CallContext context, object line) except -1:
+    """Have the record of a call that the dispatcher has now carry what a guard has decided about it."""
+    decided = decided_of(line)
+    if decided is not None:
+        context.link.request.take_decided(decided)
+    return 0
 
 
 cdef int wait(

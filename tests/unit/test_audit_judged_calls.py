@@ -39,7 +39,7 @@ plain = "medium"
 later = "medium"
 wipe = "high"
 """
-WAYS = ("run_inline", "run_thread", "run_at_once", "run_waiting", "run_context")
+WAYS = ("run_inline", "run_thread", "run_at_once", "run_waiting", "run_context", "run_late", "run_unseen")
 
 
 def shop() -> Server:
@@ -65,6 +65,18 @@ def shop() -> Server:
     @app.tool
     async def run_context(count: int, ctx: Context) -> str:
         assert ctx.protocol_version
+        await asyncio.sleep(0.001)
+        return str(count)
+
+    @app.tool
+    async def run_late(count: int, ctx: Context) -> str:
+        await asyncio.sleep(0.001)
+        assert ctx.protocol_version
+        await asyncio.sleep(0.001)
+        return str(count)
+
+    @app.tool
+    async def run_unseen(count: int, ctx: Context) -> str:
         await asyncio.sleep(0.001)
         return str(count)
 
