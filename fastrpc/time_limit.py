@@ -104,7 +104,8 @@ _queues: dict[tuple[asyncio.AbstractEventLoop, float], _Queue] = {}
 
 def _queue_of(loop: asyncio.AbstractEventLoop, seconds: float) -> _Queue:
     """Make the queue of a limit. Those of closed loops are forgotten."""
-    for key in [key for key in _queues if key[0].is_closed()]:
-        del _queues[key]
+    for key in list(_queues):  # whole at once: loops of other threads have theirs here, too
+        if key[0].is_closed():
+            _queues.pop(key, None)
     queue = _queues[loop, seconds] = _Queue(loop, seconds)
     return queue
