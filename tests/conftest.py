@@ -83,9 +83,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """``-n auto``: three times as many as there are processors, for tests mostly wait: for processes, and for
-    what comes only after some time."""
-    return 3 * (os.cpu_count() or 1)
+    """``-n auto``: twice as many as there are processors, for tests mostly wait: for processes, and for what
+    comes only after some time."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,11 @@ def short(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> None:
 
 
 def test_a_server_of_2025_is_found_out_and_spoken_to_in_its_session() -> None:
-    server = with_script(Sessions(), call_one)
+    async def call_and_listen(client: Client, server: Scripted) -> None:
+        await call_one(client, server)
+        await until(lambda: "GET" in server.methods())
+
+    server = with_script(Sessions(), call_and_listen)
     assert server.methods() == [
         "POST server/discover",
         "POST initialize",
