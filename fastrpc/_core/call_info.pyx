@@ -87,7 +87,7 @@ cdef class CallInfo:
         return 0
 
     cdef bint take_line(self, PyObject* line) except -1:
-        """Make `decided_line` of its request's line; False if nobody says what was decided, or wants it."""
+        """Make `decided_line` of the request's line; False without `decided`, or where no content is kept."""
         if self.decision is None or line == NULL:
             return False
         self.decided_line = DecidedLine(<object> line, self.decision)

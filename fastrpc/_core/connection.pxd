@@ -68,7 +68,7 @@ cdef class Connection:
     cdef public object notify            # takes messages that answer nothing; None: they go among the answers
     cdef public object loop              # the event loop that serves the connection, or None
     cdef public bint shared              # by callers, one at a time: it answers at once or dispatches
-    cdef public object lent_to           # whose calls a shared one answers; None: `plans` are others since
+    cdef public object lent_to           # the CallerPlans that a shared one serves; None since take_plans()
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef public CallsInFlight calls      # of the server
     cdef public object send              # sends what was written, now; or None

@@ -51,7 +51,7 @@ class Connection:
     calls: CallsInFlight
     shared: bool
     lent_to: object
-    """Whose calls a shared connection answers; None once `take_plans` was called."""
+    """The caller, with its plans, that a shared connection serves now; None since `take_plans` was called."""
     call_in_loop: Callable[[Callable[[], object]], object]
     def __init__(self, legacy_tails: tuple[bytes, ...], modern_tails: tuple[bytes, ...]) -> None: ...
     def answer_text(self, id: bytes, text: str, modern: bool) -> None:

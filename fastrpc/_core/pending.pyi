@@ -22,7 +22,7 @@ class InFlightCall:
     def batch(self) -> None: ...
 
 class PendingCall(InFlightCall):
-    """A call whose coroutine waits. `opener`: who fills in its Context, which asks this call first."""
+    """A call whose coroutine waits. `opener` fills in its Context, through `open_call`, when this is read."""
 
     def __call__(self, task: CallTask) -> None:
         """The coroutine has ended."""

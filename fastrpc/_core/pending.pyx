@@ -3,8 +3,8 @@
 The first step of most coroutines is their last one: their value goes back to the connection at once. A
 coroutine that waits makes its call a `PendingCall`, which is in flight until the task ends, the time limit
 passes or the client cancels, whichever comes first. The connection encodes the answer then, as it does that
-of any other call. Imported with the first coroutine, since it needs asyncio. A call whose Context somebody
-looks at is a `fastrpc.engine.call.Call` from then on, which has all that a Context can be asked for.
+of any other call. Imported with the first coroutine, since it needs asyncio. When the function reads its
+Context, the call becomes a `fastrpc.engine.call.Call`, which has all that a Context can be asked for.
 """
 
 from cpython.object cimport PyObject
@@ -103,7 +103,7 @@ cdef class InFlightCall:
 
 
 cdef class PendingCall(InFlightCall):
-    """A call whose coroutine waits. `opener`: who fills in its Context, which asks this call first."""
+    """A call whose coroutine waits. `opener` fills in its Context, through `open_call`, when this is read."""
 
     cdef CallTask task
     cdef object timer

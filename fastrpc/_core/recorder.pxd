@@ -52,7 +52,6 @@ cdef class CallRecord:
 cdef class RecordBatch:
     cdef Record* records
     cdef readonly Py_ssize_t count
-    cdef Py_ssize_t capacity
     cdef Recorder recorder     # whose clock they are of
     cdef double rate           # ticks a microsecond
     cdef list described        # as objects, once somebody has asked for them

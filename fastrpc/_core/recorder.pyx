@@ -105,12 +105,11 @@ cdef class CallRecord:
 cdef class RecordBatch:
     """Records that have left the ring, the oldest first."""
 
-    def __cinit__(self, Recorder recorder not None, Py_ssize_t capacity):
+    def __cinit__(self, Recorder recorder not None, Py_ssize_t most):
         self.recorder = recorder
-        self.records = <Record*> PyMem_Malloc(max(1, capacity) * sizeof(Record))
+        self.records = <Record*> PyMem_Malloc(max(1, most) * sizeof(Record))
         if self.records == NULL:
             raise MemoryError
-        self.capacity = capacity
         self.rate = recorder.rate()
 
     def __dealloc__(self):
@@ -263,9 +262,10 @@ cdef class Recorder:
 
     def take(self, Py_ssize_t limit=1024):
         """Take at most so many records out of the ring, the oldest first."""
-        cdef RecordBatch taken = RecordBatch(self, min(self.count, limit))
+        cdef Py_ssize_t wanted = min(self.count, limit)
+        cdef RecordBatch taken = RecordBatch(self, wanted)
         cdef Record* record
-        while self.count > 0 and taken.count < taken.capacity:
+        while taken.count < wanted:
             record = &taken.records[taken.count]
             record[0] = self.ring[self.first]
             self.first += 1

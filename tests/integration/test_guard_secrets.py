@@ -22,6 +22,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from support.http_server import FASTRPC, HttpProcess
+from support.process_list import below, read
 from support.secret_search import escaped, found_in, spellings
 from support.token_issuer import CURVE, RESOURCE, AuthorizationServer
 from support.waiting import eventually
@@ -194,7 +195,7 @@ class Watched:
 
     def look(self, pid: int) -> None:
         """Note the command lines of a server and all below it, and what the latter have inherited."""
-        for each in below(pid):
+        for each in (pid, *below(pid)):
             self.note("process list", read(f"/proc/{each}/cmdline"))
             if each != pid:
                 self.note("environment of children", read(f"/proc/{each}/environ"))
@@ -229,7 +230,7 @@ class Watched:
             assert "refused" in self.outcome(client, "sign_in")
             self.outcome(client, "wipe", place=7, password=[SECRETS["argument that does not fit"]])
             sleeping = pool.submit(self.outcome, client, "spawn", seconds=1.0)
-            eventually(lambda: len(below(pid)) > 1)
+            eventually(lambda: below(pid))
             self.look(pid)
             assert sleeping.result(60) == "slept"
 
@@ -304,28 +305,6 @@ class Watched:
         self.seen["environment of children"] = inherited.replace(own, b"")
         found = found_in(self.seen, self.secrets)
         assert not found, "\n".join(found)
-
-
-def read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:  # it has ended
-        return b""
-
-
-def below(pid: int) -> list[int]:
-    """A process and all its descendants."""
-    parents: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            fields = read(f"/proc/{name}/stat").rpartition(b")")[2].split()
-            if fields:
-                parents.setdefault(int(fields[1]), []).append(int(name))
-    found = [pid]
-    for one in found:
-        found += parents.get(one, [])
-    return found
 
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at processes through /proc")

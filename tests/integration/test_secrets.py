@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 import pytest
+from support.process_list import below, read
 from support.stdio import Process, encode, serve
 
 PLACES = (
@@ -115,32 +116,10 @@ class Watched:
 
     def look(self) -> None:
         """Note the command lines of all processes below the server, itself too, and what they inherit."""
-        for pid in below(self.server.pid):
+        for pid in (self.server.pid, *below(self.server.pid)):
             self.seen["process list"] += read(f"/proc/{pid}/cmdline") + b"\n"
             if pid != self.server.pid:
                 self.seen["environment of children"] += read(f"/proc/{pid}/environ") + b"\n"
-
-
-def read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:  # it has ended
-        return b""
-
-
-def below(pid: int) -> list[int]:
-    """A process and all its descendants."""
-    parents: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            fields = read(f"/proc/{name}/stat").rpartition(b")")[2].split()
-            if fields:
-                parents.setdefault(int(fields[1]), []).append(int(name))
-    found = [pid]
-    for one in found:
-        found += parents.get(one, [])
-    return found
 
 
 def shown(seen: dict[str, bytes]) -> list[str]:

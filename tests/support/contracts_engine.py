@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from support.http_server import FASTRPC, HttpProcess
+from support.process_list import below
 from support.raw_http import Socket
 from support.waiting import SECONDS
 
@@ -90,6 +92,22 @@ def deployment(key: str) -> dict[str, Any]:
     return {"idempotency_key": key, "chain_id": "local", "contract": "Counter", "constructor_args": ["7"]}
 
 
+def refusal_of(*options: str, folder: Path, **variables: str) -> str:
+    """Return the line with which the command refuses to start."""
+    state = str(folder / "state")
+    done = subprocess.run(
+        [*FASTRPC, "contracts", "engine", *options],
+        cwd=folder,
+        env={**os.environ, "FASTRPC_TOKEN": "", "FASTRPC_STATE_DIR": state, **variables},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    return line
+
+
 def rpc(verb: str, *headers: str, **params: Any) -> bytes:
     """A whole request, as it goes over a socket."""
     body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": f"tachyon_{verb}", "params": params}).encode()
@@ -99,24 +117,6 @@ def rpc(verb: str, *headers: str, **params: Any) -> bytes:
 
 def head(line: str, *headers: str, host: str = "127.0.0.1") -> bytes:
     return "\r\n".join([line, f"Host: {host}", *headers, "", ""]).encode()
-
-
-def below(pid: int) -> list[int]:
-    """All processes below a process."""
-    parents: dict[int, list[int]] = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat") as file:
-                parent = int(file.read().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        parents.setdefault(parent, []).append(int(name))
-    found, left = [], [pid]
-    while left:
-        children = parents.get(left.pop(), [])
-        found += children
-        left += children
-    return found
 
 
 def command_line(pid: int) -> list[str]:

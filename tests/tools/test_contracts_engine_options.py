@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from fastrpc.tools.contracts import _engine_command, _settings
-from support.contracts_engine import TOKEN, Engine, rpc, token_file
+from support.contracts_engine import TOKEN, Engine, refusal_of, rpc, token_file
 from support.http_server import FASTRPC
 from support.token_issuer import RESOURCE, AuthorizationServer
 from support.waiting import SECONDS, eventually
@@ -30,21 +30,6 @@ def post(engine: Engine, token: str | None = TOKEN, **headers: str) -> httpx.Res
     authorization = {} if token is None else {"authorization": f"Bearer {token}"}
     sent = {"content-type": "application/json", **authorization, **headers}
     return httpx.post(engine.url, json=LIST, headers=sent, timeout=SECONDS, trust_env=False)
-
-
-def said_of(*options: str, folder: Path, **variables: str) -> str:
-    """The line with which the command refuses to start."""
-    done = subprocess.run(
-        [*FASTRPC, "contracts", "engine", *options],
-        cwd=folder,
-        env={**os.environ, "FASTRPC_TOKEN": "", "FASTRPC_STATE_DIR": str(folder / "state"), **variables},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    return line
 
 
 def test_it_has_all_options_of_serve_but_those_that_it_cannot_keep(
@@ -74,7 +59,7 @@ def test_it_has_all_options_of_serve_but_those_that_it_cannot_keep(
 def test_a_mistake_is_one_line(
     tmp_path: Path, options: list[str], variables: dict[str, str], said: str
 ) -> None:
-    assert said in said_of(*options, folder=tmp_path, **variables)
+    assert said in refusal_of(*options, folder=tmp_path, **variables)
 
 
 def test_options_reach_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -23,16 +22,16 @@ from support.contracts_engine import (
     STUCK,
     TOKEN,
     Engine,
-    below,
     command_line,
     deployment,
     head,
+    refusal_of,
     rpc,
     stuck_programs,
     token_file,
 )
-from support.http_server import FASTRPC
 from support.ports import is_open
+from support.process_list import below
 from support.waiting import SECONDS, eventually
 
 from fastrpc import Client
@@ -306,16 +305,7 @@ def test_what_is_refused_is_told_in_an_envelope(
 def test_it_does_not_start_without_knowing_who_may_use_it(
     tmp_path: Path, options: list[str], variables: dict[str, str], said: str
 ) -> None:
-    done = subprocess.run(
-        [*FASTRPC, "contracts", "engine", *options],
-        cwd=tmp_path,
-        env={**os.environ, "FASTRPC_TOKEN": "", "FASTRPC_STATE_DIR": str(tmp_path / "state"), **variables},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
+    line = refusal_of(*options, folder=tmp_path, **variables)
     assert said in line
     assert TOKEN not in line
 
