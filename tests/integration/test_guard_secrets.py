@@ -179,7 +179,7 @@ class Watched:
         self.seen: dict[str, bytes] = {}
         said = self.command("token", "create", "--owner", "ada", "--class", "agent", "--json")
         self.token = str(json.loads(said)["token"])
-        self.secrets["token of the database"] = self.token.rpartition("_")[2].encode()
+        self.secrets["token of the database"] = self.token.split("_", 2)[2].encode()
 
     def command(self, *arguments: str, code: int = 0) -> str:
         done = subprocess.run(
