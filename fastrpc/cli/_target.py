@@ -47,6 +47,9 @@ def add_options(options: CommandParser) -> None:
     options.add_argument("--command", metavar="COMMAND", help="start this; or put it behind --")
     options.add_argument("--config", metavar="FILE", help="look the name up in FILE (the nearest .mcp.json)")
     options.add_argument("--protocol", metavar="VERSION", help="speak this version (the latest that fits)")
+    options.add_argument(
+        "--guard", metavar="FILE", help="put a file or module behind this guard (guard.toml)"
+    )
     _credentials.add_options(options)
 
 
@@ -73,6 +76,8 @@ def split_command(arguments: list[str]) -> tuple[list[str], list[str]]:
 def destination(targets: list[str], command: list[str], chosen: Namespace) -> Destination:
     """Return the destination of a command line. `command`: the words after ``--``. Raises UsageError."""
     where = _destination(targets, command, chosen)
+    if chosen.guard is not None and not where.is_own:
+        raise UsageError(f"--guard: requires a file or module, not {where.shown}")
     headers = _credentials.headers_of(chosen.header)
     if not isinstance(where.target, str):
         given = {"--header": headers, "--token-file": chosen.token_file, "--auth": chosen.auth}
@@ -119,9 +124,13 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
             return _of_entry(targets[0], entry)
     elif chosen.config is not None and not targets:
         raise UsageError("--config: name one of its servers")
+    options = [] if chosen.guard is None else ["--guard", chosen.guard]
     # All of this process's variables: fastrpc's own secrets are for this server.
     return Destination(
-        server_command(targets), targets[0] if targets else "fastrpc", {"env": dict(os.environ)}, True
+        server_command([*options, *targets]),
+        targets[0] if targets else "fastrpc",
+        {"env": dict(os.environ)},
+        True,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from hashlib import sha256
@@ -437,6 +438,20 @@ def test_check_shows_what_each_class_may_call_and_try_judges_a_call(folder: Path
     judged = json.loads(fastrpc(folder, *arguments, "count=10", "--as", "agent", "--json"))
     assert (judged["decision"], judged["risk"], judged["class"]) == ("allow", "medium", "agent")
     assert "did you mean 'agent'" in fastrpc(folder, *arguments, "--as", "agnt", code=2)
+
+
+def test_commands_that_start_a_server_put_it_behind_the_guard_that_they_name(folder: Path) -> None:
+    guarded = ("--guard", "guard.toml", "shop.py")
+    order = ("call", *guarded, "order", "item=pen")
+    assert fastrpc(folder, *order, "count=3") == "ordered 3 pen\n"
+    assert "order is not allowed (rule small-orders) (403)" in fastrpc(folder, *order, "count=11", code=1)
+    assert fastrpc(folder, "call", "shop.py", "order", "item=pen", "count=11") == "ordered 11 pen\n"
+    found = [(each["tool"], each["outcome"], each["actor"]) for each in records(folder)]
+    assert found == [("order", "ok", f"os:{_user()}"), ("order", "refused", f"os:{_user()}")]
+    (folder / "guard.toml").write_text('[expose]\ntools = ["search"]\n')
+    assert re.findall(r"^  (\w+)", fastrpc(folder, "list", *guarded), re.MULTILINE) == ["search"]
+    elsewhere = fastrpc(folder, "list", "http://127.0.0.1:9/mcp", *guarded[:2], code=2)
+    assert "--guard: requires a file or module, not http://127.0.0.1:9/mcp" in elsewhere
 
 
 def test_try_and_why_tell_of_the_risk_that_a_rule_has_set_and_another_has_read(folder: Path) -> None:
