@@ -385,14 +385,19 @@ def at_once(*commands: list[str]) -> list[list[str]]:
 def test_of_two_approvers_and_of_two_calls_one_is_first(database_url: str) -> None:
     database = Database(database_url)
     store, found = ApprovalStore(database), []
-    for number in range(20):
+    for number in range(40):
         call = {"caller": "ada", "server": "shop", "kind": "tool", "name": "wipe", "policy": "p"}
         binding = Binding(**call, arguments={"n": number}, schema={})
-        question = Question(binding=binding, owner="ada", caller_class="x", risk="high", rule="", reason="")
+        question = Question(
+            binding=binding, owner="ada", caller_class="x", risk="high", rule="", reason="", most_waiting=40
+        )
         found.append(store.ask(question).approval.id)
-    yes, no = at_once([DECIDE, database_url, "yes", *found], [DECIDE, database_url, "no", *found])
+    raced, others = found[:20], found[20:]
+    yes, no = at_once([DECIDE, database_url, "yes", *raced], [DECIDE, database_url, "no", *raced])
     assert all({one, other} == {"first", "late"} for one, other in zip(yes, no, strict=True))
-    approved = [each for each, said in zip(found, yes, strict=True) if said == "first"]
+    approved = [each for each, said in zip(raced, yes, strict=True) if said == "first"]
+    for each in others:  # chance may have had "no" be the first of all the others
+        approved.append(store.decide(each, Decision(True, "os:yes", "command line")).id)
     here, there = at_once([USE, database_url, *found], [USE, database_url, *found])
     used = [each for each, *both in zip(found, here, there, strict=True) if "first" in both]
     assert used == approved
