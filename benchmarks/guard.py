@@ -37,9 +37,10 @@ GUARDED += ("W9", "W9-loop", "W9-calls", "W9-serve", "W9-serve-loop", "W11-cpu")
 GUARDED += ("W12-context", "W12-coroutine", "W12-guard")  # to the plain echo of the same server
 GUARDED += ("W13-sync", "W13-async")  # to the load client before the same server
 GUARDED += ("W14",)  # to the same server without the proxy
-GUARDED += ("W15-one", "W15-256")  # to the same server without the guard
+GUARDED += ("W15-one", "W15-256", "W15-rules")  # to the same server without the guard
 MOST_ROUNDS = {"W13-sync": 3, "W13-async": 3}  # a run of it starts two Pythons
-MOST_ROUNDS |= {"W15-one": 3, "W15-256": 3}  # a run of it starts a server that opens an audit log
+# A run of these starts a server that opens an audit log.
+MOST_ROUNDS |= {"W15-one": 3, "W15-256": 3, "W15-rules": 3}
 REPETITIONS = 3
 WORSE = 1.25
 PLANT = "FASTRPC_GUARD_PLANT"
@@ -207,11 +208,10 @@ def planted(peer: roster.Peer) -> roster.Peer:
         peer.commands |= {roster.shaped(shape): slow for shape in roster.SHAPES}
         if roster.HTTP in peer.commands:
             peer.commands[roster.HTTP] += ["--planted", os.environ[PLANT]]
-        if roster.GUARDED in peer.commands:
-            echo, late = os.path.join(roster.SERVERS, "echo.py"), planted_file(slow)
-            peer.commands[roster.GUARDED] = [
-                late if part == echo else part for part in peer.commands[roster.GUARDED]
-            ]
+        for guarded in (roster.GUARDED, roster.GUARDED_RULES):
+            if guarded in peer.commands:
+                echo, late = os.path.join(roster.SERVERS, "echo.py"), planted_file(slow)
+                peer.commands[guarded] = [late if part == echo else part for part in peer.commands[guarded]]
         for asked in (roster.CLIENT, roster.CLIENT_SYNC):
             peer.commands[asked] = [*peer.commands[asked], "--planted", os.environ[PLANT]]
     return peer
@@ -252,7 +252,7 @@ def main(arguments: list[str] | None = None) -> int:
         rows = [row for row in rows if row.server != roster.HTTP]
         print("W11 is left out: this Python lacks fastrpc's extra http (--python)")
     if not roster.has_guard(given.python):
-        rows = [row for row in rows if row.server != roster.GUARDED]
+        rows = [row for row in rows if row.server not in (roster.GUARDED, roster.GUARDED_RULES)]
         print("W15 is left out: this Python lacks fastrpc's extra guard (--python)")
     if (os.cpu_count() or 1) < 2:
         rows = [row for row in rows if row.cores == 1]

@@ -9,8 +9,9 @@ have its record.
 
 One at a time the figure is what a call takes longer at the median: a run of either server, one behind the
 other, in turns which first. The line of the plain server, whose runs are both without a guard, is the noise.
-`W15-one` has the same as a ratio, which has no bar of its own: with `W15-256` it is what `make bench-guard`
-keeps from getting worse (python benchmarks/run.py --rows W15-one,W15-256 --record takes the figures anew).
+`W15-one` has the same as a ratio, which has no bar of its own: with `W15-256` and `W15-rules` it is what
+`make bench-guard` keeps from getting worse (`python benchmarks/run.py --rows W15-one,W15-256 --record` takes
+the figures anew).
 """
 
 from __future__ import annotations
