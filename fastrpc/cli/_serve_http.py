@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.guard.serving import GuardedServing
     from fastrpc.server import Server
     from fastrpc.settings import Configuration
 
@@ -79,9 +78,13 @@ def serve(
         "max_sessions": settings["FASTRPC_HTTP_SESSIONS"],
         "session_idle_seconds": settings["FASTRPC_HTTP_SESSION_SECONDS"],
     }
-    serving = _guarded(options, application) if "--guard" in options else None
     if "--no-auth" in options:
         application["auth"] = None
+    serving = None
+    if "--guard" in options:
+        from fastrpc.guard.guarded_server import serving_over_http
+
+        serving = serving_over_http(options["--guard"], application)
     http = Settings(
         options["--http"],
         workers=settings["FASTRPC_WORKERS"],
@@ -103,20 +106,6 @@ def assembled(targets: list[str], settings: Configuration, options: dict[str, st
     server = assemble(targets, settings, name=options.get("--name"))
     server.load_tools()
     return server
-
-
-def _guarded(options: dict[str, str], application: dict[str, Any]) -> GuardedServing:
-    """Return the guard of the server; its tokens count besides those of the options. Raises UsageError."""
-    from fastrpc.guard.serving import GuardedServing
-
-    others = any(application[name] is not None for name in ("token", "token_file", "auth_servers"))
-    serving = GuardedServing(
-        options["--guard"], "http", needs_tokens=not others and "--no-auth" not in options
-    )
-    if "--no-auth" not in options and serving.has_tokens:
-        application["token_sources"] = serving.token_sources
-    application["principal_of"] = serving.principal_of(application["auth_servers"] or ())
-    return serving
 
 
 def _token(options: dict[str, str], settings: Configuration) -> str | None:

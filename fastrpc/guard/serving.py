@@ -123,7 +123,7 @@ class GuardedServing:
             from fastrpc.guard.approvals.webhook import PATH
 
             server.http_endpoints[PATH] = ApprovalsEndpoint(webhook, file.look)
-        self.token_sources[:] = callers.sources()
+        self.token_sources += callers.sources()
         return server
 
 

@@ -1,0 +1,88 @@
+"""`GuardedServer`: a server of a program of your own behind the guard that a file describes.
+
+    from fastrpc.guard import GuardedServer
+
+    GuardedServer(app, "guard.toml").run()
+
+It is what `fastrpc serve --guard` is for a file that is served by that command: `run` and `asgi` are those of
+`Server`, with the guard in front, and cost what they cost there. Imports what a guarded server needs.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.guard.serving import GuardedServing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
+
+    from typing_extensions import Unpack
+
+    from fastrpc.options import AsgiOptions, HttpOptions
+    from fastrpc.server import Server
+    from fastrpc.transports.http.asgi import Application
+
+TOKENS = ("token", "token_file", "token_sources", "auth_servers")
+"""The options that say who may call, besides the guard's own tokens."""
+
+
+class GuardedServer:
+    """A server, and the guard of a file: ``guard.toml``, or the table ``[guard]`` of ``fastrpc.toml``.
+
+    The file is read when serving begins, and followed from then on (docs/guard.md). Serve it once.
+    """
+
+    def __init__(self, server: Server, path: str | PathLike[str]) -> None:
+        self._server = server
+        self._path = os.fspath(path)
+
+    def run(
+        self,
+        *,
+        http: str | None = None,
+        drain_seconds: float | None = None,
+        trace: str | None = None,
+        stats: bool = False,
+        **options: Unpack[HttpOptions],
+    ) -> None:
+        """Serve as `Server.run` does. Over HTTP the guard's tokens are valid besides those of the options;
+        with neither there is a database of tokens, which ``fastrpc token create`` fills. Raises UsageError,
+        for a file that cannot be used, too."""
+        if http is None:
+            guarded = GuardedServing(self._path, "stdio").guarded(self._server)
+            guarded.run(drain_seconds=drain_seconds, trace=trace, stats=stats, **options)  # type: ignore[call-overload]
+            return
+        from fastrpc.transports.http.run import run
+        from fastrpc.transports.http.settings import SECRETS, Settings
+
+        given: dict[str, Any] = {**options}
+        serving = serving_over_http(self._path, given, has_token=bool(os.environ.get(SECRETS[0])))
+        settings = Settings.from_environment(
+            http, drain_seconds=drain_seconds, trace=trace, stats=stats, **given
+        )
+        run(lambda: serving.guarded(self._server), settings)
+
+    def asgi(self, **options: Unpack[AsgiOptions]) -> Application:
+        """Return an ASGI application, as `Server.asgi` does. Rates count the calls of one process: where the
+        ASGI server has several, each allows them anew. Raises UsageError."""
+        given: dict[str, Any] = {**options}
+        serving_over_http(self._path, given).guarded(self._server)
+        return self._server.asgi(**given)
+
+
+def serving_over_http(path: str, options: dict[str, Any], *, has_token: bool = False) -> GuardedServing:
+    """Read the file of a guard over HTTP, and add what it says about callers to `options`, those of
+    `Server.asgi`. `has_token`: there is a token that they do not name. Raises UsageError."""
+    is_open = options.get("auth", "needed") is None
+    others = has_token or any(options.get(name) is not None for name in TOKENS)
+    serving = GuardedServing(path, "http", needs_tokens=not others and not is_open)
+    if serving.has_tokens and not is_open:
+        serving.token_sources += options.get("token_sources") or ()
+        options["token_sources"] = serving.token_sources
+    principal_of = serving.principal_of(options.get("auth_servers") or ())
+    if principal_of is not None:
+        options["principal_of"] = principal_of
+    return serving
