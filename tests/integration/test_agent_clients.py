@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.agent._contract import CONTRACT
 from support import images, web_server
+from support.node_packages import put
 from support.protocol import LEGACY, MODERN
 from support.search_engines import search_engines
 from test_typescript_client import SOURCE, folder  # noqa: F401 - a fixture
@@ -237,7 +238,7 @@ def test_the_typescript_client_uses_all_thirteen_tools(
     recorder: Any,
 ) -> None:
     """AskUserQuestion: the TypeScript client drives a whole session of all thirteen tools, too."""
-    shutil.copy(os.path.join(SOURCE, "agent.mjs"), folder)
+    put(os.path.join(SOURCE, "agent.mjs"), folder)
     command = ["node", "agent.mjs", line, version, sys.executable, str(tmp_path)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=90)
     assert done.returncode == 0, done.stdout + done.stderr
