@@ -302,7 +302,7 @@ def test_what_a_killed_server_and_browser_left_is_tidied_by_the_next(home: str, 
         server.signal(signal.SIGSTOP)  # so that neither can tidy up
         for pid, command in chromium.processes_in(home).items():
             if "_browser.worker" in command:
-                os.kill(pid, signal.SIGKILL)
+                kill(pid)
         server.kill()
         server.wait()
     chromium.none_left(home)

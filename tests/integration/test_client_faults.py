@@ -19,6 +19,7 @@ from fastrpc import (
     RemoteError,
     RequestTimeout,
 )
+from fastrpc.processes import server_process
 
 SERVER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "support", "faulty_server.py")
 LIMIT = 0.3
@@ -124,8 +125,10 @@ def test_a_result_that_is_none_fails_its_call_alone(fault: str, words: str) -> N
     ],
 )
 def test_a_server_that_ends_fails_what_is_in_flight_with_how_it_ended(
-    fault: str, words: str, code: int | None
+    fault: str, words: str, code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(server_process, "EOF_SECONDS", 0.1 if fault == "closes" else 20.0)
+
     async def check(call: Any) -> None:
         await still_serves(call)
         with pytest.raises(ConnectionLost, match=words) as caught:
@@ -207,7 +210,9 @@ def test_a_result_that_breaks_its_own_schema_is_refused_once_the_tool_is_known(
                 client.call_tool("priced", members)
 
 
-def test_no_process_stays_behind() -> None:
+def test_no_process_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_process, "EOF_SECONDS", 0.1)
+
     async def run(fault: str) -> int:
         client = Client(command(fault))
         await client.connect()
