@@ -99,7 +99,8 @@ class Terminal:
         before, _, self.written = self.written.partition(wanted.encode())
         return before.decode() + wanted
 
-    def stays_silent(self, seconds: float = 0.5) -> None:
+    def stays_silent(self, seconds: float = 0.1) -> None:
+        """Fail if something is written meanwhile; what is no answer to a call comes before that."""
         assert not select.select([self.master], [], [], seconds)[0], os.read(self.master, 65536)
 
     def mode(self) -> list[Any]:
@@ -237,7 +238,7 @@ def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Any) -> None:
         here.until("2\r\n\r\n")  # its echo: the terminal has it
         request = ask(here)
         here.until(LAST)
-        here.server.assert_silent(0.5)
+        here.server.assert_silent()
         here.type("3\r1\r")
         assert selected(outcome(here, request)[1]) == ["none", "yes"]
 
@@ -405,7 +406,7 @@ def test_a_client_that_can_be_asked_is_asked_first(tmp_path: Any) -> None:
         request = ask(here)
         question = here.server.answer()
         assert question["method"] == "elicitation/create"
-        here.stays_silent(0.3)
+        here.stays_silent(0.2)
         content = {"question_1": "SQLite", "question_2": "no"}
         answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": content}}
         here.server.send_message(answer)
@@ -433,9 +434,9 @@ def test_a_menu_that_is_put_into_the_background_waits_there(tmp_path: Any) -> No
         request = ask(here)
         here.until(LAST)
         here.job(signal.SIGUSR2)
-        time.sleep(0.5)
+        time.sleep(0.3)
         here.type("2\r")  # for whoever has the foreground now
-        here.server.assert_silent(0.6)
+        here.server.assert_silent(0.3)
         assert here.server.request("ping")["result"] == {}  # nothing has stopped it
         here.job(signal.SIGUSR1)
         here.until(LAST)
@@ -549,7 +550,7 @@ def test_two_servers_on_one_terminal_ask_one_after_the_other(tmp_path: Any) -> N
         shown = []
         for key in ("1", "2"):
             shown += re.findall(r"Server (\d)\?", here.until(LAST))
-            here.stays_silent(0.4)
+            here.stays_silent(0.3)
             here.type(f"{key}\r")
             here.until("\x1b[?1049l")
         assert sorted(shown) == ["0", "1"]
