@@ -34,6 +34,7 @@
 #include "requests.h"
 
 enum { HEAD_ROOM = 1024, MOST_EVENTS = 256, SESSION_ROOM = 256 };
+enum { FIRST_PORT = 28000, PORTS = 4000 }; /* below those that systems give out by themselves */
 
 struct connection {
     int descriptor;
@@ -199,18 +200,20 @@ static struct sockaddr_in address(void) {
     return found;
 }
 
-/* A port that nobody uses at the moment. */
+/* A port that nobody uses at the moment; and not one of those that the system may give to somebody else before the
+ * server has it. */
 static void choose_port(void) {
-    int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-    port = 0;
-    struct sockaddr_in here = address();
-    socklen_t size = sizeof here;
-    if (descriptor < 0 || bind(descriptor, (struct sockaddr *)&here, size) != 0 ||
-        getsockname(descriptor, (struct sockaddr *)&here, &size) != 0) {
-        void_run("no port: %s", strerror(errno));
+    unsigned at = (unsigned)getpid() * 7919u + (unsigned)(now_ns() / 1000);
+    for (unsigned tried = 0; tried < PORTS; tried++) {
+        int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+        if (descriptor < 0) break;
+        port = FIRST_PORT + (int)((at + tried) % PORTS);
+        struct sockaddr_in here = address();
+        bool is_free = bind(descriptor, (struct sockaddr *)&here, sizeof here) == 0;
+        close(descriptor);
+        if (is_free) return;
     }
-    port = ntohs(here.sin_port);
-    close(descriptor);
+    void_run("no port: %s", strerror(errno));
 }
 
 /* Start the server with the port in its command. Returns the moment just before. */

@@ -32,7 +32,8 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
-START_SECONDS = 10.0
+START_SECONDS = 30.0
+PORTS = range(28_000, 32_000)  # the load client's, below those that systems give out by themselves
 VERSION = "2025-11-25"
 """The protocol version that all clients are held to: the latest that everybody here speaks."""
 PASS_SECONDS = 0.1
@@ -227,13 +228,24 @@ def app_of(path: str) -> Any:
     return module.app
 
 
+def chosen_port() -> int:
+    """A port that nobody uses at the moment; and not one of those that the system may give to somebody else
+    before the server has it."""
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise Void("no port is free")
+
+
 class OverHttp:
     """A server over HTTP that runs while this is entered. Raises Void."""
 
     def __init__(self, command: list[str]) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = chosen_port()
         self.url = f"http://127.0.0.1:{self.port}/mcp"
         self._command = [part.replace("{port}", str(self.port)) for part in command]
 

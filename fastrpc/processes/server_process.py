@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-EOF_SECONDS = 0.3  # seconds that it may take to end after its output has ended
+EOF_SECONDS = 1.0  # seconds that it may take to end after its output has ended, on a busy machine too
 LEAVE_SECONDS = 0.5  # seconds that it may take to end after its input was closed
 GRACE_SECONDS = 0.2  # seconds between SIGTERM and SIGKILL
 LAST_SECONDS = 0.3  # seconds to wait after SIGKILL

@@ -21,7 +21,7 @@ from support.raw_http import Socket, call, call_body, head_of, headers
 from support.waiting import eventually
 
 from fastrpc._core.access_buffer import AccessBuffer, ticks
-from fastrpc.telemetry.access_log import AccessLog, pieces
+from fastrpc.telemetry.access_log import CAPACITY, AccessLog, pieces
 
 TOKEN = "a-token-for-tests"
 LINE = re.compile(
@@ -340,9 +340,15 @@ def note(buffer: AccessBuffer, id: int = 1, **more: Any) -> None:
     buffer.note(*values.values())
 
 
+def without_thread(path: str, *, as_json: bool, capacity: int = CAPACITY) -> AccessLog:
+    """A log that is written when the test says so, and not also 50 ms after a record."""
+    log = AccessLog(path, as_json=as_json)
+    log.buffer = AccessBuffer(capacity)
+    return log
+
+
 def test_records_that_do_not_fit_are_counted_and_the_log_says_how_many(tmp_path: Any) -> None:
-    log = AccessLog(str(tmp_path / "log"), as_json=True)
-    log.buffer = AccessBuffer(1000)
+    log = without_thread(str(tmp_path / "log"), as_json=True, capacity=1000)
     for id in range(20):
         note(log.buffer, id)
     dropped = log.buffer.dropped
@@ -355,11 +361,11 @@ def test_records_that_do_not_fit_are_counted_and_the_log_says_how_many(tmp_path:
     assert [line["id"] for line in rest] == [*range(20 - dropped), 20]
 
 
-def test_lines_that_cannot_be_written_are_counted_too(tmp_path: Any) -> None:
-    log = AccessLog(str(tmp_path / "log"), as_json=False)
+def test_lines_that_cannot_be_written_are_counted_too(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("fastrpc.telemetry.access_log.LOOK_SECONDS", 3600.0)
+    log = without_thread(str(tmp_path / "log"), as_json=False)
     note(log.buffer, 0)
-
-    log.write()  # has the file looked at, which it is not again for a second
+    log.write()  # has the file looked at, which it is not again: it would be found to be another one
     note(log.buffer, 1)
     note(log.buffer, 2)
     kept = os.dup(log._file)
@@ -382,7 +388,7 @@ def test_standard_error_that_nobody_reads_holds_nothing_up(monkeypatch: Any) -> 
     with os.fdopen(write, "w") as stream, os.fdopen(read, "rb") as pipe:
         monkeypatch.setattr("sys.stderr", stream)
         monkeypatch.setattr("fastrpc.telemetry.access_log.WRITE_SECONDS", 0.05)
-        log = AccessLog("-", as_json=True)
+        log = without_thread("-", as_json=True)
         for round in range(3):
             for id in range(1000):
                 note(log.buffer, id + 1000 * round)

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.agent._contract import CONTRACT
 from support import images, web_server
+from support.node_packages import put
 from support.protocol import LEGACY, MODERN
 from support.search_engines import search_engines
 from test_typescript_client import SOURCE, folder  # noqa: F401 - a fixture
@@ -38,9 +39,9 @@ PAGE = "<main><h1>The guide</h1><p id=p>Loading</p></main>"
 SCRIPT = "<script>onload = () => document.getElementById('p').textContent = 'Made by a script'</script>"
 
 
-def call(tool: str, after: float = 0, **arguments: Any) -> dict[str, Any]:
-    """A call, so many seconds after the one before it."""
-    return {"tool": tool, "arguments": arguments, "after": after}
+def call(tool: str, until: str = "", **arguments: Any) -> dict[str, Any]:
+    """A call, which is repeated until the last block of its result begins so."""
+    return {"tool": tool, "arguments": arguments, "until": until}
 
 
 @pytest.fixture
@@ -74,7 +75,8 @@ def session(tmp_path: Any) -> Iterator[dict[str, Any]]:
             call("AskUserQuestion", questions_json=json.dumps(QUESTION)),
             call("InvokeSkill", skill_name="greet", arguments="Ada"),
             call("SetCallback", action="set", message="look again", delay_seconds=1, repeat_count=1),
-            call("BackgroundBash", command="echo begun; sleep 60", after=1.3),
+            call("SetCallback", until="[callback 0 due ", action="list"),
+            call("BackgroundBash", command="echo begun; sleep 60"),
             call("ReadBgOutput", task_id=1, wait_ms=5000),
             call("ListBgTasks"),
             call("KillBgTask", task_id=1),
@@ -140,13 +142,14 @@ def check(session: dict[str, Any], came: dict[str, Any], version: str) -> None:
 
     assert following()[0] == "Callback scheduled: fires once in 1s."
     text, result = following()
-    assert result["content"][0]["text"].startswith("Started background task 1")
+    assert result["content"][0]["text"] == "No active callbacks."
     assert text.startswith("[callback 0 due ")
     assert text.endswith(" s ago] look again")
     if version != MODERN:
         assert [log["logger"] for log in came["logs"]] == ["callback"]
         assert "look again" in json.dumps(came["logs"])
 
+    assert following()[0].startswith("Started background task 1")
     text, _ = following()
     assert text.startswith("begun\n[task 1: running, ")
     text, result = following()
@@ -202,8 +205,12 @@ def test_the_python_client_uses_all_thirteen_tools(
                 await client.set_logging_level("info")
             came["tools"] = [plain(tool) for tool in (await client.list_tools()).tools]
             for step in session["calls"]:
-                await asyncio.sleep(step["after"])
-                came["results"].append(plain(await client.call_tool(step["tool"], step["arguments"])))
+                while True:
+                    result = plain(await client.call_tool(step["tool"], step["arguments"]))
+                    if result["content"][-1].get("text", "").startswith(step["until"]):
+                        break
+                    await asyncio.sleep(0.02)
+                came["results"].append(result)
 
     if version != MODERN:
         monkeypatch.setattr(handshake, "LATEST_HANDSHAKE_VERSION", version)
@@ -231,7 +238,7 @@ def test_the_typescript_client_uses_all_thirteen_tools(
     recorder: Any,
 ) -> None:
     """AskUserQuestion: the TypeScript client drives a whole session of all thirteen tools, too."""
-    shutil.copy(os.path.join(SOURCE, "agent.mjs"), folder)
+    put(os.path.join(SOURCE, "agent.mjs"), folder)
     command = ["node", "agent.mjs", line, version, sys.executable, str(tmp_path)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=90)
     assert done.returncode == 0, done.stdout + done.stderr

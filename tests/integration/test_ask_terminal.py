@@ -27,6 +27,7 @@ from typing import Any
 import pytest
 from support.skips import in_ci
 from support.stdio import SECONDS, Process, encode, serve
+from support.waiting import eventually
 
 QUESTIONS = {
     "questions": [
@@ -87,9 +88,9 @@ class Terminal:
     def type(self, data: bytes | str) -> None:
         os.write(self.master, data.encode() if isinstance(data, str) else data)
 
-    def until(self, wanted: str, seconds: float = 10.0) -> str:
+    def until(self, wanted: str) -> str:
         """Read until what has been written since the last call holds a text; return it up to there."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + SECONDS
         while wanted.encode() not in self.written:
             left = deadline - time.monotonic()
             assert left > 0, f"{wanted!r} never came; {self.written!r}\n{self.server.stderr}"
@@ -98,15 +99,17 @@ class Terminal:
         before, _, self.written = self.written.partition(wanted.encode())
         return before.decode() + wanted
 
-    def stays_silent(self, seconds: float = 0.5) -> None:
+    def stays_silent(self, seconds: float = 0.1) -> None:
+        """Fail if something is written meanwhile; what is no answer to a call comes before that."""
         assert not select.select([self.master], [], [], seconds)[0], os.read(self.master, 65536)
 
-    def mode(self) -> str:
-        """All of the terminal's settings, as ``stty -a`` shows them."""
-        with open(self.path) as terminal:
-            shown = subprocess.run(["stty", "-a"], stdin=terminal, capture_output=True, text=True, timeout=10)
-        assert shown.returncode == 0, shown.stderr
-        return re.sub(r"rows \d+; columns \d+;", "", shown.stdout)
+    def mode(self) -> list[Any]:
+        """All of the terminal's settings but its size, as ``stty -a`` shows them. At once: it may change."""
+        terminal = os.open(self.path, os.O_RDONLY | os.O_NOCTTY)
+        try:
+            return termios.tcgetattr(terminal)
+        finally:
+            os.close(terminal)
 
     def resize(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -115,10 +118,7 @@ class Terminal:
         """Have the shell bring its job to the foreground or put it into the background."""
         before = os.tcgetpgrp(self.master)
         self.server.signal(number)
-        deadline = time.monotonic() + 5
-        while os.tcgetpgrp(self.master) == before:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: os.tcgetpgrp(self.master) != before)
 
 
 @contextlib.contextmanager
@@ -153,10 +153,7 @@ def terminal(
         with serve(
             command=command, environment=variables, folder=str(tmp_path), start_new_session=True
         ) as server:
-            deadline = time.monotonic() + SECONDS
-            while not os.path.exists(pid_file):
-                assert time.monotonic() < deadline, server.stderr
-                time.sleep(0.01)
+            eventually(lambda: os.path.exists(pid_file))
             with open(pid_file) as file:
                 pid = int(file.read())
             try:
@@ -238,10 +235,10 @@ def test_a_no_at_the_terminal_is_said_plainly(tmp_path: Any, key: bytes, action:
 def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Any) -> None:
     with terminal(tmp_path) as here:
         here.type("\r\r2\r\r")
-        time.sleep(0.1)
+        here.until("2\r\n\r\n")  # its echo: the terminal has it
         request = ask(here)
         here.until(LAST)
-        here.server.assert_silent(0.5)
+        here.server.assert_silent()
         here.type("3\r1\r")
         assert selected(outcome(here, request)[1]) == ["none", "yes"]
 
@@ -322,7 +319,7 @@ def test_the_terminal_is_as_before_however_the_asking_ends(tmp_path: Any, end: s
     """AskUserQuestion: the terminal's mode comes back after cancel, time-out, SIGTERM, SIGHUP and end of
     input.
     """
-    limit = "1" if end == "timeout" else None
+    limit = "2" if end == "timeout" else None
     with terminal(tmp_path, FASTRPC_ASK_SECONDS=limit) as here:
         before = here.mode()
         request = ask(here)
@@ -333,16 +330,13 @@ def test_the_terminal_is_as_before_however_the_asking_ends(tmp_path: Any, end: s
         elif end == "timeout":
             facts, text = outcome(here, request)
             assert facts == {"how": "terminal", "action": "timeout"}
-            assert text.startswith("Nobody answered within 1 s.")
+            assert text.startswith("Nobody answered within 2 s.")
         elif end == "end of input":
             here.server.close_stdin()
         else:
             os.kill(here.pid, getattr(signal, end))
         assert here.until("\x1b[?1049l")
-        deadline = time.monotonic() + 20
-        while here.mode() != before:
-            assert time.monotonic() < deadline, here.mode()
-            time.sleep(0.02)
+        eventually(lambda: here.mode() == before)
         if end in ("cancelled", "timeout"):
             assert here.server.request("ping")["result"] == {}
 
@@ -412,7 +406,7 @@ def test_a_client_that_can_be_asked_is_asked_first(tmp_path: Any) -> None:
         request = ask(here)
         question = here.server.answer()
         assert question["method"] == "elicitation/create"
-        here.stays_silent(0.3)
+        here.stays_silent(0.2)
         content = {"question_1": "SQLite", "question_2": "no"}
         answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": content}}
         here.server.send_message(answer)
@@ -440,9 +434,9 @@ def test_a_menu_that_is_put_into_the_background_waits_there(tmp_path: Any) -> No
         request = ask(here)
         here.until(LAST)
         here.job(signal.SIGUSR2)
-        time.sleep(0.5)
+        time.sleep(0.3)
         here.type("2\r")  # for whoever has the foreground now
-        here.server.assert_silent(0.6)
+        here.server.assert_silent(0.3)
         assert here.server.request("ping")["result"] == {}  # nothing has stopped it
         here.job(signal.SIGUSR1)
         here.until(LAST)
@@ -556,17 +550,14 @@ def test_two_servers_on_one_terminal_ask_one_after_the_other(tmp_path: Any) -> N
         shown = []
         for key in ("1", "2"):
             shown += re.findall(r"Server (\d)\?", here.until(LAST))
-            here.stays_silent(0.4)
+            here.stays_silent(0.3)
             here.type(f"{key}\r")
             here.until("\x1b[?1049l")
         assert sorted(shown) == ["0", "1"]
         answers = [json.loads(answer["result"]["content"][0]["text"]) for answer in server.answers(2)]
         chosen = {answer["answers"][0]["question"]: answer["answers"][0]["selected"] for answer in answers}
         assert chosen == {f"Server {shown[0]}?": "a", f"Server {shown[1]}?": "b"}
-        deadline = time.monotonic() + 20
-        while here.mode() != before:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        eventually(lambda: here.mode() == before)
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
     os.close(master)
     os.close(slave)
@@ -606,17 +597,14 @@ def test_in_tmux_a_person_answers_and_finds_the_screen_as_it_was(tmp_path: Any) 
             ["tmux", "-u", "-S", socket, "-f", os.devnull, *words],
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
             env={**os.environ, "ASK_TERMINAL": "1", "FASTRPC_STATE_DIR": str(tmp_path / "state"), "TMUX": ""},
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def screen(wanted: str) -> str:
-        deadline = time.monotonic() + 15
-        while wanted not in (shown := tmux("capture-pane", "-p")):
-            assert time.monotonic() < deadline, shown
-            time.sleep(0.05)
+        shown: str = eventually(lambda: wanted in (found := tmux("capture-pane", "-p")) and found)
         return shown
 
     arguments = f"{sys.executable} {tmp_path}/client.py {tmp_path}/sent {answer}"

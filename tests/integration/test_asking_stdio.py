@@ -55,7 +55,7 @@ def test_a_server_that_waits_for_an_answer_ends_with_its_input() -> None:
         server.send_message(call)
         assert server.answer()["method"] == "elicitation/create"
         server.close_stdin()
-        assert server.wait(10) == 0
+        assert server.wait() == 0
         assert "Traceback" not in server.stderr
 
 

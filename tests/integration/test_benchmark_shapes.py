@@ -23,7 +23,7 @@ from workloads.row import Options  # noqa: E402
 
 ROW = {row.name.removeprefix("W12-"): row for row in w12.ROWS}
 SHORT = Options(rounds=1, seconds=0.02)
-BRIEF = ("--seconds", "0.02", "--warm-up", "0.02", "--timeout", "10")
+BRIEF = ("--seconds", "0.02", "--warm-up", "0.02", "--timeout", "50")
 
 # Answers one kind of request; runs the statement that is its second argument before the tenth answer.
 LIAR = r"""

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,9 +15,11 @@ from support.ports import free_port
 from support.protocol import LEGACY, MODERN
 from support.remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote
 from support.stdio import Process, serve
+from support.waiting import eventually
 
 pytest.importorskip("httptools", reason="the bridge stands on it: pip install httptools")
 
+SECONDS = 60.0
 VARIABLE = "FASTRPC_BRIDGE_TOKEN"
 HELLO = {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 
@@ -104,7 +105,7 @@ def test_the_official_client_uses_every_feature_in_every_version(
             if version != MODERN:
                 assert logs == ["careful"]
 
-    asyncio.run(asyncio.wait_for(conversation(), 30))
+    asyncio.run(asyncio.wait_for(conversation(), SECONDS))
 
 
 @pytest.mark.parametrize("version", [LEGACY[-1], MODERN])
@@ -126,7 +127,7 @@ def test_the_official_client_answers_questions_of_the_remote_server(
         async with connect(version, shared_remote.url, "--protocol", remote, **callbacks) as client:
             assert (await client.call_tool("ask", {})).content[0].text == "accept Bob, hello"
 
-    asyncio.run(asyncio.wait_for(conversation(), 30))
+    asyncio.run(asyncio.wait_for(conversation(), SECONDS))
 
 
 @pytest.mark.parametrize("mode", ["session", "sse"])
@@ -142,7 +143,7 @@ def test_a_server_of_the_official_sdk_is_bridged_to_the_official_client(
             assert (await client.read_resource("docs://guide")).contents[0].text == "# read me"
 
     with Remote(OFFICIAL.replace("MODE", repr(mode)), token=None, path=path) as remote:
-        asyncio.run(asyncio.wait_for(conversation(remote.url), 30))
+        asyncio.run(asyncio.wait_for(conversation(remote.url), SECONDS))
 
 
 # --- the remote server goes away ----------------------------------------------------------------------
@@ -203,7 +204,7 @@ def test_at_the_end_of_input_what_was_asked_is_still_answered(shared_remote: Rem
                 "jsonrpc": "2.0",
                 "id": 3,
                 "method": "tools/call",
-                "params": {"name": "wait", "arguments": {"ms": 700}},
+                "params": {"name": "wait", "arguments": {"ms": 300}},
             },
         )
         server.close_stdin()
@@ -220,10 +221,10 @@ def test_what_takes_too_long_at_the_end_is_cancelled_there(shared_remote: Remote
         server.initialize()
         params = {"name": "sleep", "arguments": {"path": str(path)}}
         server.send_message({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
-        _until(begun.exists)
+        eventually(begun.exists)
         server.close_stdin()
-        assert server.wait(10) == 0
-        _until(path.exists)
+        assert server.wait() == 0
+        eventually(path.exists)
 
 
 @pytest.mark.parametrize("protocol", [MODERN, LEGACY[-1]])
@@ -233,17 +234,10 @@ def test_a_signal_ends_it_at_once(shared_remote: Remote, tmp_path: Any, protocol
         server.initialize()
         params = {"name": "sleep", "arguments": {"path": str(path)}}
         server.send_message({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
-        _until(begun.exists)
+        eventually(begun.exists)
         server.signal(15)
-        assert server.wait(10) == 0
-        _until(path.exists)
-
-
-def _until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)
+        assert server.wait() == 0
+        eventually(path.exists)
 
 
 # --- the token and mistakes ---------------------------------------------------------------------------
@@ -300,7 +294,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], complaint: 
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=SECONDS,
         env={**os.environ, "PYTHONPATH": REPOSITORY},
     )
     assert done.returncode == 2

@@ -19,16 +19,19 @@ from fastrpc import (
     RemoteError,
     RequestTimeout,
 )
+from fastrpc.processes import server_process
 
 SERVER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "support", "faulty_server.py")
-LIMIT = 0.5
+LIMIT = 0.3
+"""For what is never answered."""
+LONG = 60.0
 
 
 def command(fault: str) -> list[str]:
     return [sys.executable, SERVER, fault]
 
 
-async def bad(client: Client, limit: float = 20.0) -> Any:
+async def bad(client: Client, limit: float = LONG) -> Any:
     return await client.call_tool("bad", {}, timeout_seconds=limit)
 
 
@@ -39,15 +42,15 @@ def both(fault: str, check: Callable[[Any], Any], **options: Any) -> None:
     async def run() -> None:
         async with Client(command(fault), **options) as client:
 
-            async def call(name: str, limit: float = 20.0, **arguments: Any) -> Any:
+            async def call(name: str, limit: float = LONG, **arguments: Any) -> Any:
                 return await client.call_tool(name, arguments, timeout_seconds=limit)
 
             await check(call)
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), LONG))
     with Client.sync(command(fault), **options) as client:
 
-        async def call(name: str, limit: float = 20.0, **arguments: Any) -> Any:
+        async def call(name: str, limit: float = LONG, **arguments: Any) -> Any:
             return client.call_tool(name, arguments, timeout_seconds=limit)
 
         coroutine = check(call)
@@ -71,11 +74,13 @@ def test_what_is_no_answer_is_skipped_and_the_call_has_its_own(fault: str, expec
     both(fault, check)
 
 
-@pytest.mark.parametrize("fault", ["silent", "wrong-id"])
-def test_a_call_that_is_not_answered_ends_at_its_time_limit_and_the_others_go_on(fault: str) -> None:
+@pytest.mark.parametrize(("fault", "limit"), [("silent", LIMIT), ("wrong-id", 1.5)])  # what it says must come
+def test_a_call_that_is_not_answered_ends_at_its_time_limit_and_the_others_go_on(
+    fault: str, limit: float
+) -> None:
     async def check(call: Any) -> None:
-        with pytest.raises(RequestTimeout, match=r"tools/call: no answer within 0\.5 s") as caught:
-            await call("bad", LIMIT)
+        with pytest.raises(RequestTimeout, match=rf"tools/call: no answer within {limit:g} s") as caught:
+            await call("bad", limit)
         assert ("it sent an invalid message" in str(caught.value)) == (fault == "wrong-id")
         await still_serves(call)
 
@@ -120,8 +125,10 @@ def test_a_result_that_is_none_fails_its_call_alone(fault: str, words: str) -> N
     ],
 )
 def test_a_server_that_ends_fails_what_is_in_flight_with_how_it_ended(
-    fault: str, words: str, code: int | None
+    fault: str, words: str, code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(server_process, "EOF_SECONDS", 0.1 if fault == "closes" else 20.0)
+
     async def check(call: Any) -> None:
         await still_serves(call)
         with pytest.raises(ConnectionLost, match=words) as caught:
@@ -147,7 +154,7 @@ def test_all_that_is_in_flight_fails_when_the_server_ends() -> None:
             errors = await asyncio.gather(*calls, return_exceptions=True)
             assert [type(error) for error in errors] == [ConnectionLost] * 50
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), LONG))
 
 
 def test_a_server_that_never_reads_stops_nobody_and_takes_no_more_than_so_much_memory() -> None:
@@ -163,7 +170,7 @@ def test_a_server_that_never_reads_stops_nobody_and_takes_no_more_than_so_much_m
             assert set(kinds) == {RequestTimeout, ClientError}
             assert "does not read" in str(errors[-1])
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), LONG))
     with Client.sync(command("never-reads"), version="2025-11-25") as client, pytest.raises(RequestTimeout):
         client.call_tool("good", {"text": "x" * 1024 * 1024}, timeout_seconds=LIMIT)
 
@@ -203,7 +210,9 @@ def test_a_result_that_breaks_its_own_schema_is_refused_once_the_tool_is_known(
                 client.call_tool("priced", members)
 
 
-def test_no_process_stays_behind() -> None:
+def test_no_process_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_process, "EOF_SECONDS", 0.1)
+
     async def run(fault: str) -> int:
         client = Client(command(fault))
         await client.connect()
@@ -217,7 +226,7 @@ def test_no_process_stays_behind() -> None:
         return int(process.pid)
 
     for fault in ("silent", "closes", "exits"):
-        assert asyncio.run(asyncio.wait_for(run(fault), 30)) == 0
+        assert asyncio.run(asyncio.wait_for(run(fault), LONG)) == 0
 
 
 def test_a_server_that_ended_is_started_again_if_that_is_wished() -> None:
@@ -228,7 +237,7 @@ def test_a_server_that_ended_is_started_again_if_that_is_wished() -> None:
                 with pytest.raises(ConnectionLost):
                     await bad(client)
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), LONG))
     with Client.sync(command("exits"), restart=True) as client:
         for _ in range(2):
             assert client.call_tool("good", {"text": "here"}).text == "here"

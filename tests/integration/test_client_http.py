@@ -116,7 +116,7 @@ def test_a_call_whose_time_is_up_is_cancelled(
     async def conversation() -> None:
         async with client_of(shared_remote, spoken) as client:
             with pytest.raises(RequestTimeout):
-                await client.call_tool("sleep", {"path": str(path)}, timeout_seconds=0.5)
+                await client.call_tool("sleep", {"path": str(path)}, timeout_seconds=1.0)  # it must begin
             await until(path.exists)
             assert (await client.call_tool("add", {"a": 1})).text == "3"
 

@@ -515,13 +515,16 @@ def test_the_demo_waits_for_a_log_message_whatever_else_the_server_tells_of_befo
     assert "look at the build" in capsys.readouterr().out
 
 
-def test_the_shipped_tools_pass_their_own_selftest_and_demo(place):
+def test_the_shipped_tools_pass_their_own_selftest(place):
     from fastrpc.cli._contract import load_contract
 
     contract = load_contract("fastrpc.tools.agent")
     assert len(contract) == 13
     checked = run(place, "selftest")
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_shipped_tools_pass_their_own_demo(place):
     shown = run(place, "demo")
     assert shown.returncode == 0, shown.stdout + shown.stderr
     for name in ("Bash", "BackgroundBash", "ReadBgOutput", "ListBgTasks", "KillBgTask"):

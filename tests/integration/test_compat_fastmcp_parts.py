@@ -21,7 +21,8 @@ from support.waiting import eventually
 
 import fastrpc
 
-SECONDS = 120
+SECONDS = 240
+pytestmark = pytest.mark.timeout(300)  # FastMCP imports for seconds, twice in each comparison
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(fastrpc.__file__)))
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SERVERS = os.path.join(TESTS, "fixtures", "compat", "fastmcp_parts")

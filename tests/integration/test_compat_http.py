@@ -32,6 +32,8 @@ FIXTURE = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures", "compat", "over_http.py"
 )
 TOKEN = "a-token-for-tests-of-compat"
+LONG_SECONDS = 60.0
+"""For a conversation: the first one imports the SDK."""
 ACCEPTED = "application/json, text/event-stream"
 START = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
 
@@ -143,7 +145,7 @@ def test_the_official_client_uses_a_swapped_file(tmp_path: Any, transport: str) 
     with served(tmp_path, transport) as server:
         url = url_of(server)
         assert url.endswith("/sse" if transport == "sse" else "/mcp")
-        tools, total, reports, text = asyncio.run(asyncio.wait_for(official(url), SECONDS))
+        tools, total, reports, text = asyncio.run(asyncio.wait_for(official(url), LONG_SECONDS))
         assert (tools, total, text) == (["add", "count"], {"result": 5}, "counted")
         assert reports[-1] == 2
         assert server.stdout == ""
@@ -156,7 +158,7 @@ def test_fastrpc_s_client_uses_a_swapped_file(tmp_path: Any, transport: str) -> 
             return await client.call_tool("add", {"a": 2, "b": 3})
 
     with served(tmp_path, transport) as server:
-        result = asyncio.run(asyncio.wait_for(use(url_of(server)), SECONDS))
+        result = asyncio.run(asyncio.wait_for(use(url_of(server)), LONG_SECONDS))
         assert result.structured == {"result": 5}
 
 
@@ -168,7 +170,7 @@ def test_a_custom_route_is_served_beside_mcp_without_a_token(tmp_path: Any) -> N
         assert post(f"{base}/mcp", call("add", a=1, b=1))[0] == 401
         bearer = {"Authorization": f"Bearer {TOKEN}"}
         assert post(f"{base}/mcp", call("add", a=1, b=1), **bearer)[0] == 200
-        *_, text = asyncio.run(asyncio.wait_for(official(f"{base}/mcp", bearer), SECONDS))
+        *_, text = asyncio.run(asyncio.wait_for(official(f"{base}/mcp", bearer), LONG_SECONDS))
         assert text == "counted"
         assert "no token is needed" not in server.stderr
 
@@ -191,7 +193,7 @@ def test_paths_are_where_the_options_say(tmp_path: Any) -> None:
                 await session.initialize()
                 return (await session.call_tool("add", {"a": 1, "b": 1})).structured_content
 
-        assert asyncio.run(asyncio.wait_for(use(), SECONDS)) == {"result": 2}
+        assert asyncio.run(asyncio.wait_for(use(), LONG_SECONDS)) == {"result": 2}
 
 
 def test_without_sessions_every_request_stands_alone(tmp_path: Any) -> None:
@@ -212,7 +214,7 @@ def test_without_sessions_every_request_stands_alone(tmp_path: Any) -> None:
         counting["params"]["_meta"] = {"progressToken": "t"}
         status, body = post(url, counting, Accept="application/json")
         assert (status, body["result"]["content"][0]["text"]) == (200, "counted")
-        tools, total, reports, _ = asyncio.run(asyncio.wait_for(official(url), SECONDS))
+        tools, total, reports, _ = asyncio.run(asyncio.wait_for(official(url), LONG_SECONDS))
         assert (tools, total, reports) == (["add", "count"], {"result": 5}, [])
 
 
@@ -232,7 +234,7 @@ def test_an_open_address_needs_a_token_or_the_explicit_word(tmp_path: Any, trans
     file = tmp_path / "server.py"
     file.write_text(swapped(), encoding="utf-8")
     command = (sys.executable, str(file), transport, '{"host": "0.0.0.0"}')
-    ended = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=SECONDS)
+    ended = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LONG_SECONDS)
     assert ended.returncode != 0
     for name in ("FASTRPC_TOKEN", "auth=", "127.0.0.1", "FASTRPC_ALLOW_ANONYMOUS=1"):
         assert name in ended.stderr
@@ -411,7 +413,7 @@ def test_stdio_in_a_running_loop(tmp_path: Any, runner: str) -> None:
             await session.initialize()
             return [(await session.call_tool("add", {"a": n, "b": 1})).structured_content for n in range(3)]
 
-    results = asyncio.run(asyncio.wait_for(use(), SECONDS))
+    results = asyncio.run(asyncio.wait_for(use(), LONG_SECONDS))
     assert results == [{"result": 1}, {"result": 2}, {"result": 3}]
     lines = [
         {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": START},
@@ -419,7 +421,7 @@ def test_stdio_in_a_running_loop(tmp_path: Any, runner: str) -> None:
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     ended = subprocess.run(
-        command, input=text, env=environment(), capture_output=True, text=True, timeout=SECONDS
+        command, input=text, env=environment(), capture_output=True, text=True, timeout=LONG_SECONDS
     )
     assert [json.loads(line)["id"] for line in ended.stdout.splitlines()] == [0, 1]
     assert ended.returncode == 0, ended.stderr

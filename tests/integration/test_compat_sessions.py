@@ -93,7 +93,6 @@ async def main(path):
                 say([name, (await session.call_tool(name, {})).content[0].text])
             await session.set_logging_level("info")
             done = await session.call_tool("steps", {}, progress_callback=progress)
-            await asyncio.sleep(0.2)
             say(done.content[0].text)
             for request in (
                 session.call_tool("wait", {}, read_timeout_seconds=0.2),

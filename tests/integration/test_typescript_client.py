@@ -8,18 +8,16 @@ servers write traces, whose lines the recorder holds against the version's schem
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 from support.features import FEATURES
+from support.node_packages import folder_with, put
 from support.protocol import LEGACY, MODERN
-from support.skips import in_ci
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = os.path.join(TESTS, "typescript")
@@ -154,22 +152,8 @@ MODERN_CHECKS = {"a request without a level brings no log messages"}
 @pytest.fixture(scope="module")
 def folder() -> str:
     """A folder with the client script and its packages."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        if in_ci():
-            pytest.fail("CI must have Node and npm")
-        pytest.skip("Node and npm are not installed")
-    with open(os.path.join(SOURCE, "package.json"), "rb") as file:
-        digest = hashlib.sha256(file.read()).hexdigest()[:12]
-    folder = os.path.join(os.path.dirname(TESTS), ".cache", f"typescript-{digest}")
-    os.makedirs(folder, exist_ok=True)
-    for name in ("package.json", "client.mjs"):
-        shutil.copy(os.path.join(SOURCE, name), folder)
-    if not os.path.isdir(os.path.join(folder, "node_modules", "@modelcontextprotocol", "client")):
-        command = ["npm", "install", "--no-audit", "--no-fund", "--silent"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-        if done.returncode != 0 and not in_ci():
-            pytest.skip("npm could not install the TypeScript client")
-        assert done.returncode == 0, done.stderr
+    folder = folder_with(os.path.join(SOURCE, "package.json"), "typescript")
+    put(os.path.join(SOURCE, "client.mjs"), folder)
     return folder
 
 

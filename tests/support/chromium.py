@@ -45,7 +45,7 @@ def processes_in(folder: str) -> dict[int, str]:
     return found
 
 
-def none_left(folder: str, seconds: float = 20.0) -> None:
+def none_left(folder: str, seconds: float = 60.0) -> None:
     """Fail if browser processes of a folder are still there after so long."""
     deadline = time.monotonic() + seconds
     while left := processes_in(folder):

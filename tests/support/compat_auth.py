@@ -26,7 +26,7 @@ META = {
 
 
 def run(work: Awaitable[Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(work, 30))  # type: ignore[arg-type]
+    return asyncio.run(asyncio.wait_for(work, 60))  # type: ignore[arg-type]
 
 
 def verifier(**options: Any) -> JWTVerifier:

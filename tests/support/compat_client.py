@@ -7,7 +7,7 @@ from typing import Any
 
 from fastrpc.compat.fastmcp import Client
 
-SECONDS = 30
+SECONDS = 60
 
 
 def talk(server: Any, conversation: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 import time
 from typing import Any
@@ -81,6 +82,14 @@ def call(id: int, fault: str) -> None:
     # "silent": no answer
 
 
+def wait_for_the_end() -> None:
+    """Read nothing, and end when nobody can write any more."""
+    watched = select.poll()
+    watched.register(0, 0)
+    watched.poll(60_000)
+    os._exit(0)
+
+
 def main(fault: str) -> None:
     if fault == "never-starts":
         time.sleep(60)
@@ -95,7 +104,7 @@ def main(fault: str) -> None:
             begun = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
             send({"id": id, "result": begun})
             if fault == "never-reads":
-                time.sleep(60)
+                wait_for_the_end()
         elif method == "tools/list":
             bad = {"name": "bad", "inputSchema": {"type": "object"}}
             priced = {"name": "priced", "inputSchema": {"type": "object"}, "outputSchema": PRICE}

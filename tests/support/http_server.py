@@ -35,6 +35,7 @@ from support.waiting import SECONDS, eventually
 
 FASTRPC = (sys.executable, "-m", "fastrpc")
 READY = r"serving at (\S+)"  # what fastrpc says when it takes connections
+START_SECONDS = 60.0  # servers of others import for seconds, and longer beside other tests
 
 
 class HttpProcess:
@@ -79,7 +80,7 @@ class HttpProcess:
     def _begun(self, ready: str) -> str:
         """Wait until it says where it is."""
         with contextlib.suppress(AssertionError):
-            eventually(lambda: self._is_ready(ready) or self.process.poll() is not None)
+            eventually(lambda: self._is_ready(ready) or self.process.poll() is not None, START_SECONDS)
         if self.process.poll() is not None:
             self.wait()
         found = self._is_ready(ready)

@@ -1,20 +1,36 @@
 """Ports for servers that must be told which one to take: not among those that the system gives to clients.
 
-A port that was given once, by binding to 0, may be a client's a moment later.
+A port that was given once, by binding to 0, may be a client's a moment later. And each process of
+pytest-xdist has ports of its own, which it gives one after the other: nobody else takes one before the server
+that it is for has started, or while that is started again.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import socket
+from itertools import cycle
 
-OURS = range(20_000, 32_000)  # below what Linux and macOS give out by themselves
+OURS = range(20_000, 28_000)
+"""Below what Linux and macOS give out by themselves; the benchmarks' client takes those behind them."""
+
+
+def _of_this_process() -> list[int]:
+    """The ports of this process, in an order of its own: other runs of the tests may be on the machine."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    found = list(OURS[number :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))])
+    random.Random(os.urandom(8)).shuffle(found)
+    return found
+
+
+_next = cycle(_of_this_process())
 
 
 def free_port() -> int:
     """Return a port of the loopback address that nobody listens at."""
     while True:
-        port = random.choice(OURS)
+        port = next(_next)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -24,6 +24,8 @@ from typing import Any
 
 import pytest
 
+from support.waiting import eventually
+
 SECONDS = 60.0
 USER = "fastrpc"
 PLACES = "/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/pgsql-*/bin"
@@ -121,8 +123,13 @@ class Cluster:
         return name
 
     def disconnect(self, database: str) -> None:
-        """End every connection to a database, as a restart of the server does."""
-        self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'")
+        """End every connection to a database, as a restart of the server does. Returns when they have ended:
+        until then they answer."""
+        activity = f"FROM pg_stat_activity WHERE datname = '{database}'"
+        told = self.execute(f"SELECT pid, pg_terminate_backend(pid) {activity}")
+        if told:
+            pids = ", ".join(str(pid) for pid, _ in told)
+            eventually(lambda: not self.execute(f"SELECT 1 {activity} AND pid IN ({pids})"))
 
     def close(self) -> None:
         self.process.send_signal(signal.SIGQUIT)

@@ -1,7 +1,7 @@
 // One session with the agent's tools, with the official TypeScript client in the line that is asked for:
 // node agent.mjs v1|v2 VERSION PYTHON FOLDER. FOLDER/session.json says what to do: the server's environment and
-// working folder, the calls in their order, what to answer when asked. Prints what came of it, as one JSON object; what
-// is right is the caller's to know.
+// working folder, the calls in their order and until what they are repeated, what to answer when asked. Prints what came
+// of it, as one JSON object; what is right is the caller's to know.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -49,10 +49,15 @@ agreed ??= client.getNegotiatedProtocolVersion();
 assert.equal(agreed, version);
 if (version !== MODERN) await client.setLoggingLevel("info");
 came.tools = (await client.listTools()).tools;
-for (const { tool, arguments: values, after = 0 } of session.calls) {
-  await sleep(after * 1000);
+for (const { tool, arguments: values, until } of session.calls) {
   const params = { name: tool, arguments: values };
-  came.results.push(await (line === "v1" ? client.callTool(params, undefined) : client.callTool(params)));
+  const call = () => (line === "v1" ? client.callTool(params, undefined) : client.callTool(params));
+  let result = await call();
+  while (!(result.content.at(-1).text ?? "").startsWith(until)) {
+    await sleep(20);
+    result = await call();
+  }
+  came.results.push(result);
 }
 await client.close();
 console.log(JSON.stringify(came));
