@@ -291,7 +291,7 @@ def test_a_tls_handshake_that_does_not_come_is_given_up(folder: Any, certificate
     )
     arguments = ["serve", "tools.py", *LOCAL, *tls_options(certificate)]
     with Serving(*arguments, command=[sys.executable, "-c", code], folder=folder) as server:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as silent:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as silent:
             assert silent.recv(1) == b""
         assert server.stop() == 0
     assert server.stderr.count("\n") == 1, server.stderr
@@ -353,7 +353,7 @@ def test_tls_handshakes_that_do_not_come_shut_nobody_out(folder: Any, certificat
     with serve(folder, *tls_options(certificate), tls=context, command=command) as server:
         silent = []
         for number in range(300):
-            silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+            silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS))
             silent[-1].sendall(b"\x16" if number % 3 else b"")
         assert server.call("echo", text="hello") == "hello"
         assert silent[0].recv(1) == b""
@@ -496,7 +496,7 @@ def test_at_the_end_the_lifespan_is_left_and_the_programs_of_tools_are_ended(fol
         assert is_alive(program)
         assert server.stop() == 0
     assert server.stderr.endswith("lifespan left\n")
-    gone(program, 2)
+    gone(program)
 
 
 # --- secrets ----------------------------------------------------------------------------------------------
