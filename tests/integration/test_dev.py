@@ -8,10 +8,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.stdio import MODERN_META, Process, decode, encode, serve
+
+from fastrpc.cli.dev import Supervisor
 
 SERVER = """
 from fastrpc import Context, Server
@@ -273,6 +276,16 @@ def test_what_is_sent_before_the_end_of_input_is_answered(tmp_path: Any) -> None
         server.close_stdin()
         assert [message["id"] for message in server.answers(2)] == [1, 2]
         assert server.wait() == 0
+
+
+def test_the_time_for_the_last_answers_begins_once_a_server_is_there(tmp_path: Any) -> None:
+    """The client has closed its end before, and the server took its time to start."""
+    supervisor = Supervisor("app.py", write(tmp_path))
+    supervisor.client_is_there = False
+    assert supervisor.ends_at < time.monotonic()
+    started: Any = SimpleNamespace(capabilities={}, unsent=bytearray())
+    supervisor.promote(started)
+    assert not supervisor.over()
 
 
 def test_one_server_of_several_in_a_file_can_be_named(tmp_path: Any) -> None:
