@@ -1,14 +1,18 @@
 """Ports for servers that must be told which one to take: not among those that the system gives to clients.
 
-A port that was given once, by binding to 0, may be a client's a moment later.
+A port that was given once, by binding to 0, may be a client's a moment later. Each worker of pytest-xdist has
+ports of its own: between the look at one and the server that takes it there is a second on a busy machine.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 
-OURS = range(20_000, 32_000)  # below what Linux and macOS give out by themselves
+WORKERS = 16
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % WORKERS
+OURS = range(20_000 + WORKER, 32_000, WORKERS)  # below what Linux and macOS give out by themselves
 
 
 def free_port() -> int:
