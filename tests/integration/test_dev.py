@@ -67,9 +67,13 @@ def write(folder: Any, version: str = "one", word: str = "day", source: str = SE
 
 
 @contextlib.contextmanager
-def dev(path: str) -> Iterator[Process]:
+def dev(path: str, *, first: str = "") -> Iterator[Process]:
+    """Run the command; `first` is Python that runs before it in its process."""
     environment = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    with serve(command=[sys.executable, "-m", "fastrpc", "dev", path], environment=environment) as server:
+    program = ["-m", "fastrpc"]
+    if first:
+        program = ["-c", f"{first}\nimport sys\nfrom fastrpc.__main__ import main\nsys.exit(main())"]
+    with serve(command=[sys.executable, *program, "dev", path], environment=environment) as server:
         yield server
 
 
@@ -237,9 +241,9 @@ def test_listeners_without_a_session_hear_of_it_and_go_on_listening(tmp_path: An
 
 
 def test_a_server_that_ends_by_itself_is_started_again(tmp_path: Any) -> None:
-    with dev(write(tmp_path)) as server:
+    first = "from fastrpc.cli import dev\ndev.LONG_ENOUGH_SECONDS = 0.0"
+    with dev(write(tmp_path), first=first) as server:
         server.initialize()
-        time.sleep(1.1)
         answer = server.request("tools/call", {"name": "leave", "arguments": {}})
         assert "ended" in answer["error"]["message"]
         assert said(server) == "one day"

@@ -194,13 +194,15 @@ def let_in(server: Server) -> Socket:
 
 def test_a_request_that_is_served_keeps_its_connection(server: Server, crowd: list[Socket]) -> None:
     with server.socket() as busy, server.socket() as waiting:
-        busy.send(call("wait", {"ms": 400}))
-        waiting.send(call("wait", {"ms": 300}) + call()[:50])  # and a second one has begun
+        busy.send(call("stay", {}))
+        waiting.send(call("stay", {}) + call()[:50])  # and a second one has begun
+        eventually(lambda: server.ask(call("count_staying", {})).text == "2")
         for _ in range(3 * PLACES):
             crowd.append(server.socket())
             crowd[-1].send(b"P")
-        assert busy.answer().text == "waited"
-        assert waiting.answer().text == "waited"
+        for _ in range(2):
+            assert server.ask(call("release", {})).text == "released"
+        assert busy.answer().text == waiting.answer().text == "stayed"
         waiting.send(call()[50:])
         assert waiting.answer().text == "hello"
 

@@ -384,13 +384,16 @@ def test_calls_that_were_handed_over_end_within_the_grace_time_too(tmp_path: Any
         assert os.listdir(own) != []  # where the workers meet
         here, there = one_to_each(server)
         session = session_elsewhere(server, here.pid)
-        calls = [via(here, session, called("wait", seconds=1.4)), session.begin_call("wait", seconds=1.4)]
-        calls.append(server.begin_call("wait", seconds=1.4))
+        go = str(tmp_path / "go")
+        calls = [via(here, session, called("wait_for", path=go)), session.begin_call("wait_for", path=go)]
+        calls.append(server.begin_call("wait_for", path=go))
         assert there.send("tools/list")["tools"]
         server.has_begun(3)
         os.killpg(
             server.pid, signal.SIGTERM
         )  # as systemd does: parent and workers hear it, and that is one signal
+        eventually(server.is_refused)
+        (tmp_path / "go").touch()
         assert [answer_of(call).status for call in calls] == [200, 200, 200]
         assert server.wait() == 0
         assert os.listdir(own) == []
