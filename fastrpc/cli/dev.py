@@ -32,7 +32,7 @@ EXAMPLES = """\
 """
 CHECK_SECONDS = 0.3  # seconds between two checks of the files
 START_SECONDS = 30.0  # seconds for a new server to answer
-END_SECONDS = 10.0  # seconds for the last answers, after the client has closed its end
+END_SECONDS = 10.0  # seconds for the last answers, once the client has closed its end and a server is there
 LEAVE_SECONDS = 2.0  # seconds between the request to end and SIGKILL
 LONG_ENOUGH_SECONDS = 1.0  # seconds; a server that ran longer is restarted when it ends by itself
 READ_SIZE = 1 << 16
@@ -289,6 +289,8 @@ class Supervisor:
     def promote(self, candidate: Server) -> None:
         """Replace the current server by one that has answered."""
         old, self.server, self.served = self.server, candidate, True
+        if not self.client_is_there:  # it has not had any time for its answers yet
+            self.ends_at = time.monotonic() + END_SECONDS
         kinds = kinds_of(candidate.capabilities)
         if old is not None:
             kinds |= kinds_of(old.capabilities)

@@ -104,13 +104,16 @@ class Report:
         self._health = health
         folder = _private(os.path.join(state_folder, FOLDER))
         # Processes in containers may have the same id, and the same folder.
-        self._address = os.path.join(folder, f"{os.getpid()}-{os.urandom(4).hex()}{ENDING}")
+        place = os.path.join(folder, f"{os.getpid()}-{os.urandom(4).hex()}")
+        self._address = place + ENDING
         self._socket = socket.socket(socket.AF_UNIX)
         try:
-            self._socket.bind(self._address)
-            os.chmod(self._address, 0o600)
+            self._socket.bind(place)
+            os.chmod(place, 0o600)
             self._socket.listen()
+            os.rename(place, self._address)  # now: `running` removes a socket that refuses connections
         except BaseException:
+            _remove(place)
             self._socket.close()
             raise
         Thread(target=self._serve, name="fastrpc-gateway-status", daemon=True).start()

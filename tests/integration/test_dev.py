@@ -8,10 +8,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.stdio import MODERN_META, Process, decode, encode, serve
+
+from fastrpc.cli.dev import Supervisor
 
 SERVER = """
 from fastrpc import Context, Server
@@ -64,9 +67,13 @@ def write(folder: Any, version: str = "one", word: str = "day", source: str = SE
 
 
 @contextlib.contextmanager
-def dev(path: str) -> Iterator[Process]:
+def dev(path: str, *, first: str = "") -> Iterator[Process]:
+    """Run the command; `first` is Python that runs before it in its process."""
     environment = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    with serve(command=[sys.executable, "-m", "fastrpc", "dev", path], environment=environment) as server:
+    program = ["-m", "fastrpc"]
+    if first:
+        program = ["-c", f"{first}\nimport sys\nfrom fastrpc.__main__ import main\nsys.exit(main())"]
+    with serve(command=[sys.executable, *program, "dev", path], environment=environment) as server:
         yield server
 
 
@@ -234,9 +241,9 @@ def test_listeners_without_a_session_hear_of_it_and_go_on_listening(tmp_path: An
 
 
 def test_a_server_that_ends_by_itself_is_started_again(tmp_path: Any) -> None:
-    with dev(write(tmp_path)) as server:
+    first = "from fastrpc.cli import dev\ndev.LONG_ENOUGH_SECONDS = 0.0"
+    with dev(write(tmp_path), first=first) as server:
         server.initialize()
-        time.sleep(1.1)
         answer = server.request("tools/call", {"name": "leave", "arguments": {}})
         assert "ended" in answer["error"]["message"]
         assert said(server) == "one day"
@@ -273,6 +280,16 @@ def test_what_is_sent_before_the_end_of_input_is_answered(tmp_path: Any) -> None
         server.close_stdin()
         assert [message["id"] for message in server.answers(2)] == [1, 2]
         assert server.wait() == 0
+
+
+def test_the_time_for_the_last_answers_begins_once_a_server_is_there(tmp_path: Any) -> None:
+    """The client has closed its end before, and the server took its time to start."""
+    supervisor = Supervisor("app.py", write(tmp_path))
+    supervisor.client_is_there = False
+    assert supervisor.ends_at < time.monotonic()
+    started: Any = SimpleNamespace(capabilities={}, unsent=bytearray())
+    supervisor.promote(started)
+    assert not supervisor.over()
 
 
 def test_one_server_of_several_in_a_file_can_be_named(tmp_path: Any) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from support.skips import in_ci
+from support.waiting import SECONDS
 
 from fastrpc.egress_proxy import EgressProxy
 
@@ -194,7 +195,7 @@ class Asked:
         try:
             writer.write(head.encode())
             writer.write_eof()
-            answer = await asyncio.wait_for(reader.read(), 10)
+            answer = await asyncio.wait_for(reader.read(), SECONDS)
         finally:
             writer.close()
         assert answer.startswith(b"HTTP/1.1 502 " if self.places else b"HTTP/1.1 400 "), (line, answer)

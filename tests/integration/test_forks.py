@@ -93,7 +93,7 @@ async def waits_in_the_child(path: str) -> str:
     if pid == 0:
         open(path, "w").close()
         return "the child goes on"
-    for _ in range(500):
+    for _ in range(1500):
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             return str(os.waitstatus_to_exitcode(status))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.in_memory import with_client
+from support.waiting import until
 
 from fastrpc import CallInfo, CallRecord, Context, Server
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
@@ -213,6 +214,7 @@ def test_a_request_of_the_server_goes_to_the_client_of_the_forwarded_call(
         found = await client.call("act", first=[question])
         assert not found.is_error
         assert json.loads(found.text)["params"]["arguments"] == {"first": [question]}
+        await until(lambda: note.exists() and note.read_text().endswith("\n"))
         await client.call("act")
 
     with_client(proxy, conversation, version=version, on_elicit=on_elicit)

@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +21,8 @@ from support.stdio import Process, serve
 from support.waiting import eventually
 
 from fastrpc import Client, RemoteError
+from fastrpc.gateway import gateway_of
+from fastrpc.gateway.status import Health, Report, running
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOKEN = "the-token-of-the-gateway's-clients"
@@ -58,6 +62,22 @@ app.run()
 """
 
 
+QUICK = """
+import json, sys
+TOOL = {"name": "pid", "inputSchema": {"type": "object"}}
+RESULTS = {"initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                          "serverInfo": {"name": "quick", "version": "1"}},
+           "tools/list": {"tools": [TOOL]}}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        result = RESULTS.get(message["method"])
+        answer = {"result": result} if result else {"error": {"code": -32601, "message": ""}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+"""A server that has started before one of fastrpc has imported anything."""
+
+
 class Place:
     """A folder with a configuration and what it needs, and the variables of processes in it."""
 
@@ -90,12 +110,12 @@ class Place:
     def status(self, *options: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "fastrpc", "gateway", "status", *options, self.path]
         environment = {**os.environ, **self.variables}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
 
     def status_at(self, url: str, token: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "fastrpc", "gateway", "status", "--json", "--http", url]
         environment = {**os.environ, **self.variables, "FASTRPC_BRIDGE_TOKEN": token}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
 
     def states(self) -> dict[str, dict[str, Any]]:
         """What the status tells of each server, by name."""
@@ -180,6 +200,7 @@ def test_a_server_starts_when_it_is_called_and_again_after_it_was_killed(place: 
         assert "bad_pid" not in tools_of(gateway)
         refused = gateway.request("tools/call", {"name": "bad_pid", "arguments": {}})
         assert "bad cannot be used: it ended" in refused["error"]["message"]
+        eventually(lambda: place.states()["bad"]["state"] != "starting")  # again, some seconds later
         states = place.states()
         assert (states["a"]["starts"], states["a"]["calls"], states["a"]["tools"]) == (2, 2, 4)
         assert "signal 9" in states["a"]["lastEnd"]
@@ -234,14 +255,31 @@ def test_a_list_does_not_wait_for_a_server_that_is_taken_out_of_the_file(place: 
 def test_a_server_that_hangs_is_left_out_after_its_time(place: Place) -> None:
     pipe = str(place.folder / "pipe")
     os.mkfifo(pipe)
-    place.write({"hangs": place.entry("hangs", WAIT=pipe), "a": place.entry("a")})
+    quick = {"command": sys.executable, "args": ["-I", "-S", "-c", QUICK]}
+    place.write({"hangs": place.entry("hangs", WAIT=pipe), "a": quick})
     place.variables["MCP_ALLOW"] = "*:p?d"
-    with place.gateway("--start-seconds", "2", "--names", "mcp") as gateway:
+    with place.gateway("--start-seconds", "1.5", "--names", "mcp") as gateway:
         gateway.initialize()
         assert tools_of(gateway) == ["mcp__a__pid"]
         assert place.states()["hangs"]["state"] in ("failed", "starting")
         gateway.close_stdin()
         assert gateway.wait() == 0
+
+
+def test_a_status_that_comes_while_a_gateway_begins_does_not_hide_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It removes sockets that nobody listens at, and this one is not listened at yet."""
+    with tempfile.TemporaryDirectory() as state:
+
+        class Early(socket.socket):
+            def listen(self, *backlog: int) -> None:
+                assert running(state) == []
+                super().listen(*backlog)
+
+        monkeypatch.setattr(socket, "socket", Early)
+        server, gateway = gateway_of({})
+        report = Report(state, Health("mcp.json", "stdio", server, gateway))
+        assert len(running(state)) == 1
+        report.close()
 
 
 # --- the file -----------------------------------------------------------------------------------------
@@ -301,9 +339,16 @@ def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
         with Client.sync(url, token=TOKEN) as client:
             eventually(lambda: client.list_tools()[0].name == "b_pid")
         eventually(lambda: place.states()["itself"]["state"] == "failed")
-        states = place.states()
-        asked = place.status_at(url, TOKEN)
-        assert {each["name"]: each for each in json.loads(asked.stdout)[0]["servers"]} == states
+
+        def told_alike() -> dict[str, Any] | None:
+            """The states, unless a server was tried again between two looks."""
+            before, asked = place.states(), json.loads(place.status_at(url, TOKEN).stdout)[0]
+            if before != place.states():
+                return None
+            assert {each["name"]: each for each in asked["servers"]} == before
+            return before
+
+        states = eventually(told_alike)
         refused = place.status_at(url, "not-the-token-of-anybody")
         assert (refused.returncode, refused.stdout) == (1, "")
         assert states["b"]["state"] == "running"

@@ -13,6 +13,7 @@ import pytest
 from support.access_control import BOTH, INITIALIZE, Caller
 from support.http_server import FASTRPC, HttpProcess
 from support.token_issuer import RESOURCE, RSA, AuthorizationServer
+from support.waiting import eventually
 
 from fastrpc import Client
 from fastrpc.client.sync import SyncClient
@@ -199,7 +200,11 @@ def test_the_audit_names_class_and_subject(
         assert outcome(operator, "nothing") == -32602
         assert outcome(operator, "search", text="x") == 403
     command = [*FASTRPC, "audit", "search", "--caller", "*#grace", "--outcome", "refused", "--json"]
-    done = subprocess.run(command, cwd=folder, env=variables(folder), capture_output=True, text=True)
-    (record,) = [json.loads(line) for line in done.stdout.splitlines()]
+
+    def found() -> list[str]:
+        done = subprocess.run(command, cwd=folder, env=variables(folder), capture_output=True, text=True)
+        return done.stdout.splitlines()
+
+    (record,) = map(json.loads, eventually(found))  # a call is answered before its record is written
     assert (record["class"], record["rule"]) == ("operator", "needs-the-scope")
     assert record["actor"] == f"operator@{issuing.issuer}#grace"

@@ -18,6 +18,7 @@ from support.access_control import BOTH, INITIALIZE, Caller
 from support.http_server import FASTRPC, HttpProcess
 from support.http_sessions import modern
 from support.raw_http import Answer, Socket
+from support.rewriting import rewrite
 from support.waiting import eventually
 
 from fastrpc import Client
@@ -272,7 +273,7 @@ def test_on_a_connection_that_is_kept_two_tokens_are_two_callers_and_a_change_ho
                 assert "found x" in ask(agent, "search", text="x").text
                 assert ask(agent, "order", item="x").code == -32602
                 assert ask(operator, "order", item="x").text == "ordered 1 x"
-            (folder / "guard.toml").write_text(policy.replace("search", "order"))
+            rewrite(folder / "guard.toml", policy.replace("search", "order"))
             eventually(lambda: "error" in ask(agent, "search", text="x").json)
             assert ask(agent, "order", item="x").text == "ordered 1 x"
             assert "found x" in ask(operator, "search", text="x").text
@@ -344,13 +345,13 @@ def test_a_change_of_the_file_holds_while_it_serves_and_a_broken_one_changes_not
     with over_http(folder, "--no-auth") as server:
         with Client.sync(f"http://127.0.0.1:{server.port}/mcp") as client:
             assert outcome(client, "search", text="x").startswith("found x")
-            (folder / "guard.toml").write_text(GUARD.replace('tools = ["*"]', 'tools = ["order"]'))
+            rewrite(folder / "guard.toml", GUARD.replace('tools = ["*"]', 'tools = ["order"]'))
             eventually(lambda: outcome(client, "search", text="x") == -32602)
-            (folder / "guard.toml").write_text("[expose]\ntols = []\n")
+            rewrite(folder / "guard.toml", "[expose]\ntols = []\n")
             eventually(lambda: "the policy stays as it was" in server.stderr)
             assert "line 2: expose.tols: no such key (did you mean tools?)" in server.stderr
             assert outcome(client, "order", item="x") == "ordered 1 x"
-            (folder / "guard.toml").write_text(GUARD)
+            rewrite(folder / "guard.toml", GUARD)
             eventually(lambda: outcome(client, "search", text="x") != -32602)
         assert server.stop() == 0
 

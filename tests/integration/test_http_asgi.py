@@ -106,8 +106,11 @@ fastapi.mount("/deep/tools", asgi)
 """
 
 SERVERS = {
-    "uvicorn": (["--port", "0", "--timeout-graceful-shutdown", "2"], r"running on http://127.0.0.1(:\d+)"),
-    "hypercorn": (["--bind", "127.0.0.1:0", "--graceful-timeout", "2"], r"Running on http://127.0.0.1(:\d+)"),
+    "uvicorn": (["--port", "0", "--timeout-graceful-shutdown", "20"], r"running on http://127.0.0.1(:\d+)"),
+    "hypercorn": (
+        ["--bind", "127.0.0.1:0", "--graceful-timeout", "20"],
+        r"Running on http://127.0.0.1(:\d+)",
+    ),
     "granian": (["--interface", "asgi", "--port", "PORT"], r"Started (worker)-1"),
 }
 

@@ -18,6 +18,7 @@ from support import chromium, web_server
 from support.access_control import TOKEN, GuardedServer
 from support.web_server import Web
 
+pytestmark = pytest.mark.timeout(240)  # a hundred requests of a browser on a busy machine
 PAGE = "<!doctype html><title>A page</title><body>"
 NEEDED = 40
 """How many requests of a page have to reach the server at least, or it is the browser that was tested."""
@@ -203,7 +204,7 @@ async ({base, paths, token, ms}) => {
     for (const path of ["/sse", "/mcp/sse", "/mcp"])
         for (const withCredentials of [true, false]) all.push(() => byEvents(path, withCredentials));
     const workers = [0, 1, 2, 3].map(async () => { while (all.length) await all.shift()(); });
-    await Promise.race([Promise.all(workers), after(40)]);
+    await Promise.race([Promise.all(workers), after(120)]);
     return {read, left: all.length};
 }
 """
@@ -254,7 +255,7 @@ class Browser:
 
     def attack(self, address: str, base: str, token: str = "", ms: int = 8000) -> Attack:
         """Have the page at an address do all that it can to the server at `base`; each may take so long."""
-        attack: Attack = self.loop.run(self._attack(address, base, token, ms), 90.0)
+        attack: Attack = self.loop.run(self._attack(address, base, token, ms), 150.0)
         return attack
 
     async def _attack(self, address: str, base: str, token: str, ms: int) -> Attack:
@@ -274,7 +275,7 @@ class Browser:
 
     def attack_rebound(self, server: GuardedServer, token: str = "", ms: int = 8000) -> Attack:
         """The same by a page whose name has come to mean the server since it was loaded."""
-        attack: Attack = self.loop.run(self._attack_rebound(server, token, ms), 90.0)
+        attack: Attack = self.loop.run(self._attack_rebound(server, token, ms), 150.0)
         return attack
 
     async def _attack_rebound(self, server: GuardedServer, token: str, ms: int) -> Attack:

@@ -6,8 +6,7 @@ import json
 import os
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from support.access_control import (
 from support.http_client import Serving
 from support.http_server import HttpProcess
 from support.raw_http import Answer, Socket
+from support.waiting import SECONDS, eventually
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +177,7 @@ def test_another_callers_session_looks_like_an_unknown_one(local: GuardedServer)
 
 def test_another_callers_stream_of_http_sse_looks_like_an_unknown_one(local: GuardedServer) -> None:
     ping = b'{"jsonrpc":"2.0","id":2,"method":"ping"}'
-    with socket.create_connection(("127.0.0.1", local.port), timeout=10) as stream:
+    with socket.create_connection(("127.0.0.1", local.port), timeout=SECONDS) as stream:
         head = f"GET /sse HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
         stream.sendall(head.encode())
         data = b""
@@ -284,10 +284,7 @@ def test_a_token_file_is_read_again_when_it_changes(tmp_path: Any) -> None:
             assert server.call("count", f"Authorization: Bearer {TOKEN}").status == 200
         assert server.call("count", f"Authorization: Bearer {OTHER}").status == 401
         path.write_text(f"{OTHER}\n")
-        deadline = time.monotonic() + 10
-        while server.call("count", f"Authorization: Bearer {TOKEN}").status == 200:
-            assert time.monotonic() < deadline, "a token that was taken out still opens"
-            time.sleep(0.1)
+        eventually(lambda: server.call("count", f"Authorization: Bearer {TOKEN}").status == 401)
         assert server.call("count", f"Authorization: Bearer {OTHER}").status == 200
 
 
@@ -306,7 +303,7 @@ def test_a_token_file_that_can_be_used_no_more_lets_nobody_in_until_it_is_right_
             path.unlink()
         else:
             path.chmod(0o604)
-        wait_until(lambda: server.call("count").status == 503)
+        eventually(lambda: server.call("count").status == 503)
         for answer in (server.call("count"), server.ask("POST", "/mcp", "Authorization: Bearer who-knows")):
             assert (answer.status, answer.code) == (503, -32603)
             assert "retry-after" in answer.headers
@@ -315,19 +312,12 @@ def test_a_token_file_that_can_be_used_no_more_lets_nobody_in_until_it_is_right_
         assert server.call("count", f"Authorization: Bearer {OTHER}").status == 200
         path.write_text(f"{TOKEN}\n")
         path.chmod(0o600)
-        wait_until(lambda: server.call("count").status == 200)
+        eventually(lambda: server.call("count").status == 200)
         server.stop()
     said = server.stderr
     assert "its tokens open nothing until it is right again" in said
     assert said.endswith("is right again\n")
     assert TOKEN not in said
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.05)
 
 
 ANCESTORS = """\

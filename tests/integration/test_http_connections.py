@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.raw_http import Answer, Server, Socket, call, head_of
+from support.waiting import eventually
 
 from fastrpc.transports.http.connections import BEGUN, IDLE, ByAddress, Connections, address_of
 from fastrpc.transports.http.limits import Limits
@@ -94,7 +95,6 @@ def test_connections_that_begin_a_second_request_give_way_too(server: Server, cr
         crowd[-1].send(HEALTH)
         assert crowd[-1].answer().status == 200
         crowd[-1].send(b"P")
-        time.sleep(0.002)  # the server is to see that a request has begun
     assert server.ask(call()).text == "hello"
 
 
@@ -139,17 +139,18 @@ def test_connections_that_were_refused_hold_no_place(server: Server, crowd: list
 
 
 def test_one_that_waits_between_two_requests_gives_way_the_longest_idle_first() -> None:
-    with Server(connections=16, eviction_seconds=0.0, idle_seconds=6.0) as server:
+    # The clock of the limits goes by steps of a tenth of the shortest of them: here that of bodies.
+    with Server(connections=16, eviction_seconds=0.0, body_seconds=1.0) as server:
         idle = [server.socket() for _ in range(16)]
         for each in idle:
             served(each)
-        time.sleep(1.2)  # the clock of these limits goes by steps of half a second
+        time.sleep(0.6)
         for each in idle[1:]:
             served(each)
-        time.sleep(1.2)
+        time.sleep(0.6)
         with server.socket() as one_more:
             served(one_more)
-            assert idle[0].is_closed(seconds=2)
+            assert idle[0].is_closed()
             for each in idle[1:]:
                 served(each)
         for each in idle:
@@ -164,8 +165,7 @@ def test_when_all_are_served_one_more_is_refused(server: Server, crowd: list[Soc
         crowd.append(server.socket())
         crowd[-1].send(call("wait", {"ms": 60_000}))
     crowd[0].plain.close()
-    crowd[0] = server.socket()
-    served(crowd[0])
+    crowd[0] = let_in(server)
     crowd[0].send(call("wait", {"ms": 60_000}))
     time.sleep(0.05)
     for _ in range(20):
@@ -173,22 +173,36 @@ def test_when_all_are_served_one_more_is_refused(server: Server, crowd: list[Soc
             one_more.send(call())
             refused(one_more.answer())
     crowd[7].plain.close()
-    deadline = time.monotonic() + 5
-    while (answer := server.ask(call())).status == 503:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    assert answer.text == "hello"
+    let_in(server).plain.close()
+
+
+def let_in(server: Server) -> Socket:
+    """A connection on which a call was answered, once the server has seen that another one has gone."""
+
+    def found() -> Socket | None:
+        connection = server.socket()
+        connection.send(call())
+        answer = connection.answer()
+        if answer.status == 200:
+            return connection
+        refused(answer)
+        connection.plain.close()
+        return None
+
+    return eventually(found)
 
 
 def test_a_request_that_is_served_keeps_its_connection(server: Server, crowd: list[Socket]) -> None:
     with server.socket() as busy, server.socket() as waiting:
-        busy.send(call("wait", {"ms": 400}))
-        waiting.send(call("wait", {"ms": 300}) + call()[:50])  # and a second one has begun
+        busy.send(call("stay", {}))
+        waiting.send(call("stay", {}) + call()[:50])  # and a second one has begun
+        eventually(lambda: server.ask(call("count_staying", {})).text == "2")
         for _ in range(3 * PLACES):
             crowd.append(server.socket())
             crowd[-1].send(b"P")
-        assert busy.answer().text == "waited"
-        assert waiting.answer().text == "waited"
+        for _ in range(2):
+            assert server.ask(call("release", {})).text == "released"
+        assert busy.answer().text == waiting.answer().text == "stayed"
         waiting.send(call()[50:])
         assert waiting.answer().text == "hello"
 
@@ -201,7 +215,7 @@ def test_a_request_that_gives_way_is_told_why_and_not_served(server: Server, cro
         for _ in range(PLACES + 20):
             crowd.append(server.socket())
             crowd[-1].send(request[:-5])
-            time.sleep(0.002)
+            served(counting)  # by then the beginning has been read
         for each in crowd[:10]:
             refused(each.answer())
             assert each.is_closed()

@@ -28,6 +28,7 @@ from support.http_sessions import (
 )
 from support.protocol import LEGACY, MODERN, message
 from support.raw_http import Socket
+from support.waiting import SECONDS
 from support.waiting import eventually as until
 
 from fastrpc import Context
@@ -348,7 +349,7 @@ def test_a_stateless_call_is_cancelled_when_its_client_leaves() -> None:
     assert both(scene) == "cancelled"
 
 
-@pytest.mark.parametrize("seconds", [0.2, 1.3])  # less than two looks of the monitor, and more
+@pytest.mark.parametrize("seconds", [0.05, 0.5])  # less than two looks of the monitor, and more
 @pytest.mark.parametrize("kind", ["in a session", "stateless"])
 def test_a_client_that_waits_long_hears_something(kind: str, seconds: float) -> None:
     def scene(server: Server) -> bytes:
@@ -357,25 +358,27 @@ def test_a_client_that_waits_long_hears_something(kind: str, seconds: float) -> 
             request = Session(server).request(calling("hold", name="long"))
         with Socket(server.port) as connection:
             connection.send(request)
-            head = connection._until(b"\r\n\r\n", 10)
+            head = connection._until(b"\r\n\r\n", SECONDS)
             assert b"text/event-stream" in head
             server.call("let_go", name="long")
             body = b""
             while b"held" not in body and b"result" not in body:
-                body = connection._until(b"\r\n\r\n", 10)
+                body = connection._until(b"\r\n\r\n", SECONDS)
         return head.replace(b"date: ", b"")[:12] + body[-60:]
 
-    both(scene, keep_alive_seconds=seconds)
+    # The monitor looks every tenth of the shortest limit.
+    both(scene, keep_alive_seconds=seconds, limits={"body_seconds": 1.0})
 
 
 @pytest.mark.parametrize("kind", ["in a session", "stateless"])
 @pytest.mark.parametrize("ends", ["in time", "never"])
 def test_a_call_that_waits_when_the_server_ends_is_answered(kind: str, ends: str) -> None:
+    name, arguments = ("outlast", {}) if ends == "in time" else ("wait", {"ms": 60_000})
+
     def scene(server: Server) -> bytes:
-        ms = 300 if ends == "in time" else 60_000
-        request = modern("tools/call", {"name": "wait", "arguments": {"ms": ms}})
+        request = modern("tools/call", {"name": name, "arguments": arguments})
         if kind == "in a session":
-            request = Session(server).request(calling("wait", ms=ms))
+            request = Session(server).request(calling(name, **arguments))
         with Socket(server.port) as connection:
             connection.send(request)
             until(lambda: server.counts()["running"] > 0)
@@ -386,7 +389,7 @@ def test_a_call_that_waits_when_the_server_ends_is_answered(kind: str, ends: str
         assert server.wait() == 0
         return answer.raw
 
-    found = both(scene)
+    found = both(scene, drain_seconds=10.0 if ends == "in time" else 0.2)
     assert (b"waited" in found) == (ends == "in time")
 
 

@@ -12,12 +12,12 @@ import pytest
 from support.http_sessions import (
     ANSWERS,
     ASKED,
-    GIVEN_UP,
     META,
     OTHER_TOKEN,
     Server,
     Session,
     calling,
+    given_up,
     http,
     modern,
     peak_memory,
@@ -489,7 +489,7 @@ def test_another_clients_call_goes_on_when_one_is_cancelled(server: Server) -> N
 
 def test_a_call_whose_host_gives_it_up_is_cancelled(server: Server) -> None:
     arguments = {"name": "hold", "arguments": {"name": "given up"}}
-    assert server.ask(modern("tools/call", arguments, **GIVEN_UP)).status == 500
+    assert server.ask(modern("tools/call", arguments, **given_up("begun given up"))).status == 500
     assert server.call("outcome", name="given up") == "cancelled"
     until(lambda: server.counts()["running"] == 0)
 
@@ -563,7 +563,7 @@ def test_a_stream_of_changes_tells_of_what_was_asked_for_under_its_id(server: Se
 def test_a_stream_of_changes_is_forgotten_with_its_connection(server: Server) -> None:
     stream = listen(server, toolsListChanged=True)
     assert stream.message()["method"] == "notifications/subscriptions/acknowledged"
-    assert server.counts()["running"] == 1
+    until(lambda: server.counts()["running"] == 1)  # those of other tests end soon
     stream.close()
     until(lambda: server.counts()["running"] == 0)
 

@@ -14,6 +14,7 @@ from support.remote_server import TOKEN
 from support.remote_server import Remote as Process
 from support.scripted_plays import Stateless
 from support.scripted_server import Asked, Saying, Scripted
+from support.waiting import SECONDS
 
 from fastrpc import DefinitionError, Server
 from fastrpc.client.http import dialing, stateless, wire
@@ -431,7 +432,7 @@ def test_a_result_without_sense_fails_its_call_alone(result: dict[str, Any]) -> 
         async with Scripted(play) as server, Client(Server.proxy(server.url), roots=["file:///x"]) as client:
             for _ in range(2):
                 try:
-                    await asyncio.wait_for(client.call("one", odd=1), 5)
+                    await asyncio.wait_for(client.call("one", odd=1), SECONDS)
                 except RemoteError:
                     pass
                 assert (await client.call("one")).text == "said"

@@ -37,6 +37,13 @@ def block(seconds: float) -> str:
     return "blocked"
 
 @app.tool(run="thread")
+def block_for(path: str) -> str:
+    print("begun", flush=True)
+    while not os.path.exists(path):
+        time.sleep(0.005)
+    return "blocked"
+
+@app.tool(run="thread")
 def inherited() -> str:
     child = subprocess.run(["env"], capture_output=True, text=True, check=True).stdout
     with open("/proc/self/environ") as file:
@@ -121,10 +128,12 @@ def test_a_file_in_the_place_of_a_unix_socket_is_kept(folder: Any) -> None:
 
 def test_a_server_that_ends_leaves_the_unix_socket_of_the_next_one(folder: Any) -> None:
     with serve(folder, http="unix:here") as first:
-        call = first.begin_call("wait", seconds=1.5)
+        call = first.begin_call("wait_for", path=str(folder / "go"))
         first.has_begun(1)
         first.kill()
+        eventually(first.is_refused)
         with serve(folder, http="unix:here") as second:  # while the first still works
+            (folder / "go").touch()
             assert answer_of(call).text == "waited"
             assert first.wait() == 0
             assert second.call("echo", text="hello") == "hello"
@@ -291,7 +300,7 @@ def test_a_tls_handshake_that_does_not_come_is_given_up(folder: Any, certificate
     )
     arguments = ["serve", "tools.py", *LOCAL, *tls_options(certificate)]
     with Serving(*arguments, command=[sys.executable, "-c", code], folder=folder) as server:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as silent:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as silent:
             assert silent.recv(1) == b""
         assert server.stop() == 0
     assert server.stderr.count("\n") == 1, server.stderr
@@ -327,9 +336,10 @@ def test_connections_that_never_speak_tls_shut_nobody_out(folder: Any, certifica
 
 def test_who_has_spoken_tls_is_not_closed_for_who_has_not(folder: Any, certificate: tuple[str, str]) -> None:
     with serve_with_few_files(folder, certificate) as server:
-        call = server.begin_call("wait", seconds=1)
+        call = server.begin_call("wait_for", path=str(folder / "go"))
         server.has_begun(1)
         silent = [socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) for _ in range(160)]
+        (folder / "go").touch()
         assert answer_of(call).text == "waited"
         assert server.stop() == 0  # and the end does not wait for them
         for connection in silent:
@@ -353,7 +363,7 @@ def test_tls_handshakes_that_do_not_come_shut_nobody_out(folder: Any, certificat
     with serve(folder, *tls_options(certificate), tls=context, command=command) as server:
         silent = []
         for number in range(300):
-            silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+            silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS))
             silent[-1].sendall(b"\x16" if number % 3 else b"")
         assert server.call("echo", text="hello") == "hello"
         assert silent[0].recv(1) == b""
@@ -399,12 +409,11 @@ def test_under_nohup_a_hangup_is_no_end(folder: Any) -> None:
 
 def test_calls_in_flight_end_within_the_grace_time(folder: Any) -> None:
     with serve(folder) as server:
-        session = server.session()
+        go = folder / "go"
         calls = [
-            server.begin_call("wait", seconds=1),
-            server.begin_call("block", seconds=1),
-            session.begin_call("wait", seconds=1),
-            session.begin_call("block", seconds=1),
+            each.begin_call(tool, path=str(go))
+            for each in (server, server.session())
+            for tool in ("wait_for", "block_for")
         ]
         idle = server.connection()
         idle.request("GET", "/healthz")
@@ -412,18 +421,11 @@ def test_calls_in_flight_end_within_the_grace_time(folder: Any) -> None:
         server.has_begun(4)
         server.kill()
         assert idle.sock.recv(1) == b""
-        eventually(lambda: is_refused(server))
+        eventually(server.is_refused)
+        go.touch()
         assert [answer_of(call).text for call in calls] == ["waited", "blocked", "waited", "blocked"]
         assert server.wait() == 0
     assert server.stderr.count("\n") == 1, server.stderr
-
-
-def is_refused(server: Serving) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS).close()
-    except ConnectionError:
-        return True
-    return False
 
 
 def assert_stopped(answer: Answer) -> None:
@@ -447,7 +449,7 @@ def test_the_second_signal_ends_soon(folder: Any) -> None:
         call = server.begin_call("wait", seconds=30)
         server.has_begun(1)
         server.kill()
-        eventually(lambda: is_refused(server))
+        eventually(server.is_refused)
         server.kill(signal.SIGINT)
         assert_stopped(answer_of(call))
         assert server.wait() == 0
@@ -496,7 +498,7 @@ def test_at_the_end_the_lifespan_is_left_and_the_programs_of_tools_are_ended(fol
         assert is_alive(program)
         assert server.stop() == 0
     assert server.stderr.endswith("lifespan left\n")
-    gone(program, 2)
+    gone(program)
 
 
 # --- secrets ----------------------------------------------------------------------------------------------

@@ -69,7 +69,6 @@ def change() -> str:
 """
     + ECHO_AND_WAIT
 )
-PARENT_SECONDS = 2.0
 
 
 def serve(folder: Any, *options: str, workers: int = 2, **more: Any) -> Serving:
@@ -341,17 +340,18 @@ def test_a_worker_whose_fork_lives_on_is_replaced_all_the_same(tmp_path: Any) ->
     with Serving(*arguments, folder=tmp_path) as server:
         pid = int(server.call("fork"))
         os.kill(pid, signal.SIGKILL)
-        eventually(lambda: "another one takes its place" in server.stderr, 5)
+        eventually(lambda: "another one takes its place" in server.stderr)
 
 
 def test_a_worker_that_dies_again_and_again_is_the_end_with_exit_code_1(tmp_path: Any) -> None:
     code = (
-        "import sys; from fastrpc.transports.http import workers; workers.PAUSES = (0.0, 0.0)\n"
+        "import sys; from fastrpc.transports.http import workers\n"
+        "workers.PAUSES, workers.YOUNG_SECONDS = (0.0, 0.0), 3600.0\n"  # whenever it dies, it is young
         "from fastrpc.__main__ import main; sys.exit(main())"
     )
     with serve(tmp_path, command=[sys.executable, "-c", code]) as server:
         one, _ = one_to_each(server)
-        number = sorted(children(server.pid)).index(one.pid)
+        number = children(server.pid).index(one.pid)  # which are in the order of their forks
         pid = one.pid
         os.kill(pid, signal.SIGKILL)
         pid = eventually(lambda: next(iter({*children(server.pid)} - {pid} - {_.pid}), None))
@@ -373,7 +373,7 @@ def test_if_the_parent_is_killed_nobody_is_left(tmp_path: Any, busy: bool) -> No
         server.kill(signal.SIGKILL)
         for call in calls:
             assert answer_of(call.plain).json["error"]["message"] == "The server has ended"
-        eventually(lambda: not any(is_alive(pid) for pid in pids), PARENT_SECONDS)
+        eventually(lambda: not any(is_alive(pid) for pid in pids))
 
 
 # --- the end ----------------------------------------------------------------------------------------------
@@ -384,13 +384,16 @@ def test_calls_that_were_handed_over_end_within_the_grace_time_too(tmp_path: Any
         assert os.listdir(own) != []  # where the workers meet
         here, there = one_to_each(server)
         session = session_elsewhere(server, here.pid)
-        calls = [via(here, session, called("wait", seconds=1.4)), session.begin_call("wait", seconds=1.4)]
-        calls.append(server.begin_call("wait", seconds=1.4))
+        go = str(tmp_path / "go")
+        calls = [via(here, session, called("wait_for", path=go)), session.begin_call("wait_for", path=go)]
+        calls.append(server.begin_call("wait_for", path=go))
         assert there.send("tools/list")["tools"]
         server.has_begun(3)
         os.killpg(
             server.pid, signal.SIGTERM
         )  # as systemd does: parent and workers hear it, and that is one signal
+        eventually(server.is_refused)
+        (tmp_path / "go").touch()
         assert [answer_of(call).status for call in calls] == [200, 200, 200]
         assert server.wait() == 0
         assert os.listdir(own) == []

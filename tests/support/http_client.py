@@ -28,7 +28,7 @@ TOKEN = "a-token-for-tests-of-serving"
 META = envelope({"elicitation": {"form": {}}})
 
 ECHO_AND_WAIT = """
-import asyncio
+import asyncio, os
 
 @app.tool(run="inline")
 def echo(text: str) -> str:
@@ -39,8 +39,16 @@ async def wait(seconds: float) -> str:
     print("begun", flush=True)
     await asyncio.sleep(seconds)
     return "waited"
+
+@app.tool
+async def wait_for(path: str) -> str:
+    print("begun", flush=True)
+    while not os.path.exists(path):
+        await asyncio.sleep(0.005)
+    return "waited"
 """
-"""Two tools for the server `app` of a file that is served; `Serving.has_begun` counts what `wait` says."""
+"""Tools for the server `app` of a file that is served; `Serving.has_begun` counts the calls that have begun
+to wait, for some seconds or for a file."""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -94,6 +102,17 @@ class Serving(HttpProcess):
     def has_begun(self, calls: int) -> None:
         """Wait until so many calls in all have said ``begun`` on standard output."""
         eventually(lambda: self.stdout.count("begun") >= calls)
+
+    def is_refused(self) -> bool:
+        """Whether nobody listens any more where the server is."""
+        connection = self.connection()
+        try:
+            connection.connect()
+        except (ConnectionError, FileNotFoundError):
+            return True
+        finally:
+            connection.close()
+        return False
 
     # --- clients --------------------------------------------------------------------------------------
 

@@ -68,6 +68,13 @@ async def wait(ms: int) -> str:
     return "waited"
 
 @app.tool
+async def outlast() -> str:
+    """Wait until the server's end has begun."""
+    while not application.here().stopping:
+        await asyncio.sleep(0.002)
+    return "waited"
+
+@app.tool
 async def hold(name: str, context: Context, say: bool = False) -> str:
     """Wait until `let_go` is called with this name."""
     if say:
@@ -186,15 +193,31 @@ def greet(name: str) -> str:
     return f"Greet {name}"
 
 class Front:
-    """A host that cancels what serves a request, where the request says when."""
+    """A host that cancels what serves a request, where the request says when: some seconds after it has come,
+    or once it is a call of `hold` that runs, or has sent something."""
 
     async def __call__(self, scope, receive, send):
-        served = application.here()(scope, receive, send)
-        seconds = dict(scope.get("headers", ())).get(b"x-give-up")
-        try:
-            await asyncio.wait_for(served, None if seconds is None else float(seconds))
-        except asyncio.TimeoutError:
-            pass
+        when, _, what = dict(scope.get("headers", ())).get(b"x-give-up", b"").decode().partition(" ")
+        sent = asyncio.Event()
+
+        async def noted(part):
+            await send(part)
+            if part.get("body"):
+                sent.set()
+
+        serving = asyncio.ensure_future(application.here()(scope, receive, noted))
+        if not when:
+            await serving
+            return
+        if when == "begun":
+            await gate(what).begun.wait()
+        elif when == "sent":
+            await gate(what).begun.wait()
+            await sent.wait()
+        else:
+            await asyncio.sleep(float(when))
+        serving.cancel()
+        await asyncio.wait([serving])
 
     async def stop(self, grace_seconds):
         await application.here().stop(grace_seconds)
@@ -385,8 +408,10 @@ class Stream(Socket):
 # --- requests ---------------------------------------------------------------------------------------------
 
 
-GIVEN_UP = {"x_give_up": "0.05", "expect": "no short cut"}
-"""Headers of a request that is given up while the application serves it, as a host's server does."""
+def given_up(when: str) -> dict[str, str]:
+    """Headers of a request that is given up while the application serves it, as a host's server does: ``begun
+    NAME`` once that call of `hold` runs, ``sent NAME`` once something of its answer has been sent, too."""
+    return {"x_give_up": when, "expect": "no short cut"}
 
 
 def http(

@@ -19,7 +19,7 @@ from support.waiting import SECONDS
 TOKEN = "a-token-for-tests"
 
 TOOLS = r'''
-import asyncio, contextlib, contextvars, time
+import asyncio, contextlib, contextvars, os, threading, time
 from typing import Annotated
 from msgspec import Meta
 from fastrpc import Context, Server
@@ -109,6 +109,30 @@ def hold(ms: int) -> str:
 def count_held() -> str:
     return str(held)
 
+staying = []
+
+@app.tool(run="thread")
+def stay_on_thread() -> str:
+    """Stay until `release` is called."""
+    staying.append(threading.Event())
+    staying[-1].wait()
+    return "stayed"
+
+@app.tool
+async def stay() -> str:
+    staying.append(asyncio.Event())
+    await staying[-1].wait()
+    return "stayed"
+
+@app.tool(run="inline")
+def count_staying() -> str:
+    return str(len(staying))
+
+@app.tool(run="inline")
+def release() -> str:
+    staying.pop().set()
+    return "released"
+
 @app.tool(run="thread")
 def slow(ms: int) -> str:
     time.sleep(ms / 1000)
@@ -122,6 +146,12 @@ async def wait(ms: int) -> str:
     except asyncio.CancelledError:
         cancelled += 1
         raise
+    return "waited"
+
+@app.tool
+async def wait_for_file(path: str) -> str:
+    while not os.path.exists(path):
+        await asyncio.sleep(0.002)
     return "waited"
 
 @app.tool(run="inline")
@@ -155,7 +185,8 @@ def odd() -> str:
 class Server(HttpProcess):
     """A server process, from `with` to its end. Without `hot` every request takes the regular path.
 
-    `files` is how many it may open. At the end it must not have said that anything failed but a tool.
+    `files` is how many it may open, `patch` sets names of modules (`tool_server`). At the end it must not
+    have said that anything failed but a tool.
     """
 
     def __init__(
@@ -166,13 +197,23 @@ class Server(HttpProcess):
         token_file: str | None = None,
         lifespan: bool = False,
         files: int | None = None,
+        drain_seconds: float = 1.0,
+        patch: dict[str, Any] | None = None,
         **limits: float,
     ) -> None:
         options = {
             "max_body": max_body,
             **({"token": TOKEN} if token_file is None else {"token_file": token_file}),
         }
-        command = tool_server(TOOLS, hot=hot, limits=limits, options=options, lifespan=lifespan)
+        command = tool_server(
+            TOOLS,
+            hot=hot,
+            drain_seconds=drain_seconds,
+            limits=limits,
+            patch=patch,
+            options=options,
+            lifespan=lifespan,
+        )
         super().__init__(command=command, files=files)
 
     def __exit__(self, kind: object, *exception: object) -> None:
