@@ -10,7 +10,6 @@ folder. Without Node its tests skip on a user's machine, and fail in CI.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -20,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 import pytest
+from support import node_packages
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TYPED = os.path.join(REPOSITORY, "tests", "typed")
@@ -77,7 +77,7 @@ def found_by_pyright(folder: str) -> Reports:
     }
     with open(os.path.join(folder, "pyrightconfig.json"), "w", encoding="utf-8") as file:
         json.dump(settings, file)
-    pyright = os.path.join(pyright_folder(), "node_modules", "pyright", "index.js")
+    pyright = os.path.join(node_packages.folder_of(TYPED, "pyright"), "node_modules", "pyright", "index.js")
     done = subprocess.run(
         ["node", pyright, "--pythonpath", sys.executable, "--outputjson"],
         cwd=folder,
@@ -91,27 +91,6 @@ def found_by_pyright(folder: str) -> Reports:
         for report in json.loads(done.stdout)["generalDiagnostics"]
         if report["severity"] == "error"
     }
-
-
-def pyright_folder() -> str:
-    """A folder with pyright's package."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        if os.environ.get("CI"):
-            pytest.fail("CI must have Node and npm")
-        pytest.skip("Node and npm are not installed")
-    package = os.path.join(TYPED, "package.json")
-    with open(package, "rb") as file:
-        digest = hashlib.sha256(file.read()).hexdigest()[:12]
-    folder = os.path.join(REPOSITORY, ".cache", f"pyright-{digest}")
-    os.makedirs(folder, exist_ok=True)
-    shutil.copy(package, folder)
-    if not os.path.isdir(os.path.join(folder, "node_modules", "pyright")):
-        command = ["npm", "install", "--no-audit", "--no-fund", "--silent"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-        if done.returncode != 0 and not os.environ.get("CI"):
-            pytest.skip("npm could not install pyright")
-        assert done.returncode == 0, done.stderr
-    return folder
 
 
 CHECKERS = [
