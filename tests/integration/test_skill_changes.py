@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support import process_list
 from support.http_client import Serving, request
 from support.stdio import MODERN_META, SECONDS, Process, serve
+from support.waiting import eventually
 
 TOLD = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
@@ -33,10 +37,31 @@ def server(folders: Any) -> Iterator[Process]:
 
 
 def put(folders: Any, name: str, description: str) -> Any:
+    """Write a skill, whole at once: the server may look at any time."""
     folder = folders / "work" / ".claude" / "skills" / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: {description}\n---\nThe body.\n")
+    (folders / "new").write_text(text_of(name, description))
+    (folders / "new").rename(folder / "SKILL.md")
     return folder
+
+
+def text_of(name: str, description: str) -> str:
+    return f"---\nname: {name}\ndescription: {description}\n---\nThe body.\n"
+
+
+@contextlib.contextmanager
+def stopped(server: Process) -> Iterator[None]:
+    """Have a server look at nothing meanwhile."""
+
+    def states() -> set[str]:
+        tasks = f"/proc/{server.pid}/task"
+        stats = [process_list.read(f"{tasks}/{task}/stat") for task in os.listdir(tasks)]
+        return {stat.rpartition(b")")[2].split()[0].decode() for stat in stats if stat}
+
+    server.signal(signal.SIGSTOP)
+    eventually(lambda: states() == {"T"})
+    yield
+    server.signal(signal.SIGCONT)
 
 
 def catalogue(server: Process) -> str:
@@ -55,8 +80,9 @@ def test_a_client_that_says_nothing_is_told_within_a_few_seconds(server: Process
     assert server.answer() == TOLD
     assert catalogue(server).endswith("- deploy: To production.")
     later = os.stat(skill / "SKILL.md").st_mtime + 5
-    put(folders, "deploy", "To staging.")
-    os.utime(skill / "SKILL.md", (later, later))
+    with stopped(server):
+        put(folders, "deploy", "To staging.")
+        os.utime(skill / "SKILL.md", (later, later))
     assert server.answer() == TOLD
     assert catalogue(server).endswith("- deploy: To staging.")
     (skill / "SKILL.md").unlink()
@@ -152,8 +178,9 @@ def test_the_description_follows_the_mtime_alone(server: Process, folders: Any) 
     stamp = os.stat(skill / "SKILL.md").st_mtime_ns
     server.initialize()
     assert "steady: First." in catalogue(server)
-    put(folders, "steady", "Other.")
-    os.utime(skill / "SKILL.md", ns=(stamp, stamp))
+    with stopped(server):
+        (skill / "SKILL.md").write_text(text_of("steady", "Other."))
+        os.utime(skill / "SKILL.md", ns=(stamp, stamp))
     put(folders, "marker", "The folders have been looked at.")
     listed(lambda: catalogue(server), "- marker: The folders have been looked at.")
     assert "steady: First." in catalogue(server)

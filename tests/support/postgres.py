@@ -24,6 +24,8 @@ from typing import Any
 
 import pytest
 
+from support.waiting import eventually
+
 SECONDS = 60.0
 USER = "fastrpc"
 PLACES = "/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/pgsql-*/bin"
@@ -122,7 +124,13 @@ class Cluster:
 
     def disconnect(self, database: str) -> None:
         """End every connection to a database, as a restart of the server does."""
-        self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'")
+        pids = {pid for (pid,) in self._backends(database)}
+        for pid in pids:
+            self.execute(f"SELECT pg_terminate_backend({pid})")  # asked to end: it does so soon
+        eventually(lambda: pids.isdisjoint(pid for (pid,) in self._backends(database)))
+
+    def _backends(self, database: str) -> list[Any]:
+        return self.execute(f"SELECT pid FROM pg_stat_activity WHERE datname = '{database}'")
 
     def close(self) -> None:
         self.process.send_signal(signal.SIGQUIT)
