@@ -23,6 +23,7 @@ from support.child_processes import (
     environment,
     gone,
     marked,
+    no_reapers,
     none_left,
     on_asyncio,
     patience,
@@ -607,7 +608,7 @@ def test_two_loops_in_turn_share_the_idle_reapers() -> None:
     assert asyncio.run(bash("echo 2")).output.head == b"2\n"
     assert reapers() == kept
     on_asyncio(asyncio.sleep(0))
-    eventually(lambda: not reapers())
+    eventually(no_reapers)
 
 
 def test_a_loop_that_ends_too_early_leaves_nobody_behind(mark: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from fastrpc import processes
+from support.waiting import eventually
 
 GONE_SECONDS = 2.0  # scorecard D1: nobody is left after this; for tests marked `alone`
 SECONDS = 60.0  # for those that run beside others
@@ -38,9 +39,17 @@ def marked(mark: str) -> list[int]:
 
 
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no process that was killed be reported as one that the system cannot end: on a busy machine it may
-    take some seconds."""
+    """Have no process that was killed be reported as one that the system cannot end, and no reaper of an
+    earlier test be there: on a busy machine both take some seconds."""
     monkeypatch.setattr(processes, "STUBBORN_SECONDS", SECONDS)
+    while processes.reapers.idle:
+        processes.reapers.idle.pop().end()
+    eventually(no_reapers)
+
+
+def no_reapers() -> bool:
+    processes.reapers.reap_zombies()
+    return not reapers()
 
 
 def none_left(mark: str, seconds: float = SECONDS) -> None:
