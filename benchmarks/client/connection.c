@@ -69,6 +69,7 @@ int64_t now_ns(void) {
 }
 
 static volatile sig_atomic_t time_is_up = 0;
+static unsigned allowed_seconds = 0;
 
 static void on_alarm(int number) {
     (void)number;
@@ -84,11 +85,12 @@ void prepare_signals(void) {
 void set_alarm(unsigned seconds) {
     struct itimerval timer = {.it_interval = {0, seconds ? 500000 : 0}, .it_value = {(time_t)seconds, 0}};
     time_is_up = 0;
+    allowed_seconds = seconds;
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
 void check_time(const char *doing, size_t done, size_t wanted) {
-    if (time_is_up) void_run("%s: %zu of %zu after %u s", doing, done, wanted, options.timeout);
+    if (time_is_up) void_run("%s: %zu of %zu after %u s", doing, done, wanted, allowed_seconds);
 }
 
 static void pin(int cpu) {

@@ -218,7 +218,8 @@ static void prepare_passes(void) {
 }
 
 void begin_session(void) {
-    set_alarm(options.timeout);
+    enum { START_SECONDS = 60 }; /* a busy machine may take that long to start a program */
+    set_alarm(options.timeout > START_SECONDS ? options.timeout : START_SECONDS);
     int64_t begin = spawn_server();
     if (options.modern) return;
     shake_hands();

@@ -21,7 +21,7 @@ from conformance.suite import HERE, Outcome, Run, Scenario, Suite, count
 PROGRAM = [sys.executable, os.path.join(HERE, "client.py")]
 CLIENTS = {"Client": PROGRAM, "proxied Client": [*PROGRAM, "--proxy"]}
 
-SCENARIO_MS = 30_000
+SCENARIO_MS = 60_000
 
 EXTENSIONS = ("auth/client-credentials-basic", "auth/client-credentials-jwt")
 """The scenarios of extensions that are spoken. No dated suite has them."""

@@ -39,8 +39,8 @@ from support.http_server import HttpProcess  # noqa: E402
 FIXTURE = os.path.join(HERE, "server.py")
 RECORD = os.path.join(REPOSITORY, "docs", "conformance-results.md")
 
-STOP_SECONDS = 15
-SCENARIO_MS = 15_000
+STOP_SECONDS = 60
+SCENARIO_MS = 60_000
 
 SERVERS = {
     "fastrpc serve": [

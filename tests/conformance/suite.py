@@ -21,7 +21,7 @@ CACHE = os.path.join(REPOSITORY, ".cache")
 SUITE = "@modelcontextprotocol/conformance"
 
 INSTALL_SECONDS = 300
-RUN_SECONDS = 120
+RUN_SECONDS = 600
 
 
 class Broken(Exception):

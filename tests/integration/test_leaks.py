@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.stdio import MODERN_META, Process, decode, encode, serve
+from support.stdio import MODERN_META, SECONDS, Process, decode, encode, serve
 
 MESSAGES = int(os.environ.get("FASTRPC_LEAK_MESSAGES", "100000"))
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
@@ -246,7 +246,7 @@ def exchange(server: Process, messages: dict[int, Sample]) -> None:
 
 def census(server: Process) -> dict[str, Any]:
     """Have the server count itself. What was cancelled takes a turn of its loop, and a pause, to be gone."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + SECONDS
     while True:
         counts: dict[str, Any] = server.call("census")["structuredContent"]
         if not any(counts["in_flight"]) or time.monotonic() > deadline:

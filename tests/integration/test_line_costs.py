@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ sys.path.append(os.path.join(REPOSITORY, "benchmarks"))
 line_costs = pytest.importorskip("line_costs", reason="the benchmarks are not here")
 
 SIZE = 8 * 1024 * 1024
+ROUNDS = 60  # at most, for the few lines that are near the bar
 DEAR = ("empty arrays", "integers of 4,000 digits")
 """Shapes that are put into every place, and broken in every way; the others are arguments."""
 
@@ -24,6 +26,20 @@ DEAR = ("empty arrays", "integers of 4,000 digits")
 def chosen(name: str) -> bool:
     shape, place, *fault = name.split("; ")
     return shape in DEAR or (place == "an argument" and not fault)
+
+
+def ratio_of(server: Any, line: bytes, ordinary: bytes) -> float:
+    """What a line costs beside an ordinary one: the least of each, taken in turn. Others on the machine can
+    only add to it, and to a line that fills much memory more than to another: it may need some rounds."""
+    least = {line: float("inf"), ordinary: float("inf")}
+    ratio = float("inf")
+    for number in range(ROUNDS):
+        for each in least:
+            least[each] = min(least[each], server.cost(each) / len(each))
+        ratio = least[line] / least[ordinary]
+        if number >= 5 and ratio <= line_costs.BAR:
+            break
+    return ratio
 
 
 @pytest.mark.timeout(600)
@@ -34,8 +50,9 @@ def test_no_line_costs_more_than_five_times_an_ordinary_one(way: str) -> None:
     right = line_costs.best_cost(server, ordinary, rounds=5) / len(ordinary)
     over = {}
     for name, line in line_costs.lines(SIZE, chosen):
-        bar = right * len(line) * line_costs.BAR
-        cost = line_costs.best_cost(server, line, rounds=5, enough=bar)
-        if cost > bar:
-            over[name] = round(cost / bar * line_costs.BAR, 1)
+        far_below = right * len(line) * line_costs.BAR / 2
+        if line_costs.best_cost(server, line, rounds=2, enough=far_below) > far_below:
+            ratio = ratio_of(server, line, ordinary)
+            if ratio > line_costs.BAR:
+                over[name] = round(ratio, 1)
     assert over == {}

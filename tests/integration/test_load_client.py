@@ -13,11 +13,12 @@ import sys
 from typing import Any
 
 import pytest
+from support.waiting import SECONDS
 from test_reference_server import BENCHMARKS, load, program
 
 ECHO = os.path.join(BENCHMARKS, "servers", "echo.py")
-BRIEF = ("--seconds", "0.02", "--warm-up", "0.02", "--timeout", "10")
-HASTY = (*BRIEF[:-1], "1")  # what does not answer at all is waited for
+BRIEF = ("--seconds", "0.02", "--warm-up", "0.02", "--timeout", "60")
+HASTY = (*BRIEF[:-1], "3")  # what does not answer at all is waited for
 
 # A server that speaks as fast as it must and lies in the call numbered by its second argument.
 LIAR = r"""
@@ -208,7 +209,7 @@ def test_sleepers_sleep_side_by_side(
 def test_thousands_of_calls_may_be_in_flight(client: str, servers: dict[str, list[str]], server: str) -> None:
     report = measured(client, "--workload", "sleepers", "--sleepers", "3000", "--ms", "50", *servers[server])
     assert report["sleepers"] == 3000
-    assert 49 < report["wall_ms"] < 5000
+    assert 49 < report["wall_ms"] < 3000 * 50 / 2
 
 
 @pytest.mark.parametrize("server", ["c", "fastrpc"])
@@ -299,7 +300,8 @@ def test_a_sleeper_or_a_probe_that_is_wrong_voids_the_run(
 ) -> None:
     measured(client, *SLEEPERS, *liar("truth", 0))
     long = ["--ms", "5000"] if mode == "early" else []  # longer than a busy machine takes to answer at once
-    code, report = load(client, *HASTY, *SLEEPERS, *long, *liar(mode, when))
+    brief = HASTY if mode == "silent" else BRIEF
+    code, report = load(client, *brief, *SLEEPERS, *long, *liar(mode, when))
     assert code == 1
     assert any(reason in report["void"] for reason in reasons), report
 
@@ -308,6 +310,6 @@ def test_a_wrong_value_of_an_option_is_told(client: str) -> None:
     wrong = {"--wire": "old", "--letters": "greek", "--calls": "1", "--size": "x", "--shell": "a\nb"}
     for option, value in wrong.items():
         arguments = [client, option, value, "--", "true"]
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=10)
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=SECONDS)
         assert (done.returncode, done.stdout) == (2, ""), option
         assert option in done.stderr

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from support.features import FEATURES
 from support.protocol import LEGACY, MODERN
+from support.waiting import until
 
 mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
 pytestmark = pytest.mark.filterwarnings("ignore:.* as of 2026-07-28")  # what we test is what it deprecates
@@ -132,7 +133,7 @@ def in_session(parameters: Any, conversation: Any) -> None:
         async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
             await conversation(session)
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 90))
 
 
 def field(model: Any, snake: str, camel: str) -> Any:
@@ -173,6 +174,7 @@ def test_progress_and_many_calls_at_once(parameters: Any) -> None:
             reports.append((progress, total, message))
 
         await session.call_tool("steps", {"count": 3}, progress_callback=on_progress)
+        await until(lambda: len(reports) == 3)
         assert reports == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
         texts = [f"call {number}" for number in range(100)]
         results = await asyncio.gather(*(session.call_tool("echo", {"text": text}) for text in texts))
@@ -208,7 +210,7 @@ def test_the_high_level_client_negotiates_the_newest_version(parameters: Any) ->
             assert result.content[0].text == "modern"
             assert client.protocol_version == "2026-07-28"
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 90))
 
 
 # --- every feature in every version ---
@@ -243,7 +245,7 @@ def connecting(transport_to: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def run(conversation: Any) -> None:
-    asyncio.run(asyncio.wait_for(conversation, 20))
+    asyncio.run(asyncio.wait_for(conversation, 90))
 
 
 async def refused(request: Any) -> int:
@@ -252,15 +254,6 @@ async def refused(request: Any) -> int:
         await request
     code: int = caught.value.error.code
     return code
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for what comes by itself."""
-    for _ in range(500):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came")
 
 
 @each_version

@@ -19,7 +19,8 @@ import test_official_client as piped
 from support.features import FEATURES
 from support.official_client import ServedHttp, recording_client, serve_http
 from support.protocol import LEGACY, MODERN
-from test_official_client import SERVER, connecting, each_version, run, until
+from support.waiting import until
+from test_official_client import SERVER, connecting, each_version, run
 from test_typescript_client import PLAIN
 
 mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
@@ -27,7 +28,7 @@ if not hasattr(mcp, "Client"):
     pytest.skip("this version of the official client has no high-level Client", allow_module_level=True)
 pytestmark = pytest.mark.filterwarnings("ignore:.* as of 2026-07-28")  # what we test is what it deprecates
 
-SECONDS = {"timeout": 20.0}
+SECONDS = {"timeout": 60.0}
 
 WALKING = '''
 import asyncio
@@ -142,7 +143,7 @@ def parameters(transport_to: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
             async with parameters as streams, mcp.ClientSession(*streams) as session:
                 await conversation(session)
 
-        asyncio.run(asyncio.wait_for(run(), 60))
+        asyncio.run(asyncio.wait_for(run(), 90))
 
     monkeypatch.setattr(piped, "in_session", in_session)
     return transport_to(SERVER)
@@ -474,7 +475,7 @@ def test_the_agents_tools_are_served_over_http(
     allowed = {"FASTRPC_REACH": "127.0.0.0/8", "FASTRPC_BROWSER_SANDBOX": "0"}
     environment = {**agent_session["environment"], **allowed}
     with serve_http(None, environment=environment, folder=agent_session["cwd"]) as server:
-        asyncio.run(asyncio.wait_for(conversation(server), 60))
+        asyncio.run(asyncio.wait_for(conversation(server), 90))
     agents.check(agent_session, came, version)
 
 

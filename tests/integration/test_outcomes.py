@@ -235,10 +235,10 @@ def test_calls_that_never_reach_their_function(server: Outcomes, way: str, wire:
 @pytest.mark.parametrize("way", ["waiting", "thread"])
 def test_a_call_that_takes_too_long(server: Outcomes, way: str, wire: str, road: str) -> None:
     client = Client(server, wire, road)
-    id = server.new_id()
-    answer = client.call(way, id, how="sleeps")
+    id, name = server.new_id(), f"{way}_too_long"
+    answer = client.call(name, id, how="sleeps")
     assert "did not end" in answer.json["result"]["content"][0]["text"]
-    check(server, id, answer, "timeout", "tools/call", way)
+    check(server, id, answer, "timeout", "tools/call", name)
     assert server.entry(id)["duration_ms"] > 190
     client.call("release", server.new_id())
 
@@ -445,14 +445,14 @@ def test_over_pipes_every_outcome_has_one_record(tmp_path: Any, wire: str) -> No
     with Pipes(tmp_path, wire) as pipes:
         expected = []
         for way in WAYS:
-            cases = [({"how": how}, outcome) for how, outcome in EXPECTED.items()]
-            cases += [({}, "invalid")]
+            cases = [(way, {"how": how}, outcome) for how, outcome in EXPECTED.items()]
+            cases.append((way, {}, "invalid"))
             if way in ("waiting", "thread"):
-                cases.append(({"how": "sleeps"}, "timeout"))
-            for arguments, outcome in cases:
-                body = pipes.call(way, **arguments)
+                cases.append((f"{way}_too_long", {"how": "sleeps"}, "timeout"))
+            for name, arguments, outcome in cases:
+                body = pipes.call(name, **arguments)
                 pipes.send(body)
-                expected.append((body["id"], "tool", way, outcome, len(json_line(pipes))))
+                expected.append((body["id"], "tool", name, outcome, len(json_line(pipes))))
         pipes.send(pipes.call("no-such", how="ok"))
         expected.append((pipes.last_id, "tool", "no-such", "unknown", len(json_line(pipes))))
         for how, outcome in BESIDE_TOOLS.items():

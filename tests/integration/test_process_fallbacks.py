@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -27,7 +28,8 @@ import test_process_output as output
 import test_processes as whole
 from support.child_processes import SECONDS, bash, environment, marked, none_left, on_asyncio, reapers
 from support.stdio import encode, serve
-from test_processes import mark, run
+from support.waiting import eventually, until
+from test_processes import mark, patient, run
 from test_stdio import INITIALIZE, SERVER, call
 
 from fastrpc import processes
@@ -39,7 +41,7 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc"),
     pytest.mark.skipif(COMPILER is None, reason="compiles the reaper anew"),
 ]
-__all__ = ["mark", "run"]  # fixtures
+__all__ = ["mark", "patient", "run"]  # fixtures
 
 SOURCE = os.path.join(whole.REPOSITORY, "fastrpc", "_core", "reaper.c")
 TEXT = ["-x", "c", "-"]
@@ -185,6 +187,7 @@ async def running(mark: str, count: int) -> None:
 
 
 def session_of(pid: int) -> int:
+    """The session of a process; 0 for one that has ended."""
     with contextlib.suppress(OSError):
         return os.getsid(pid)
     return 0
@@ -203,13 +206,14 @@ def test_by_process_group_a_tree_ends_with_its_call(lack: str, mark: str, end: s
             asyncio.ensure_future(bash(command, mark, timeout_ms=timeout_ms))
             for command, _ in STAYING.values()
         ]
-        await running(mark, STAYING_COUNT)
+        if end != "timeout":  # which on a busy machine comes before all are there
+            await running(mark, STAYING_COUNT)
         if end == "close":
             await processes.close(grace_seconds=0.3)
         elif end == "cancellation":
             for task in tasks:
                 task.cancel()
-        ended = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
+        ended = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), SECONDS)
         none_left(mark)
         if end == "timeout":
             assert all(process.timed_out and process.gone for process in ended)
@@ -231,9 +235,10 @@ def test_without_a_feature_a_tree_ends_with_the_server(lack: str, mark: str, end
     server = subprocess.Popen([sys.executable, "-c", source, whole.REPOSITORY, *commands], env=variables)
     try:
         asyncio.run(running(mark, STAYING_COUNT + 1))
-        time.sleep(0.7 if end.startswith("a fork") else 0.0)
+        if end.startswith("a fork"):
+            eventually(lambda: sum(map(whole.is_python, marked(mark))) == 2)
         server.send_signal(signal.SIGTERM if end == "SIGTERM" else signal.SIGKILL)
-        server.wait(10)
+        server.wait(SECONDS)
         deadline = time.monotonic() + SECONDS
         while left := [pid for pid in marked(mark) if not whole.is_python(pid)]:
             assert time.monotonic() < deadline, left
@@ -254,10 +259,10 @@ def test_by_process_group_only_a_session_of_its_own_escapes_and_the_call_still_e
     async def end() -> None:
         process = await processes.start(["bash", "-c", command], env=environment(mark))
         await running(mark, count)
-        while sum(session_of(pid) != process.pid for pid in marked(mark)) < escaped:
+        while sum(session_of(pid) not in (0, process.pid) for pid in marked(mark)) < escaped:
             await asyncio.sleep(0.02)
         assert await process.terminate(grace_seconds=0.1)
-        await asyncio.wait_for(process.wait(), 20)
+        await asyncio.wait_for(process.wait(), SECONDS)
         left = marked(mark)
         assert len(left) == escaped
         assert process.pid not in {session_of(pid) for pid in left}
@@ -305,8 +310,10 @@ time.sleep(60)
 
 @lacking("elsewhere")
 def test_a_group_that_does_not_end_holds_up_neither_the_call_nor_the_reapers_end(
-    lack: str, mark: str
+    lack: str, mark: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(processes, "STUBBORN_SECONDS", 2.0)
+
     async def end() -> None:
         process = await processes.start([sys.executable, "-c", UNBURIED], env=environment(mark))
         while b"up" not in process.output.head:
@@ -316,7 +323,7 @@ def test_a_group_that_does_not_end_holds_up_neither_the_call_nor_the_reapers_end
         assert reapers()
 
     on_asyncio(end())
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + SECONDS
     while reapers():
         assert time.monotonic() < deadline, "the reaper lives on, without a server"
         time.sleep(0.05)
@@ -348,7 +355,7 @@ def test_without_a_parent_death_signal_a_peer_ends_with_its_reaper(lack: str, ma
             await asyncio.sleep(0.01)
         (pid,) = reapers()
         os.kill(pid, signal.SIGKILL)
-        await asyncio.wait_for(server.gone, 20)
+        await asyncio.wait_for(server.gone, SECONDS)
         assert ends == ["its supervisor was killed"]
         none_left(mark)
 
@@ -385,6 +392,7 @@ def test_without_memory_files_input_script_and_environment_arrive_whole_and_noth
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gc.collect()  # what it closes is not counted
     before = len(os.listdir("/proc/self/fd"))
     whole.test_standard_input_holds_the_bytes_that_were_given()
     whole.test_a_large_environment_and_a_script_arrive_whole()
@@ -404,11 +412,21 @@ def parents_of_zombies() -> set[int]:
     return found
 
 
+def is_tidy() -> bool:
+    """Whether few reapers are there, without a zombie or a descriptor that they need no more."""
+    there = reapers()
+    with contextlib.suppress(OSError):  # one has just ended
+        most = max(len(os.listdir(f"/proc/{pid}/fd")) for pid in there)
+        # Four that it is given, a pipe, one end of another, the server's pidfd.
+        return len(there) <= 4 and most <= 8 and not parents_of_zombies().intersection(there)
+    return False
+
+
 @lacking("elsewhere", *REFUSED)
 def test_without_a_feature_many_commands_leave_no_zombie_no_descriptor_and_no_process(
     lack: str, mark: str
 ) -> None:
-    before = whole.state()
+    before = whole.at_rest()
     command = "(sleep 0.01 &); sleep 0.05 | cat; echo"
     if lack in BY_GROUP:  # there the system buries orphans, at its leisure
         command = "sleep 0.05 | cat; echo"
@@ -416,14 +434,10 @@ def test_without_a_feature_many_commands_leave_no_zombie_no_descriptor_and_no_pr
     async def many() -> None:
         for _ in range(5):
             await asyncio.gather(*[bash(command, mark) for _ in range(10)])
-        await asyncio.sleep(0.2)
-        assert len(reapers()) <= 4
-        assert not parents_of_zombies().intersection(reapers())
-        open_files = {len(os.listdir(f"/proc/{pid}/fd")) for pid in reapers()}
-        assert max(open_files) <= 8  # four that it is given, a pipe, one end of another, the server's pidfd
+        await until(is_tidy)
 
     on_asyncio(many())
-    assert whole.state() == before
+    whole.comes_to(before)
     none_left(mark)
 
 

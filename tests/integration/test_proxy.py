@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from typing import Any
@@ -12,6 +11,7 @@ from support.child_processes import gone, is_alive
 from support.in_memory import with_client
 from support.stdio import serve
 from support.upstream import UPSTREAM, every_feature_passes
+from support.waiting import SECONDS, until
 
 from fastrpc import DefinitionError, Server
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
@@ -87,14 +87,10 @@ def test_cancellation_reaches_the_call_behind(command: list[str], tmp_path: Any)
 
     async def conversation(client: Client) -> None:
         id, _ = client.begin("tools/call", {"name": "sleep", "arguments": {"path": str(path)}})
-        await client.call("add", a=1)
+        await until(path.with_name("note.begun").exists)
         assert not path.exists()
         client.cancel(id)
-        for _ in range(500):
-            if path.exists():
-                break
-            await asyncio.sleep(0.01)
-        assert path.exists()
+        await until(path.exists)
 
     with_client(Server.proxy(command), conversation)
 
@@ -104,11 +100,9 @@ def test_changes_behind_are_told_and_listed(command: list[str]) -> None:
         await client.request("resources/subscribe", {"uri": "docs://guide"})
         await client.call("grow", name="late")
         await client.call("touch")
-        for _ in range(500):
-            told = {message["method"] for message in client.notifications}
-            if "notifications/tools/list_changed" in told:
-                break
-            await asyncio.sleep(0.01)
+        await until(
+            lambda: "notifications/tools/list_changed" in {each["method"] for each in client.notifications}
+        )
         names = [entry["name"] for entry in await client.tools()]
         assert "late" in names
         assert "fail" not in names
@@ -121,11 +115,7 @@ def test_an_update_of_a_resource_behind_is_told_to_those_who_subscribed(command:
     async def conversation(client: Client) -> None:
         await client.request("resources/subscribe", {"uri": "docs://guide"})
         await client.call("touch")
-        for _ in range(300):
-            if any("resources/updated" in message["method"] for message in client.notifications):
-                return
-            await asyncio.sleep(0.01)
-        raise AssertionError("nothing was told")
+        await until(lambda: any("resources/updated" in message["method"] for message in client.notifications))
 
     with_client(Server.proxy(command), conversation)
 
@@ -170,8 +160,8 @@ def test_it_ends_with_the_last_client_and_starts_again_for_the_next(command: lis
 
     first, second = (with_client(app, conversation) for _ in range(2))
     assert first != second
-    assert not is_alive(first)
-    assert not is_alive(second)
+    gone(first)
+    gone(second)
 
 
 def test_one_that_does_not_end_by_itself_is_ended(command: list[str]) -> None:
@@ -180,7 +170,7 @@ def test_one_that_does_not_end_by_itself_is_ended(command: list[str]) -> None:
     async def conversation(client: Client) -> int:
         return int((await client.call("pid")).text)
 
-    assert not is_alive(with_client(app, conversation))
+    gone(with_client(app, conversation))
 
 
 def test_calls_in_flight_fail_when_it_dies_and_the_next_one_starts_it_again(
@@ -210,16 +200,21 @@ def test_a_line_over_the_limit_fails_the_calls_that_wait_at_once() -> None:
     with_client(Server.proxy([sys.executable, FAULTY, "huge"]), conversation)
 
 
+SHORT = 0.5  # seconds, for what does not start at all
+
+
 @pytest.mark.parametrize(
-    ("program", "reason"),
+    ("program", "start_seconds", "reason"),
     [
-        (["fastrpc-no-such-program"], "127"),
-        ([sys.executable, "-c", "raise SystemExit(5)"], "5"),
-        ([sys.executable, "-c", "import time; time.sleep(30)"], "did not start within 0.5 s"),
-        ([sys.executable, "-c", "print('hello'); input(); input()"], "did not start within 0.5 s"),
+        (["fastrpc-no-such-program"], SECONDS, "127"),
+        ([sys.executable, "-c", "raise SystemExit(5)"], SECONDS, "exit code 5"),
+        ([sys.executable, "-c", "import time; time.sleep(90)"], SHORT, "did not start within 0.5 s"),
+        ([sys.executable, "-c", "print('hello'); input(); input()"], SHORT, "did not start within 0.5 s"),
     ],
 )
-def test_one_that_cannot_be_started_is_told_and_holds_nobody_up(program: list[str], reason: str) -> None:
+def test_one_that_cannot_be_started_is_told_and_holds_nobody_up(
+    program: list[str], start_seconds: float, reason: str
+) -> None:
     async def conversation(client: Client) -> None:
         with pytest.raises(RemoteError) as failure:
             await client.tools()
@@ -227,7 +222,7 @@ def test_one_that_cannot_be_started_is_told_and_holds_nobody_up(program: list[st
         assert failure.value.code == -32603
         await client.request("ping")
 
-    with_client(Server.proxy(program, start_seconds=0.5), conversation)
+    with_client(Server.proxy(program, start_seconds=start_seconds), conversation)
 
     async def outer(client: Client) -> None:
         assert [entry["name"] for entry in await client.tools()] == ["mine"]
@@ -235,7 +230,7 @@ def test_one_that_cannot_be_started_is_told_and_holds_nobody_up(program: list[st
 
     app = Server("outer")
     app.add_tool(lambda: "mine", name="mine")
-    app.mount(Server.proxy(program, start_seconds=0.5), "b")
+    app.mount(Server.proxy(program, start_seconds=start_seconds), "b")
     with_client(app, outer)
 
 
@@ -296,4 +291,4 @@ def test_the_child_ends_with_its_proxy(command: list[str], how: str) -> None:
         else:
             server.signal(15 if how == "SIGTERM" else 9)
             server.wait()
-        gone(child, 5.0)
+        gone(child)

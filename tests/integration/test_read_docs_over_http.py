@@ -13,7 +13,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +20,9 @@ from hashlib import sha1
 from typing import Any
 
 import pytest
-from support import chromium, raw_http, stdio, web_server
+from support import chromium, process_list, raw_http, stdio, web_server
 from support.http_server import HttpProcess
+from support.waiting import SECONDS, eventually
 from support.web_server import Visit, Web
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address on Linux alone")
@@ -381,18 +381,16 @@ def test_nothing_that_a_page_does_reaches_an_inner_address(
     outside.add("/data", "data", "text/plain", access_control_allow_origin="*")
     outside.redirect("/to-inside", f"http://127.0.0.1:{canary.port}/moved")
     outside.answer("/socket", answer_socket)
+    outcomes = (
+        *("fetch-outside done", "socket-outside done", "socket-inside failed", "changing failed"),
+        "all over",
+    )
     for wait_ms in (5000, 20_000):  # on a busy machine its tries take longer
         is_error, text = browser.read(outside.url("/tries", "page.test"), wait_ms=wait_ms)
         assert not is_error, text
-        if "all over" in text:
+        if all(line in text for line in outcomes):
             break
-    for line in (
-        "fetch-outside done",
-        "socket-outside done",
-        "socket-inside failed",
-        "changing failed",
-        "all over",
-    ):
+    for line in outcomes:
         assert line in text
     assert "secret" not in text
 
@@ -483,8 +481,18 @@ def proxy_ports(folder: str) -> set[int]:
     return {int(word.rpartition(":")[2]) for word in words}
 
 
+def refuses(port: int) -> bool:
+    try:
+        answer_of(port, "x")
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def answer_of(port: int, text: str) -> bytes:
-    with socket.create_connection((INSIDE, port), 5) as connection:
+    with socket.create_connection((INSIDE, port), SECONDS) as connection:
         connection.sendall(text.encode())
         return connection.recv(200)
 
@@ -505,23 +513,12 @@ def test_nobody_else_can_use_the_proxy_and_it_dies_with_the_server(outside: Web,
         assert answer_of(port, request).startswith(b"HTTP/1.1 200 ")
         for pid in (server.process.pid, *chromium.processes_in(server.folder)):
             for file in ("cmdline", "environ"):
-                with open(f"/proc/{pid}/{file}", "rb") as told:
-                    shown = told.read()
+                shown = process_list.read(f"/proc/{pid}/{file}")  # processes of the browser come and go
                 assert password.encode() not in shown
                 assert word.encode() not in shown
         for command in chromium.processes_in(server.folder).values():
             for switch in ("--no-proxy-server", "--proxy-auto-detect", "--proxy-pac-url"):
                 assert switch not in command
         server.process.send_signal(signal.SIGKILL)
-        deadline = time.monotonic() + 3
-        while time.monotonic() < deadline:
-            try:
-                answer_of(port, "x")
-            except ConnectionRefusedError:
-                break
-            except OSError:
-                pass
-            time.sleep(0.02)
-        else:
-            pytest.fail("the proxy outlived its server")
+        eventually(lambda: refuses(port))  # the proxy does not outlive its server
         chromium.none_left(server.folder)

@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -23,6 +22,7 @@ from support import twin
 from support.json_cases import BLANK, cases, is_accepted
 from support.protocol import LEGACY
 from support.stdio import Process, decode, encode, serve
+from support.waiting import SECONDS, eventually
 from support.wire_conversation import Conversation, error_of, id_text
 from test_wire_envelopes import malformed
 
@@ -206,14 +206,12 @@ def test_bash_keeps_head_and_tail_of_a_long_output(server: Process) -> None:
 
 
 def test_bash_ends_the_session_when_its_time_is_up(server: Process) -> None:
-    result = server.call("bash", command="sleep 30 & echo $!; sleep 30", timeout=300)
+    # Time enough to begin, on a busy machine too.
+    result = server.call("bash", command="sleep 300 & echo $!; sleep 300", timeout=1500)
     child, ending = text_of(result).splitlines()
-    assert (ending, result["isError"]) == ("[timed out after 300 ms]", True)
+    assert (ending, result["isError"]) == ("[timed out after 1500 ms]", True)
     assert text_of(server.call("echo", text="next")) == "next"
-    deadline = time.monotonic() + 5
-    while runs(int(child)):
-        assert time.monotonic() < deadline, "a process of the call is still there"
-        time.sleep(0.01)
+    eventually(lambda: not runs(int(child)))
 
 
 def runs(pid: int) -> bool:
@@ -409,17 +407,17 @@ while data := os.read(0, 65536):
 """
 
 
-def load(client: str, *arguments: str, timeout: float = 60) -> tuple[int, dict[str, Any]]:
+def load(client: str, *arguments: str, timeout: float = 110) -> tuple[int, dict[str, Any]]:
     """Run the client; return its exit code and what it reports."""
     done = subprocess.run([client, *arguments], capture_output=True, text=True, timeout=timeout)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
 
-def short(workload: str, window: int, *command: str) -> list[str]:
+def short(workload: str, window: int, *command: str, timeout_seconds: int = 60) -> list[str]:
     return [
         *("--workload", workload, "--window", str(window), "--seconds", "0.02", "--warm-up", "0.02"),
-        *("--timeout", "2", "--", *command),
+        *("--timeout", str(timeout_seconds), "--", *command),
     ]
 
 
@@ -435,8 +433,14 @@ def test_the_client_reports_a_right_server(client: str, reference: str, workload
     assert report["calls_per_second"] == pytest.approx(report["calls"] / report["seconds"], rel=1e-3)
     assert 0 < report["server_cpu_us_per_call"] < 10_000
     assert report["peak_rss_kb"] > 500
-    if window == 1:  # one at a time the calls fill the clock
-        assert report["mean"] * report["calls"] == pytest.approx(report["seconds"] * 1e6, rel=0.05)
+
+
+def test_one_at_a_time_calls_fill_the_clock(client: str, reference: str) -> None:
+    """Calls so long that a pause of the client's between two of them does not count."""
+    arguments = ("--workload", "shell", "--shell", "sleep 0.02", "--seconds", "0.2", "--warm-up", "0.02")
+    code, report = load(client, *arguments, "--timeout", "60", "--", reference)
+    assert (code, report.get("void")) == (0, None)
+    assert report["mean"] * report["calls"] == pytest.approx(report["seconds"] * 1e6, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -456,7 +460,9 @@ def test_the_client_reports_a_right_server(client: str, reference: str, workload
 )
 @pytest.mark.parametrize("window", [1, 16])
 def test_a_wrong_answer_voids_the_run(client: str, mode: str, reason: str, window: int) -> None:
-    code, report = load(client, *short("echo", window, sys.executable, "-c", SERVER, mode))
+    command = (sys.executable, "-c", SERVER, mode)
+    seconds = 1 if mode == "silent" else 60  # what does not answer is waited for
+    code, report = load(client, *short("echo", window, *command, timeout_seconds=seconds))
     assert code == 1
     # One at a time an answer too many shows as the next one's.
     assert reason in report["void"] or (window == 1 and mode in ("twice", "chatty")), report
@@ -480,15 +486,15 @@ def test_a_server_that_cannot_start_voids_the_run(client: str) -> None:
 
 
 def test_starts_are_timed_to_the_answers(client: str, reference: str) -> None:
-    code, report = load(client, "--workload", "start", "--starts", "3", "--timeout", "10", "--", reference)
+    code, report = load(client, "--workload", "start", "--starts", "3", "--timeout", "60", "--", reference)
     assert code == 0
     assert (report["unit"], report["starts"], report["exit_code"]) == ("ms", 3, 0)
-    assert 0 < report["p50"] < 5000
+    assert 0 < report["p50"] <= report["max"]
     assert report["list_mean"] >= report["mean"]
 
 
 def test_a_bare_start_needs_no_protocol(client: str) -> None:
-    arguments = ("--workload", "bare", "--starts", "2", "--timeout", "10", "--", sys.executable, "-c", "pass")
+    arguments = ("--workload", "bare", "--starts", "2", "--timeout", "60", "--", sys.executable, "-c", "pass")
     code, report = load(client, *arguments)
     assert (code, report["exit_code"]) == (0, 0)
     assert report["p50"] > 0
@@ -497,7 +503,7 @@ def test_a_bare_start_needs_no_protocol(client: str) -> None:
 def test_a_wrong_option_is_told_and_nothing_is_run(client: str) -> None:
     behind = ["--", "true"]
     for arguments in (["--workload", "no-such", *behind], ["--window", "0", *behind], ["--window"], []):
-        done = subprocess.run([client, *arguments], capture_output=True, text=True, timeout=10)
+        done = subprocess.run([client, *arguments], capture_output=True, text=True, timeout=SECONDS)
         assert done.returncode == 2, arguments
         assert "usage" in done.stderr
         assert done.stdout == ""

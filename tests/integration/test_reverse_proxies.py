@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support.held_calls import GATES
 from support.http_client import Serving, Stream, answer_of, ask, handshake, modern, request
+from support.ports import free_port
 from support.reverse_proxies import HOST, PROXIES, Front, Http2, reverse_proxy
 from support.waiting import SECONDS, eventually
 
@@ -48,7 +49,7 @@ async def hold(name: str, context: Context, events: int = 0) -> str:
 @app.tool
 async def outcome(name: str) -> str:
     try:
-        await asyncio.wait_for(gate(name).ended.wait(), 20)
+        await asyncio.wait_for(gate(name).ended.wait(), 40)
     except asyncio.TimeoutError:
         return "still running"
     return gate(name).outcome
@@ -358,7 +359,8 @@ def test_a_page_of_an_allowed_origin_is_answered_with_cors(front: Front) -> None
 def test_a_server_that_ends_and_begins_anew_is_found_again(name: str, tmp_path: Path) -> None:
     """The proxy keeps connections to the server; those of the one before must not lose a call of the next."""
     (tmp_path / "proxy").mkdir()
-    with serve(tmp_path) as server, reverse_proxy(name, tmp_path / "proxy", server.port) as front:
+    place = f"127.0.0.1:{free_port()}"  # one that the system gives to nobody meanwhile
+    with serve(tmp_path, place) as server, reverse_proxy(name, tmp_path / "proxy", server.port) as front:
         session = front.session()
         stream = session.listen()
         assert front.call("echo", text="one") == "one"
@@ -366,7 +368,7 @@ def test_a_server_that_ends_and_begins_anew_is_found_again(name: str, tmp_path: 
         assert "retry: 5000" in [*stream.lines()]  # the last event passes, too
         assert server.wait() == 0
         assert front.modern("tools/list", {}).status in (502, 503, 504)
-        with serve(tmp_path, http=f"127.0.0.1:{server.port}"):
+        with serve(tmp_path, place):
             eventually(lambda: front.modern("tools/list", {}).status == 200)
             assert front.call("echo", text="two") == "two"
             assert session.call("echo", text="lost").status == 404

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import Any
 
@@ -21,9 +22,24 @@ def folders(tmp_path: Any) -> Any:
     return tmp_path
 
 
-def started(folders: Any, *options: str, folder: str = "/") -> Any:
+def started(folders: Any, *options: str, folder: str = "/", **popen: Any) -> Any:
     environment = {"HOME": str(folders / "home"), "FASTRPC_STATE_DIR": str(folders / "state")}
-    return serve(None, *options, environment=environment, folder=folder)
+    return serve(None, *options, environment=environment, folder=folder, **popen)
+
+
+def hurried(change: str) -> list[str]:
+    """The command ``fastrpc serve`` with a time changed that a test would have to wait for."""
+    return [sys.executable, "-c", HURRIED.format(change=change), "serve"]
+
+
+HURRIED = """
+import sys
+import fastrpc.__main__
+from fastrpc import Server
+from fastrpc.cli import _roots
+{change}
+sys.exit(fastrpc.__main__.main())
+"""
 
 
 def uris(*paths: Any) -> list[dict[str, str]]:
@@ -262,11 +278,11 @@ def test_a_client_that_refuses_to_tell_gets_the_home_folder(folders: Any) -> Non
 
 
 def test_a_client_that_never_tells_gets_the_home_folder_in_time(folders: Any) -> None:
-    with started(folders) as server:
+    with started(folders, command=hurried("_roots.ANSWER_SECONDS = 0.3")) as server:
         server.initialize(roots={})
         request = server.ask("tools/call", {"name": "Bash", "arguments": {"command": "pwd"}})
         assert server.answer()["method"] == "roots/list"
-        messages = server.answers(2, 15)
+        messages = server.answers(2)
         by_kind = {message.get("method"): message for message in messages}
         assert set(by_kind) == {"notifications/cancelled", None}
         assert by_kind[None]["id"] == request
@@ -293,7 +309,7 @@ def test_nothing_is_asked_before_a_tool_is_called(folders: Any) -> None:
     with started(folders) as server:
         server.initialize(roots={})
         assert server.request("tools/list")["result"]["tools"]
-        server.assert_silent(0.5)
+        server.assert_silent()
 
 
 def test_a_home_folder_that_is_not_there_is_no_failure(folders: Any) -> None:
@@ -311,11 +327,11 @@ def test_what_a_dead_server_left_is_taken_over_in_the_root(folders: Any, client_
         assert client.call("PlanMode", action="enter", goal="g")["result"]
         dying.kill()
         dying.wait()
-    with started(folders) as server:
+    with started(folders, command=hurried("Server.watch.__defaults__ = (0.05,)")) as server:
         client = client_of(server, uris(folders / "root"))
         meta = {} if client_of is Legacy else {"_meta": client.meta}
         assert server.request("tools/list", meta)["result"]["tools"]
-        time.sleep(2.5)  # the server has looked at what it watches
+        time.sleep(0.5)  # the server has looked at what it watches
         assert server.request("tools/list", meta)["result"]["tools"]
         assert place(client) == str(folders / "root")
         assert "later" in client.call("SetCallback", action="list")["result"]["content"][0]["text"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.process_list import below, read
-from support.stdio import Process, encode, serve
+from support.stdio import SECONDS, Process, encode, serve
 
 PLACES = (
     "signing key in the environment",
@@ -168,7 +168,7 @@ def test_planted_secrets_show_nowhere(folders: Any) -> None:
         watched.call("ReadImage", file_path="/nowhere.png")
         seen = watched.seen
         server.close_stdin()
-        assert server.wait(10) == 0
+        assert server.wait() == 0
         seen["log"] = server.stderr.encode()
         seen["trace"] = trace.read_bytes()
         seen["state"] = b"".join(
@@ -197,7 +197,7 @@ def test_the_settings_are_printed_without_secrets(folders: Any) -> None:
             [sys.executable, "-m", "fastrpc", *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=30,
+            timeout=SECONDS,
             cwd=folders / "work",
             env={**os.environ, **environment(folders)},
         )

@@ -39,7 +39,7 @@ def selftest(folder, *hidden: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "HOME": str(folder), "XDG_STATE_HOME": str(folder)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
         check=False,
     )
 

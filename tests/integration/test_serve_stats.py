@@ -15,7 +15,7 @@ from support.child_processes import is_alive
 from support.http_client import TOKEN, Serving, children
 from support.protocol import tool_call as call
 from support.stdio import Process, no_frame_is_torn, serve
-from support.waiting import eventually
+from support.waiting import SECONDS, eventually
 
 TOOLS = """
 import sys
@@ -220,7 +220,7 @@ def test_nobody_who_reads_standard_error_does_not_hold_up_the_end(tmp_path: Path
     )
     os.close(write)
     try:
-        out, _ = process.communicate(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n', timeout=20)
+        out, _ = process.communicate(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n', timeout=SECONDS)
         assert b'"result"' in out
         assert process.returncode == 0
     finally:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support.child_processes import gone
 from support.stdio import Process, serve
+from support.waiting import eventually
 
 
 @pytest.fixture
@@ -26,15 +27,15 @@ def text_of(result: Any) -> str:
 
 def pids(path: str, count: int) -> list[int]:
     """The process ids that a command has written to a file."""
-    deadline = time.monotonic() + 10
-    while True:
-        if os.path.exists(path):
-            with open(path) as file:
-                found = file.read().split()
-            if len(found) == count:
-                return [int(pid) for pid in found]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+
+    def written() -> list[str]:
+        if not os.path.exists(path):
+            return []
+        with open(path) as file:
+            found = file.read().split()
+        return found if len(found) == count else []
+
+    return [int(pid) for pid in eventually(written)]
 
 
 RUNNING = "setsid sleep 60 & echo $! > pids; echo $$ >> pids; wait"
@@ -85,18 +86,18 @@ def test_no_task_and_no_call_outlives_the_server(server: Process, tmp_path: Any,
         gone(pid)
 
 
-def test_output_comes_as_progress_before_the_result(server: Process) -> None:
+def test_output_comes_as_progress_before_the_result(server: Process, tmp_path: Any) -> None:
     """Every tool: what a command prints comes as progress, if the call has a `progressToken`."""
     params = {
         "name": "Bash",
-        "arguments": {"command": "echo one; sleep 0.5; echo two"},
+        "arguments": {"command": "echo one; until [ -e heard ]; do sleep 0.01; done; echo two"},
         "_meta": {"progressToken": "p"},
     }
     request = server.ask("tools/call", params)
-    report, *rest = [server.answer()]
+    report = server.answer()
     assert report["method"] == "notifications/progress"
     assert report["params"] == {"progressToken": "p", "progress": 4, "message": "one\n"}
-    assert not rest
+    (tmp_path / "heard").touch()
     while (message := server.answer()).get("id") != request:
         assert message["method"] == "notifications/progress"
     assert text_of(message["result"]) == "one\ntwo"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support import process_list
 from support.http_client import Serving, request
 from support.stdio import MODERN_META, SECONDS, Process, serve
+from support.waiting import eventually
 
 TOLD = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
@@ -21,22 +26,67 @@ def folders(tmp_path: Any) -> Any:
     return tmp_path
 
 
-@pytest.fixture
-def server(folders: Any) -> Iterator[Process]:
+HURRIED = """
+import sys
+import fastrpc.__main__
+from fastrpc.tools.agent import invoke_skill
+invoke_skill.LOOK_SECONDS = 0.1
+sys.exit(fastrpc.__main__.main())
+"""
+"""The command; its server looks ten times a second, not once."""
+
+
+@contextlib.contextmanager
+def served(folders: Any, **more: Any) -> Iterator[Process]:
     environment = {
         "HOME": str(folders / "home"),
         "FASTRPC_STATE_DIR": str(folders / "state"),
         "ADDITIONAL_SKILLS": None,
+        **more.pop("environment", {}),
     }
-    with serve(environment=environment, folder=str(folders / "work")) as process:
+    with serve(environment=environment, folder=str(folders / "work"), **more) as process:
+        yield process
+
+
+@pytest.fixture
+def server(folders: Any) -> Iterator[Process]:
+    """One that looks often."""
+    with served(folders, command=[sys.executable, "-c", HURRIED, "serve"]) as process:
+        yield process
+
+
+@pytest.fixture
+def usual_server(folders: Any) -> Iterator[Process]:
+    with served(folders) as process:
         yield process
 
 
 def put(folders: Any, name: str, description: str) -> Any:
+    """Write a skill, whole at once: the server may look at any time."""
     folder = folders / "work" / ".claude" / "skills" / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: {description}\n---\nThe body.\n")
+    (folders / "new").write_text(text_of(name, description))
+    (folders / "new").rename(folder / "SKILL.md")
     return folder
+
+
+def text_of(name: str, description: str) -> str:
+    return f"---\nname: {name}\ndescription: {description}\n---\nThe body.\n"
+
+
+@contextlib.contextmanager
+def stopped(server: Process) -> Iterator[None]:
+    """Have a server look at nothing meanwhile."""
+
+    def states() -> set[str]:
+        tasks = f"/proc/{server.pid}/task"
+        stats = [process_list.read(f"{tasks}/{task}/stat") for task in os.listdir(tasks)]
+        return {stat.rpartition(b")")[2].split()[0].decode() for stat in stats if stat}
+
+    server.signal(signal.SIGSTOP)
+    eventually(lambda: states() == {"T"})
+    yield
+    server.signal(signal.SIGCONT)
 
 
 def catalogue(server: Process) -> str:
@@ -44,10 +94,11 @@ def catalogue(server: Process) -> str:
     return next(str(tool["description"]) for tool in tools if tool["name"] == "InvokeSkill")
 
 
-def test_a_client_that_says_nothing_is_told_within_a_few_seconds(server: Process, folders: Any) -> None:
+def test_a_client_that_says_nothing_is_told_within_a_few_seconds(usual_server: Process, folders: Any) -> None:
     """InvokeSkill: folders are looked at while a client is connected, and `notifications/tools/list_changed`
     follows a change.
     """
+    server = usual_server
     server.initialize()
     assert "create-skill" in catalogue(server)
     time.sleep(0.5)  # the loop begins to run in a quiet moment
@@ -55,8 +106,9 @@ def test_a_client_that_says_nothing_is_told_within_a_few_seconds(server: Process
     assert server.answer() == TOLD
     assert catalogue(server).endswith("- deploy: To production.")
     later = os.stat(skill / "SKILL.md").st_mtime + 5
-    put(folders, "deploy", "To staging.")
-    os.utime(skill / "SKILL.md", (later, later))
+    with stopped(server):
+        put(folders, "deploy", "To staging.")
+        os.utime(skill / "SKILL.md", (later, later))
     assert server.answer() == TOLD
     assert catalogue(server).endswith("- deploy: To staging.")
     (skill / "SKILL.md").unlink()
@@ -143,7 +195,7 @@ def test_what_reads_as_before_is_not_announced(server: Process, folders: Any) ->
     time.sleep(0.5)
     put(folders, "steady", "Same.")  # a new mtime, the same words
     (skill / "notes.md").write_text("beside it")
-    server.assert_silent(2.6)
+    server.assert_silent(0.6)
 
 
 def test_the_description_follows_the_mtime_alone(server: Process, folders: Any) -> None:
@@ -152,8 +204,9 @@ def test_the_description_follows_the_mtime_alone(server: Process, folders: Any) 
     stamp = os.stat(skill / "SKILL.md").st_mtime_ns
     server.initialize()
     assert "steady: First." in catalogue(server)
-    put(folders, "steady", "Other.")
-    os.utime(skill / "SKILL.md", ns=(stamp, stamp))
+    with stopped(server):
+        (skill / "SKILL.md").write_text(text_of("steady", "Other."))
+        os.utime(skill / "SKILL.md", ns=(stamp, stamp))
     put(folders, "marker", "The folders have been looked at.")
     listed(lambda: catalogue(server), "- marker: The folders have been looked at.")
     assert "steady: First." in catalogue(server)
@@ -181,11 +234,11 @@ def test_a_skill_can_be_invoked_the_moment_it_is_there(server: Process, folders:
 
 
 def test_nothing_is_looked_at_when_the_tool_is_switched_off(folders: Any) -> None:
-    environment = {"HOME": str(folders / "home"), "TOOL_INVOKESKILL": "0"}
-    with serve(environment=environment, folder=str(folders / "work")) as server:
+    command = [sys.executable, "-c", HURRIED, "serve"]
+    with served(folders, command=command, environment={"TOOL_INVOKESKILL": "0"}) as server:
         server.initialize()
         tools = server.request("tools/list")["result"]["tools"]
         assert "InvokeSkill" not in [tool["name"] for tool in tools]
         time.sleep(0.5)
         put(folders, "unseen", "New.")
-        server.assert_silent(2.6)
+        server.assert_silent(0.6)

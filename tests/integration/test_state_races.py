@@ -15,9 +15,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support import special_files
 
 SWAPS = 1200
+SECONDS = 120  # for what takes some on a quiet machine
 USE = """
 import collections, json, os, random, sys
 from fastrpc import ToolError
@@ -104,6 +106,7 @@ def outside_of(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.timeout(4 * SECONDS)
 def test_what_is_swapped_in_the_state_folder_harms_nothing_outside_and_holds_nobody(tmp_path: Path) -> None:
     outside, state = tmp_path / "outside", tmp_path / "state"
     (outside / "folder").mkdir(parents=True)
@@ -137,9 +140,9 @@ def test_what_is_swapped_in_the_state_folder_harms_nothing_outside_and_holds_nob
     ]
     try:
         for swapper in swappers:
-            assert swapper.wait(60) == 0
+            assert swapper.wait(SECONDS) == 0
         over.write_text("")
-        counts: list[dict[str, Any]] = [json.loads(user.communicate(timeout=30)[0]) for user in users]
+        counts: list[dict[str, Any]] = [json.loads(user.communicate(timeout=SECONDS)[0]) for user in users]
     finally:
         for process in (*users, *swappers):
             process.kill()

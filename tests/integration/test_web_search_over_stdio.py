@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from support.search_engines import StandIn, search_engines
 from support.stdio import serve
+from support.waiting import eventually
 
 
 @pytest.fixture
@@ -31,10 +32,17 @@ def environment(tmp_path: Any, engines: StandIn | None, **more: str) -> dict[str
 
 
 def asked(engines: StandIn, count: int) -> None:
-    deadline = time.monotonic() + 15
-    while len(engines.requests) < count:
-        assert time.monotonic() < deadline, f"only {len(engines.requests)} engines were asked"
-        time.sleep(0.01)
+    eventually(lambda: len(engines.requests) >= count)
+
+
+PATIENT = """
+import sys
+import fastrpc.__main__
+from fastrpc.tools.agent._search import _asking
+_asking.EARLY_SECONDS = _asking.ENGINE_SECONDS = _asking.SEARCH_SECONDS = 60.0
+sys.exit(fastrpc.__main__.main())
+"""
+"""The command, whose engines may take as long to answer as a busy machine does."""
 
 
 SEARCH = {"name": "WebSearch", "arguments": {"query": "كتب"}}
@@ -42,7 +50,8 @@ SEARCH = {"name": "WebSearch", "arguments": {"query": "كتب"}}
 
 def test_a_search_over_the_wire(tmp_path: Any, engines: StandIn) -> None:
     """WebSearch: `query` is required; name, description and annotations are the published ones."""
-    with serve(environment=environment(tmp_path, engines), folder=str(tmp_path)) as server:
+    command = [sys.executable, "-c", PATIENT, "serve"]
+    with serve(command=command, environment=environment(tmp_path, engines), folder=str(tmp_path)) as server:
         server.initialize()
         (tool,) = [
             tool for tool in server.request("tools/list")["result"]["tools"] if tool["name"] == "WebSearch"
@@ -68,7 +77,10 @@ def test_a_cancelled_search_ends_at_once_and_the_next_one_works(tmp_path: Any, e
     """WebSearch: a cancelled search ends at once."""
     engines.modes = dict.fromkeys(("bing", "google", "qwant"), "hang")
     chosen = {"FASTRPC_SEARCH_ENGINES": "bing,google,qwant"}
-    with serve(environment=environment(tmp_path, engines, **chosen), folder=str(tmp_path)) as server:
+    command = [sys.executable, "-c", PATIENT, "serve"]
+    with serve(
+        command=command, environment=environment(tmp_path, engines, **chosen), folder=str(tmp_path)
+    ) as server:
         server.initialize()
         request = server.ask("tools/call", SEARCH)
         asked(engines, 3)
@@ -120,10 +132,7 @@ def test_a_silent_name_server_does_not_hold_the_end_of_the_server(tmp_path: Any,
     with serve(environment=environment(tmp_path, None, **chosen, **proxies), folder=str(tmp_path)) as server:
         server.initialize()
         server.ask("tools/call", SEARCH)
-        deadline = time.monotonic() + 15
-        while not (tmp_path / "asked").exists() or len((tmp_path / "asked").read_text()) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        eventually(lambda: (tmp_path / "asked").exists() and len((tmp_path / "asked").read_text()) >= 2)
         server.close_stdin()
         assert server.wait() == 0
 

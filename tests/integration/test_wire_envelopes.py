@@ -139,6 +139,15 @@ def test_an_id_comes_back_with_its_exact_text(wire: Conversation, text: str) -> 
     assert id_text(answer) == text.encode()
 
 
+HOLD = {"name": "hold", "arguments": {}}
+
+
+def let_go(wire: Conversation) -> None:
+    """Have the calls of `hold` answered, behind the answer to this."""
+    wire.server.send(wire.request("let go", "tools/call", {"name": "let_go", "arguments": {}}))
+    assert decode(wire.server.line())["id"] == "let go"
+
+
 def test_an_id_comes_back_with_its_exact_text_under_every_error(wire: Conversation) -> None:
     for text in (b"-0", b'"\\u0000"', b"18446744073709551616"):
         for method, code in ((b'"no/such"', -32601), (b"7", INVALID), (b'"tools/call"', PARAMS)):
@@ -147,8 +156,8 @@ def test_an_id_comes_back_with_its_exact_text_under_every_error(wire: Conversati
 
 
 def test_a_number_and_a_string_are_two_ids_in_flight(wire: Conversation) -> None:
-    wait = {"name": "wait", "arguments": {"seconds": 0.2}}
-    wire.server.send(wire.request(1, "tools/call", wait) + wire.request("1", "tools/call", wait))
+    wire.server.send(wire.request(1, "tools/call", HOLD) + wire.request("1", "tools/call", HOLD))
+    let_go(wire)
     answers = [wire.server.line() for _ in range(2)]
     assert sorted(map(id_text, answers)) == [b'"1"', b"1"]
     assert all("result" in decode(answer) for answer in answers)
@@ -156,32 +165,33 @@ def test_a_number_and_a_string_are_two_ids_in_flight(wire: Conversation) -> None
 
 def test_an_id_in_flight_is_refused_and_the_first_is_unharmed(wire: Conversation) -> None:
     ids: list[Any] = [1, "a", 2**64, "", -1]
-    wait = {"name": "wait", "arguments": {"seconds": 0.3}}
     echo = {"name": "echo", "arguments": {"value": 1}}
     for request_id in ids:
-        wire.server.send(wire.request(request_id, "tools/call", wait))
+        wire.server.send(wire.request(request_id, "tools/call", HOLD))
     for request_id in ids:
-        wire.server.send(wire.request(request_id, "tools/call", wait))
+        wire.server.send(wire.request(request_id, "tools/call", HOLD))
         wire.server.send(wire.request(request_id, "tools/call", echo))
         wire.server.send(wire.request(request_id, "tools/list"))
         answers = [wire.server.line() for _ in range(3)]
         assert [error_of(answer) for answer in answers] == [(INVALID, encode(request_id).strip())] * 3
+    let_go(wire)
     last = [decode(wire.server.line()) for _ in ids]
     assert {message["id"] for message in last} == set(ids)
-    assert all(message["result"]["content"][0]["text"] == "waited" for message in last)
+    assert all(message["result"]["content"][0]["text"] == "held" for message in last)
     for request_id in ids:  # an id that has been answered is free
         assert "result" in decode(wire.exchange(wire.request(request_id, "tools/call", echo)) or b"")
 
 
 def test_two_spellings_of_one_id_are_one_id_in_flight(wire: Conversation) -> None:
     spellings = ((r'"\u0061"', '"a"'), ('"b"', r'"\u0062"'), (r'"\/"', '"/"'), ('"é"', r'"\u00e9"'))
-    wait = wire.request("ID", "tools/call", {"name": "wait", "arguments": {"seconds": 0.3}})
+    hold = wire.request("ID", "tools/call", HOLD)
     echo = wire.request("ID", "tools/call", {"name": "echo", "arguments": {"value": 1}})
     for first, _ in spellings:
-        wire.server.send(wait.replace(b'"ID"', first.encode()))
+        wire.server.send(hold.replace(b'"ID"', first.encode()))
     for _, second in spellings:
         wire.server.send(echo.replace(b'"ID"', second.encode()))
         assert error_of(wire.server.line()) == (INVALID, second.encode())
+    let_go(wire)
     answers = [wire.server.line() for _ in spellings]
     assert {id_text(answer) for answer in answers} == {first.encode() for first, _ in spellings}
     assert all("result" in decode(answer) for answer in answers)

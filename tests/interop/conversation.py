@@ -15,7 +15,7 @@ from typing import Any
 from fastrpc import Client
 from fastrpc.errors import HttpStatusError, RemoteError
 
-SECONDS = 20.0
+SECONDS = 60.0
 UNKNOWN_METHOD = -32601
 MODERN = "2026-07-28"
 ROOT = {"uri": "file:///srv/interop", "name": "interop"}

@@ -545,7 +545,7 @@ def without_site_packages(code: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-S", "-c", code],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=110,
         env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(fastrpc.__file__))},
     )
 
@@ -589,7 +589,7 @@ def test_python_examples_in_the_documents_run(path: str, tmp_path) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=110,
         )
         assert done.returncode == 0, f"{path}, block {number + 1}:\n{block}\n{done.stderr}"
 
@@ -601,7 +601,7 @@ def test_the_readmes_call_prints_what_the_readme_says(tmp_path) -> None:
     )
     command, shown = re.search(r"^\$ (fastrpc call .*)\n(.*)$", readme, re.MULTILINE).groups()
     arguments = [sys.executable, "-m", *shlex.split(command)]
-    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=110)
     assert done.stdout.strip() == shown
     assert done.returncode == 0
 

@@ -15,6 +15,7 @@ import pytest
 from support.child_processes import gone, is_alive
 from support.http_server import HttpProcess, in_process, tool_server
 from support.protocol import envelope, message
+from support.waiting import eventually
 
 from fastrpc import Server
 
@@ -43,7 +44,7 @@ def test_what_a_server_says_is_there_at_any_time_and_never_holds_it_up() -> None
     )
     with HttpProcess(command=program(source)) as server:
         assert (server.place, server.port) == ("127.0.0.1:1234", 1234)
-        assert len(server.stderr) == 3000 * 101
+        eventually(lambda: len(server.stderr) == 3000 * 101)  # read beside what says that it is ready
         assert server.stop() == -signal.SIGTERM
         assert server.stdout.startswith("x" * 300_000)
 

@@ -195,7 +195,7 @@ def run_of_a_test(folder: Any, *options: str, **environment: str) -> subprocess.
         env={**os.environ, "CI": "", "FASTRPC_UNRECORDED": "", **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
         check=False,
     )
 

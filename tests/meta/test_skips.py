@@ -41,7 +41,7 @@ def run(folder: str, ci: str, *options: str) -> subprocess.CompletedProcess[str]
         env={**os.environ, "CI": ci, "PYTHONPATH": TESTS, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
         check=False,
     )
 

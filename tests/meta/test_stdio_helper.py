@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from support.stdio import TimedOut, serve
+from support.waiting import eventually
 
 ECHO = "import os\nwhile data := os.read(0, 65536):\n    os.write(1, data)\n"
 
@@ -42,8 +43,9 @@ def test_without_reading_a_full_pipe_is_a_time_out() -> None:
 def test_silence_is_a_time_out_that_shows_stderr() -> None:
     source = "import os, time\nos.write(2, b'started')\nos.write(1, b'half')\ntime.sleep(60)"
     with serve(command=python(source)) as server:
+        eventually(lambda: server.stderr == "started")
         with pytest.raises(TimedOut, match=r"(?s)waited for the server to write a line.*started"):
-            server.line(seconds=1)
+            server.line(seconds=0.1)
         assert server.receive() == b"half"
         server.assert_silent(0.05)
         with pytest.raises(TimedOut, match="still runs"):

@@ -71,10 +71,15 @@ app.before(lambda call: None, tools="hooked")
 @app.tool
 async def coroutine(how: str, times: int = 1): return behave(how)
 
-@app.tool(timeout_seconds=0.2)
+@app.tool(timeout_seconds=60)
 async def waiting(how: str, times: int = 1):
-    await asyncio.sleep(30 if how == "sleeps" else 0)
+    await asyncio.sleep(0)
     return behave(how)
+
+@app.tool(timeout_seconds=0.2)
+async def waiting_too_long(how: str):
+    await asyncio.sleep(30)
+    return how
 
 @app.tool
 async def told(how: str, ctx: Context):
@@ -83,10 +88,14 @@ async def told(how: str, ctx: Context):
     await asyncio.sleep(0)
     return behave(how)
 
-@app.tool(run="thread", timeout_seconds=0.2)
+@app.tool(run="thread", timeout_seconds=60)
 def thread(how: str, times: int = 1):
-    if how == "sleeps": released.wait(30)
     return behave(how)
+
+@app.tool(run="thread", timeout_seconds=0.2)
+def thread_too_long(how: str):
+    released.wait(30)
+    return how
 
 @app.tool
 async def hold(how: str):
@@ -101,14 +110,16 @@ async def hold_context(how: str, ctx: Context):
 
 @app.tool(run="thread")
 def hold_thread(how: str):
+    waited_for = released  # the next `release` sets this one, however late the wait for it begins
     print("begun", file=sys.stderr, flush=True)
-    released.wait(30)
+    waited_for.wait(30)
     return how
 
 @app.tool(run="inline")
 def release():
+    global released
     released.set()
-    released.clear()  # those that wait are awake
+    released = threading.Event()
     while waits: waits.pop().set()
     return "released"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import chain, repeat
 from typing import Any
 
-SECONDS = 20.0
+SECONDS = 60.0  # half of what pytest gives a test: a busy machine may take as long to start a program
 PAUSES = (0.001, 0.002, 0.005)  # between the first looks: most of what is waited for comes at once
 LATER_PAUSE = 0.01
 

@@ -16,7 +16,7 @@ USUAL = re.compile(rb'\{"jsonrpc":"2\.0","id":("(?:[^"\\]|\\.)*"|-?[\d.eE+-]+|nu
 """How an answer of fastrpc's begins."""
 
 SERVER = '''
-"""Echoes what it is handed, and waits."""
+"""Echoes what it is handed, and waits: for some time, or to be let go."""
 import asyncio
 from typing import Any
 
@@ -36,6 +36,24 @@ async def wait(seconds: float) -> str:
     """Wait, then say so."""
     await asyncio.sleep(seconds)
     return "waited"
+
+
+gate = asyncio.Event()
+
+
+@app.tool(effect="read")
+async def hold() -> str:
+    """Wait until `let_go` is called."""
+    await gate.wait()
+    return "held"
+
+
+@app.tool(effect="read")
+async def let_go() -> str:
+    """Let all calls of `hold` go."""
+    gate.set()
+    gate.clear()  # those that wait are awake
+    return "gone"
 '''
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import unicodedata
 from typing import Any
 
@@ -267,6 +268,21 @@ def test_a_changed_body_is_read_anew_even_within_one_tick_of_the_clock(places: P
     assert text_of(invoke("fresh")).startswith("behind")
 
 
+@pytest.mark.parametrize(("age_seconds", "is_read_anew"), [(0, True), (120, False)])
+def test_a_description_that_was_half_written_is_read_anew_though_the_clock_has_not_ticked(
+    places: Places, monkeypatch: pytest.MonkeyPatch, age_seconds: int, is_read_anew: bool
+) -> None:
+    """Whoever writes a file empties it first, and a file system's clock ticks every few milliseconds."""
+    monkeypatch.setattr(_skills, "SETTLED_NS", 60 * 10**9)
+    written = time.time_ns() - age_seconds * 10**9
+    described = []
+    for text in (b"", ""):
+        folder = places.put(places.own, "fresh", text)
+        os.utime(folder / "SKILL.md", ns=(written, written))
+        described.append(_skills.look().skills["fresh"].description)
+    assert described == ["", "About fresh." if is_read_anew else ""]
+
+
 # ---------------------------------------------------------------------------------------------- names
 
 
@@ -517,6 +533,7 @@ def test_a_link_put_in_the_way_between_look_and_reading_is_refused(places: Place
     """
     outside = places.put(places.base / "outside", "flip", "---\nname: flip\ndescription: SECRET\n---\nSECRET")
     folder = places.put(places.cloned, "flip", "honest")
+    os.utime(folder / "SKILL.md", (1e9, 1e9))  # what is new is read anew by the second look
     real = os.path.realpath
     turns = 0
 

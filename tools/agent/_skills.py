@@ -2,14 +2,16 @@
 
 The places are ``./.claude/skills``, ``~/.claude/skills``, each folder of ``ADDITIONAL_SKILLS`` and the skills
 that come with fastrpc. A look costs a listing for each place and a `stat` for each skill; a file is read
-again only when its mtime has changed. Nothing is opened but a ``SKILL.md``: a name that a caller gives is
-looked up, never made part of a path. The working directory may be a cloned repository, which is not the
-user: there a link that leads out of the project is refused. Imports nothing that costs.
+again only when its mtime has changed, or was so new that it may still have been written. Nothing is opened
+but a ``SKILL.md``: a name that a caller gives is looked up, never made part of a path. The working directory
+may be a cloned repository, which is not the user: there a link that leads out of the project is refused.
+Imports nothing that costs.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
 from fastrpc import regular_files
 
@@ -24,6 +26,7 @@ FILE_LIMIT = 1024 * 1024
 HEAD_LIMIT = 16 * 1024  # of a file, as far as the catalogue looks
 NAME_LIMIT = 64
 PLACE_LIMIT = 500  # entries of one place that are looked at
+SETTLED_NS = 50_000_000  # behind its mtime nobody writes a file any more without another mtime: clocks tick
 FILES_LIMIT = 200  # names beside a SKILL.md that are told
 DESCRIPTION_LIMIT = 300
 CATALOGUE_LIMIT = 16_000
@@ -181,13 +184,15 @@ def _skill_of(place: Place, folder: str) -> Skill | None:
     if known is not None and known.mtime == mtime and known.place.label == place.label:
         return known
     skill = Skill(place, folder)
+    is_settled = abs(time.time_ns() - mtime) > SETTLED_NS  # by now, before it is read
     try:
         _describe(skill, read(skill, HEAD_LIMIT))
     except Unreadable as problem:
         skill.problem = str(problem)
         if isinstance(problem, Unreachable):
             return skill
-    skill.mtime = mtime
+    if is_settled:
+        skill.mtime = mtime
     return skill
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 WORKERS = 2
 IDLE_SECONDS = 30.0
 START_SECONDS = 20.0
+EXIT_SECONDS = 5.0  # that a worker may take to end once it has closed its socket
 TEXT_LIMIT = 200
 OUTPUT_LIMIT = 16 * 1024  # of what libraries print; only a failing start shows it
 
@@ -123,13 +124,15 @@ class Worker:
             if kind != DONE:
                 raise Refused(kind, _readable(text))
             return Picture(text, await self._receive(loop, size))
-        except (OSError, EOFError, ValueError, struct.error):
+        except (ValueError, struct.error):
+            raise Refused(CRASHED, "nonsense") from None
+        except (OSError, EOFError):
             raise await self._post_mortem() from None
 
     async def _post_mortem(self) -> Refused:
-        """Say why the worker has not answered as it should."""
+        """Say why the worker has closed its socket."""
         try:
-            await asyncio.wait_for(self.process.wait(), 1.0)
+            await asyncio.wait_for(self.process.wait(), EXIT_SECONDS)
         except (ToolError, asyncio.TimeoutError):
             pass
         if self.process.signal == "SIGXCPU":
