@@ -286,6 +286,8 @@ def test_an_engine_that_does_not_answer_times_out_alone(mode: str, monkeypatch: 
         clock.advance(30)
         return await searching
 
+    monkeypatch.setattr(_network, "TIME_OUTS", {})
+
     with search_engines(everyone=mode, wikipedia="ok", qwant="ok") as server:
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
         result = asyncio.run(search())
