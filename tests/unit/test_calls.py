@@ -98,7 +98,7 @@ def test_a_slow_tool_delays_no_other() -> None:
 
 def test_synchronous_tools_run_side_by_side() -> None:
     app = Server("t")
-    meeting = threading.Barrier(8, timeout=10)
+    meeting = threading.Barrier(8, timeout=30)
 
     @app.tool
     def meet() -> str:
