@@ -435,7 +435,7 @@ class Conversation:
 
     async def settle(self) -> None:
         """Wait for all answers, end, and see that nothing is left."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         await asyncio.sleep(0.002)
         while self.open() or self.app.runtime.calls.count:
             if time.monotonic() > deadline:

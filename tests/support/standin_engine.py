@@ -417,7 +417,8 @@ class StdioEngine:
         if not os.path.exists(path):
             return []
         with open(path, encoding="utf-8") as file:
-            return [json.loads(line) for line in file.read().splitlines()]
+            *lines, _ = file.read().split("\n")  # what has no end is still being written
+        return [json.loads(line) for line in lines]
 
     def methods(self) -> list[str]:
         """The verbs that they were asked for, in order."""

@@ -9,13 +9,11 @@ import asyncio
 import json
 import re
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fastrpc.tools.contracts._bridge import connection
 from support import bridged
 from support.bridged import (
     ADDRESS,
@@ -42,7 +40,6 @@ from support.standin_engine import (
     drops,
     fails,
     loses,
-    pauses,
     refuses,
     says,
     waits,
@@ -477,36 +474,40 @@ async def test_an_engine_that_starts_later_is_found(tmp_path: Path) -> None:
             await session.data("chain_list")
 
 
-SOON = """
-import sys
+OWN_CLOCK = """
+import sys, types
 from fastrpc.tools.contracts._bridge import connection
 from fastrpc.__main__ import main
-connection.OPEN_SECONDS = 2.0
+def monotonic():
+    with open("clock") as file:
+        return float(file.read())
+connection.time = types.SimpleNamespace(monotonic=monotonic)
 sys.exit(main(["serve", "fastrpc.tools.contracts"]))
 """
-"""A server that asks an engine again after two seconds."""
+"""A server whose breaker has its time from a file."""
 
 
 @in_loop
 async def test_after_five_failures_in_a_row_it_is_not_asked_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert connection.OPEN_SECONDS == 5
-    monkeypatch.setattr(bridged, "SERVER", [sys.executable, "-c", SOON])
+    monkeypatch.setattr(bridged, "SERVER", [sys.executable, "-c", OWN_CLOCK])
+    clock = tmp_path / "clock"
+    clock.write_text("1000")
     async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
         engine.always(ANY, drops())
         for _ in range(5):
             await session.error("compile", sources=SOURCES)
-        opened = time.monotonic()
         for verb, arguments in {**READS, **OTHERS}.items():
             error = await session.error(verb, **arguments)
             assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)
-            assert re.search(r"[0-9.]+ s\b", error["message"])
-        assert len(engine.requests) == 5
+            assert "5.0 s" in error["message"]
         engine.always(ANY, None)
-        while not (await session.envelope("chain_list"))["ok"]:
-            await asyncio.sleep(0.05)
-        assert time.monotonic() - opened > 1.8
+        clock.write_text("1004.9")
+        assert "0.1 s" in (await session.error("chain_list"))["message"]
+        assert len(engine.requests) == 5
+        clock.write_text("1005")
+        await session.data("chain_list")
         assert len(engine.requests) == 6
         engine.on(ANY, drops())  # one success has closed it: one failure is but the first
         await session.error("compile", sources=SOURCES)
@@ -516,9 +517,10 @@ async def test_after_five_failures_in_a_row_it_is_not_asked_for_a_while(
 @in_loop
 async def test_an_engine_that_is_slow_is_left_after_the_time(tmp_path: Path) -> None:
     async with HttpEngine() as engine, Bridged(tmp_path, engine.url, engine_seconds="2") as session:
+        await session.data("chain_list")  # the first request takes longer than others
         engine.on("tachyon_chain_list", waits())
         assert (await session.error("chain_list"))["code"] == "ENGINE_TIMEOUT"
-        (asked,) = engine.requests
+        _, asked = engine.requests
         await asyncio.wait_for(asked.gone.wait(), 20)
         await session.data("chain_list")
 
@@ -550,9 +552,15 @@ async def test_a_cancelled_call_closes_its_request(stage: Stage) -> None:
 
 @on_stage
 async def test_progress_says_phase_and_time(stage: Stage) -> None:
-    stage.engine.on("tachyon_compile", pauses(2.2))
+    stage.engine.on("tachyon_compile", waits())
     told: list[dict[str, Any]] = []
-    await stage.session.client.call_tool("tachyon_compile", {"sources": SOURCES}, on_progress=told.append)
+    client = stage.session.client
+    running = asyncio.ensure_future(
+        client.call_tool("tachyon_compile", {"sources": SOURCES}, on_progress=told.append)
+    )
+    await until(lambda: len(told) >= 2)
+    stage.engine.release()
+    await running
     assert [each["progress"] for each in told][:2] == [1, 2]
     assert all(re.search(r"compil\w*, \d+ s", each["message"]) for each in told)
 

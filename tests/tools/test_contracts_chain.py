@@ -25,6 +25,7 @@ from fastrpc.tools.contracts._project_files.store import PLANNED, Store
 from support.contracts import needs
 from support.contracts_session import Session, in_loop, processes_in
 from support.standin_node import NONSENSE, SENDER, Failure, Node
+from support.waiting import eventually
 
 from fastrpc import egress_proxy, processes
 
@@ -43,7 +44,7 @@ ARTIFACT = {"name": "A", "path": "a.sol", "project_id": "p", "abi": [], "bytecod
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
-    assert not processes_in(tmp_path), "a program has outlived its server"
+    eventually(lambda: not processes_in(tmp_path))  # no program outlives its server
 
 
 # ---------------------------------------------------------------------------------- nodes

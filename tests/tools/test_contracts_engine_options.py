@@ -150,8 +150,8 @@ def test_the_log_goes_to_a_file_from_the_given_level_on(tmp_path: Path) -> None:
     options = ("--log-file", "log", "--log-level", "info", "--token-file", token_file(tmp_path))
     with Engine(tmp_path, *options) as engine:
         assert post(engine, None).status_code == 401
-        eventually(lambda: "401" in (tmp_path / "log").read_text())
-        assert "401" not in engine.stderr
+        eventually(lambda: " 401" in (tmp_path / "log").read_text())
+        assert engine.stderr.count("\n") == 1, engine.stderr  # where it is; a port may have any digits
     assert TOKEN not in (tmp_path / "log").read_text()
 
 

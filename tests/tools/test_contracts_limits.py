@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.contracts import _programs
 from fastrpc.tools.contracts._chain import abi
-from support.contracts import needs
+from support.contracts import SLOW, needs
 from support.contracts_session import processes_in
 from support.stdio import Process, serve
 from support.waiting import eventually
@@ -49,17 +49,6 @@ SECRETS = {
 }
 HEAD = "// SPDX-License-Identifier: MIT\npragma solidity ^0.8.20;\n"
 SMALL = HEAD + "contract Small { uint256 public value = 7; }"
-# Each struct holds two of the one before: the compiler is busy for minutes.
-NESTED = "struct S0 { uint256 a; }" + "".join(
-    f"struct S{n} {{ S{n - 1} a; S{n - 1} b; }}" for n in range(1, 25)
-)
-SLOW = f"""{HEAD}
-contract Slow {{
-    {NESTED}
-    S24 s;
-    function f() external view returns (S24 memory) {{ return s; }}
-}}
-"""
 ENDLESS = (
     HEAD
     + """

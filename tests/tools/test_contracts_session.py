@@ -19,7 +19,7 @@ from fastrpc.tools.agent._front_matter import split
 from fastrpc.tools.contracts import _errors
 from support.contracts import needs
 from support.contracts_session import SECONDS, Session, Stage, in_loop, on_stage, processes_in
-from support.waiting import until
+from support.waiting import eventually, until
 
 pytestmark = [needs("solc"), needs("anvil")]
 
@@ -56,7 +56,7 @@ BIG = "123456789012345678901234567890"
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
-    assert not processes_in(tmp_path), "a program has outlived its server"
+    eventually(lambda: not processes_in(tmp_path))  # no program outlives its server
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("stage")
     with Stage(folder, {"src/Counter.sol": COUNTER, "src/Caller.sol": CALLER}) as stage:
         yield stage
-    assert not processes_in(folder), "a program has outlived its server"
+    eventually(lambda: not processes_in(folder))  # no program outlives its server
 
 
 @in_loop

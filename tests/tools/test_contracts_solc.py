@@ -28,7 +28,7 @@ from fastrpc.tools.contracts._errors import (
     EngineError,
 )
 from fastrpc.tools.contracts._project_files import source_files
-from support.contracts import needs
+from support.contracts import SLOW, needs
 from support.waiting import eventually, until
 
 from fastrpc import processes
@@ -39,6 +39,7 @@ LICENSE = "// SPDX-License-Identifier: MIT\n"
 COUNTER = LICENSE + "pragma solidity ^0.8.0; contract Counter { uint256 public number; }\n"
 LARGE = COUNTER + "//" + "x" * 5_000_000
 LARGER_THAN_A_PIPE = COUNTER + "//" + "x" * 300_000
+ENDLESS = SLOW + "//" + "x" * 300_000
 
 
 def request(source: str) -> dict[str, Any]:
@@ -154,7 +155,7 @@ class TestKept:
 class TestByNode:
     def test_a_killed_compiler_is_an_error_and_the_next_one_works(self, soljson: str) -> None:
         async def whole() -> None:
-            running = asyncio.ensure_future(solc.compile_standard(request(LARGER_THAN_A_PIPE)))
+            running = asyncio.ensure_future(solc.compile_standard(request(ENDLESS)))
             os.kill(await until(worker), signal.SIGKILL)
             with pytest.raises(EngineError, match="ended before its answer") as caught:
                 await running
@@ -174,7 +175,7 @@ class TestByNode:
 
     def test_a_cancelled_compilation_leaves_no_process_and_no_answer(self, soljson: str) -> None:
         async def whole() -> None:
-            running = asyncio.ensure_future(solc.compile_standard(request(LARGER_THAN_A_PIPE)))
+            running = asyncio.ensure_future(solc.compile_standard(request(ENDLESS)))
             pid = await until(worker)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -192,7 +193,7 @@ class TestByNode:
             await solc.compile_standard(request(COUNTER))
             pid = worker()
             with pytest.raises(EngineError, match=r"not done after 0\.01 s") as caught:
-                await solc.compile_standard(request(LARGER_THAN_A_PIPE), timeout_seconds=0.01)
+                await solc.compile_standard(request(ENDLESS), timeout_seconds=0.01)
             assert caught.value.code == ENGINE_TIMEOUT
             await until(lambda: is_gone(pid))
             assert compiled(await solc.compile_standard(request(COUNTER)))

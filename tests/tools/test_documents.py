@@ -14,6 +14,7 @@ import pytest
 from fastrpc.tools.agent import _documents
 from fastrpc.tools.agent._documents import markdown as documents_markdown
 from support import page_cases
+from support.waiting import until
 
 from fastrpc import ToolError, processes
 
@@ -439,15 +440,11 @@ def test_a_cancelled_conversion_leaves_no_process() -> None:
     async def cancelled() -> None:
         html = article("<p>x <b>y</b></p>" * 200_000)
         call = asyncio.ensure_future(_documents.convert(html, BASE))
-        await asyncio.sleep(1)
+        await until(_workers)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        for _ in range(30):
-            if not _workers():
-                return
-            await asyncio.sleep(0.1)
-        raise AssertionError(_workers())
+        await until(lambda: not _workers())
 
     wait(cancelled())
 

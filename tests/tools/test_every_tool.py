@@ -46,7 +46,7 @@ def with_client(conversation: Any) -> Any:
         finally:
             await processes.close()
 
-    return asyncio.run(asyncio.wait_for(run(), 30))
+    return asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def call(tool: str, arguments: dict[str, Any]) -> Any:

@@ -22,6 +22,7 @@ from support.stdio import serve
 from fastrpc import Server
 from fastrpc.testing import CallResult, Client
 
+NOW = 1_000_000_000.0
 ENTERED = "Plan mode activated. Write your plan as markdown."
 LEFT = "Exiting plan mode. Returning to execution."
 
@@ -32,6 +33,12 @@ def project(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.delenv("PLAN_ENFORCE", raising=False)
     for _ in own_state(tmp_path, monkeypatch):
         yield tmp_path / "project"
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that stands still: writing takes as long as the disk does."""
+    monkeypatch.setattr(module, "wall_clock", lambda: NOW)
 
 
 @pytest.fixture
@@ -57,7 +64,7 @@ def run(conversation: Callable[[Client], Awaitable[Any]], app: Server | None = N
         async with Client(app or new_server()) as client:
             return await conversation(client)
 
-    return asyncio.run(asyncio.wait_for(whole(), 20))
+    return asyncio.run(asyncio.wait_for(whole(), 60))
 
 
 async def plan(client: Client, action: str, **arguments: Any) -> CallResult:
@@ -79,7 +86,7 @@ def rows() -> list[dict[str, Any]]:
 # --- answers ----------------------------------------------------------------------------------------------
 
 
-def test_a_plan_from_its_beginning_to_its_end(project: Any) -> None:
+def test_a_plan_from_its_beginning_to_its_end(project: Any, still: None) -> None:
     """PlanMode: enter answers `Plan mode activated. Write your plan as markdown.`
     PlanMode: exit answers `Plan saved to ./plans/x.md` and `Exiting plan mode. Returning to execution.`
     PlanMode: status answers `Plan mode: ACTIVE` with goal and duration, or `Plan mode: INACTIVE`.
@@ -100,7 +107,7 @@ def test_a_plan_from_its_beginning_to_its_end(project: Any) -> None:
     run(conversation)
 
 
-def test_exit_without_a_file_says_one_line() -> None:
+def test_exit_without_a_file_says_one_line(still: None) -> None:
     """PlanMode: exit without a plan_file answers with the second of its lines alone."""
 
     async def conversation(client: Client) -> None:
@@ -353,14 +360,14 @@ def left_behind(goal: str = "left", **values: Any) -> None:
         )
 
 
-def test_a_server_goes_on_with_the_plan_of_a_dead_one() -> None:
+def test_a_server_goes_on_with_the_plan_of_a_dead_one(still: None) -> None:
     async def conversation(client: Client) -> None:
         assert await said(client, "status") == 'Plan mode: ACTIVE\nGoal: "left"\nDuration: 1h 4m 32s'
         assert [row["instance"] for row in rows()] == [_instances.own()]
         assert os.listdir(_instances.folder()) == [_instances.own() + ".lock"]
         assert await said(client, "exit") == LEFT
 
-    left_behind()
+    left_behind(started_at=NOW - 3872)
     run(conversation)
 
 

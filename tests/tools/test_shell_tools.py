@@ -13,12 +13,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _output_files, _tasks, _text
+from fastrpc.tools.agent import _output_files, _shell, _tasks, _text
 from fastrpc.tools.agent.background_bash import background_bash
 from fastrpc.tools.agent.bash import bash
 from fastrpc.tools.agent.kill_bg_task import kill_bg_task
 from fastrpc.tools.agent.list_bg_tasks import list_bg_tasks
 from fastrpc.tools.agent.read_bg_output import read_bg_output
+from support.loop_clock import LoopClock
+from support.waiting import until
 
 from fastrpc import Context, ToolError, ToolResult, processes
 
@@ -52,6 +54,20 @@ def run(coroutine: Awaitable[Any]) -> Any:
 def call(command: str, timeout: int | None = None, context: Context | None = None) -> ToolResult:
     result: ToolResult = run(bash(command, context or Context(), timeout))
     return result
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[processes.Process]:
+    """The processes of the commands that were begun: what of their output has arrived is seen here."""
+    found: list[processes.Process] = []
+    start = _shell.start
+
+    async def kept(*arguments: Any, **options: Any) -> processes.Process:
+        found.append(await start(*arguments, **options))
+        return found[-1]
+
+    monkeypatch.setattr(_shell, "start", kept)
+    return found
 
 
 def gates_in(folder: Any, count: int) -> list[Any]:
@@ -133,17 +149,30 @@ def test_the_facts_of_a_result_are_in_meta_and_nothing_is_structured(monkeypatch
 
 def test_the_end_of_the_shell_ends_the_call_and_children_are_named() -> None:
     """Bash: a call returns as soon as the shell ends, with a note of children that still run."""
-    result = call("sleep 600 & echo hi")
+    is_there = 'until [ "$(</proc/$!/comm)" = sleep ]; do :; done'  # before that it has the shell's name
+    result = call(f"sleep 600 & {is_there}; echo hi")
     text = str(result.content)
     assert text.startswith("hi\n[1 child still runs: ")
     assert "sleep" in text
     assert not result.is_error
 
 
-def test_a_timeout_returns_what_was_printed() -> None:
+def test_a_timeout_returns_what_was_printed(begun: list[processes.Process]) -> None:
     """Bash: what was printed before a time-out is returned."""
-    result = call("echo before; trap '' TERM; sleep 60; sleep 60", timeout=2000)
-    assert (result.content, result.is_error) == ("before\n[timed out after 2000 ms]", True)
+
+    async def time_out() -> ToolResult:
+        clock = LoopClock()
+        command = "trap '' TERM; echo before; sleep 60; sleep 60"
+        task = asyncio.ensure_future(bash(command, Context(), timeout=40_000))
+        await until(lambda: begun and begun[0].output.total)
+        clock.advance(10)
+        await asyncio.sleep(0.01)
+        assert not begun[0].timed_out
+        clock.advance(30)
+        return await task
+
+    result = run(time_out())
+    assert (result.content, result.is_error) == ("before\n[timed out after 40000 ms]", True)
     assert facts(result)["timed_out"] is True
 
 
@@ -355,30 +384,43 @@ def test_output_is_sent_as_progress_while_the_command_runs(
     assert result.content == "step 1\nstep 2\nstep 3"
     monkeypatch.setenv("STREAMING", "off")
     context, reports = progress_context()
-    call("for i in 1 2 3; do echo step; sleep 0.3; done", context=context)
+    call("echo step; sleep 0.3", context=context)
     assert not reports
 
 
 def test_progress_of_a_flood_is_bounded() -> None:
     context, reports = progress_context()
-    began = time.monotonic()
-    call("yes", 1000, context)
-    assert 1 <= len(reports) <= 3 + 5 * (time.monotonic() - began)
+
+    async def flood() -> float:
+        began = time.monotonic()
+        task = asyncio.ensure_future(bash("yes", context))
+        await until(lambda: reports and time.monotonic() > began + 0.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return time.monotonic() - began
+
+    assert len(reports) <= 3 + 5 * run(flood())
+    assert reports
     assert all(len(report["message"]) <= 4_001 for report in reports)
 
 
 def test_a_command_that_outlasts_the_clients_patience_goes_on_as_a_task(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, begun: list[processes.Process]
 ) -> None:
     """Every tool: no call outlasts the client's patience (`FASTRPC_PATIENCE_SECONDS`): Bash hands over to a
     background task, and the call's own `timeout` still counts.
     """
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0.9")
+    monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "15")
 
     async def hand_over() -> None:
-        first = await bash(f"echo one; read line < {gate}; echo two; exit 4", Context())
+        clock = LoopClock()
+        task = asyncio.ensure_future(bash(f"echo one; read line < {gate}; echo two; exit 4", Context()))
+        await until(lambda: begun and begun[0].output.total)
+        clock.advance(15)
+        first = await task
         text = str(first.content)
         assert re.match(r"one\n\[still running after \d+ s: goes on as background task 1", text)
         assert not first.is_error
@@ -386,10 +428,9 @@ def test_a_command_that_outlasts_the_clients_patience_goes_on_as_a_task(
         assert (found["task_id"], found["exit_code"], found["timed_out"]) == (1, None, False)
         second = await read_task(1, wait_ms=300)
         assert str(second.content).startswith("[task 1: running")
-        monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "55")
         gate.write_text("go\n")
         while facts(await read_task(1))["running"]:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.01)
         with open(found["output_path"]) as file:
             assert file.read() == "one\ntwo\n"
 
@@ -397,19 +438,27 @@ def test_a_command_that_outlasts_the_clients_patience_goes_on_as_a_task(
 
 
 def test_a_handed_over_command_is_read_on_without_a_gap_and_its_timeout_counts(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, begun: list[processes.Process]
 ) -> None:
-    monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0.3")
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "15")
+    size = len("".join(f"{number}\n" for number in range(1, 100_001)))
 
     async def hand_over() -> None:
-        first = await bash("seq 1 100000; sleep 0.5; echo more; sleep 60", Context(), timeout=1500)
-        assert facts(first)["truncated"]
-        deadline = time.monotonic() + 20
-        while "running" in str(list_tasks().content):
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.05)
+        clock = LoopClock()
+        command = f"seq 1 100000; read line < {gate}; echo more; sleep 60"
+        task = asyncio.ensure_future(bash(command, Context(), timeout=100_000))
+        await until(lambda: begun and begun[0].output.total == size)
+        clock.advance(15)
+        assert facts(await task)["truncated"]
+        gate.write_text("go\n")
+        await until(lambda: begun[0].output.total == size + len("more\n"))
+        assert "running" in str(list_tasks().content)
+        clock.advance(85)  # since its beginning it has had all of its time
+        await until(lambda: "running" not in str(list_tasks().content))
         second = await read_task(1)
-        assert re.match(r"more\n\[task 1: timed out after 1500 ms after 1\.\d s", str(second.content))
+        assert re.match(r"more\n\[task 1: timed out after 100000 ms after \d+\.\d s", str(second.content))
 
     run(hand_over())
 
@@ -417,7 +466,7 @@ def test_a_handed_over_command_is_read_on_without_a_gap_and_its_timeout_counts(
 def test_without_a_limit_of_patience_nothing_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tool: with `FASTRPC_PATIENCE_SECONDS=0` a call is waited for as long as it takes."""
     monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "0")
-    assert call("sleep 0.5; echo done").content == "done"
+    assert call("sleep 0.2; echo done").content == "done"
 
 
 # --- background tasks --------------------------------------------------------------------------------------

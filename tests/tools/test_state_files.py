@@ -25,7 +25,7 @@ MINE = os.geteuid()
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with at_most(10):
+    with at_most(20):
         yield from own_state(tmp_path, monkeypatch)
 
 
@@ -154,7 +154,7 @@ def test_an_opening_that_waits_for_ever_is_answered_and_the_next_one_is_free(
     assert state_file.connect is original
     write("two")
     release.set()
-    assert closed.wait(5)  # what came too late is not kept open
+    assert closed.wait(20)  # what came too late is not kept open
 
 
 def test_a_change_that_waits_for_ever_is_answered(state: Path, monkeypatch: Any) -> None:
@@ -177,7 +177,7 @@ def test_a_change_that_waits_for_ever_is_answered(state: Path, monkeypatch: Any)
         with said, _state.changing(wait_seconds=0.1) as db:
             db.execute("INSERT INTO projects (path) VALUES ('two')")
     release.set()
-    assert over.wait(5)
+    assert over.wait(20)
     monkeypatch.undo()
     monkeypatch.setenv("FASTRPC_STATE_DIR", str(state))
     write("three")

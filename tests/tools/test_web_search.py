@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ from fastrpc.tools.agent._search import _command as search_command
 from fastrpc.tools.agent._search._breaker import FAILURES, SECONDS, Breaker
 from fastrpc.tools.agent._search._merge import merge
 from fastrpc.tools.agent.web_search import web_search
+from support.loop_clock import LoopClock
 from support.search_engines import StandIn, search_engines
+from support.waiting import until
 
 from fastrpc import ToolError, ToolResult, UsageError
 
@@ -43,13 +46,6 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     with search_engines() as server:
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
         yield server
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time limits that a test can wait for, in the same proportions."""
-    monkeypatch.setattr(_asking, "ENGINE_SECONDS", 1.0)
-    monkeypatch.setattr(_asking, "EARLY_SECONDS", 0.5)
 
 
 def call(query: str = "query") -> ToolResult:
@@ -271,20 +267,38 @@ def test_whatever_an_engine_does_has_a_name(mode: str, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("mode", ["hang", "stall"])
-def test_an_engine_that_does_not_answer_times_out_alone(
-    mode: str, quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_does_not_answer_times_out_alone(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """WebSearch: each engine has its own task and limit: one that hangs times out alone."""
+    ended: list[str] = []
+    ask = _asking._ask
+
+    async def noted(engine: Any, *rest: Any) -> Any:
+        outcome = await ask(engine, *rest)
+        ended.append(engine.name)
+        return outcome
+
+    async def search() -> ToolResult:
+        clock = LoopClock()
+        monkeypatch.setattr(_asking, "time", clock)
+        monkeypatch.setattr(_asking, "_ask", noted)
+        searching = asyncio.ensure_future(web_search("query"))
+        await until(lambda: set(ended) == {"qwant", "wikipedia"})
+        clock.advance(30)
+        return await searching
+
+    monkeypatch.setattr(_network, "TIME_OUTS", {})
+
     with search_engines(everyone=mode, wikipedia="ok", qwant="ok") as server:
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
-        result = call()
+        result = asyncio.run(search())
     assert outcomes(result) == dict.fromkeys(ENGINES, "timeout") | {"wikipedia": "ok", "qwant": "ok"}
 
 
 def test_the_answer_does_not_wait_for_the_last_when_enough_have_answered(
-    quick: None, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """WebSearch: the answer comes when enough engines have answered."""
+    monkeypatch.setattr(_asking, "EARLY_SECONDS", 0.1)
     for limit in ("ENGINE_SECONDS", "SEARCH_SECONDS"):
         monkeypatch.setattr(_asking, limit, 600.0)
     with search_engines(bing="hang", google="hang") as server:
@@ -297,14 +311,11 @@ def test_the_answer_does_not_wait_for_the_last_when_enough_have_answered(
     )  # on a busy machine not all of the others
 
 
-def test_who_answers_late_is_waited_for_while_there_is_not_enough(
-    quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_answers_late_is_waited_for_while_there_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """WebSearch: the answer waits for late engines while there is not enough."""
-    monkeypatch.setattr(_asking, "ENGINE_SECONDS", 10.0)
     monkeypatch.setattr(_asking, "EARLY_SECONDS", 0.1)
     monkeypatch.setenv("FASTRPC_SEARCH_ENGINES", "bing,brave,mojeek,wikipedia")
-    with search_engines(delay=0.7, bing="slow", brave="ok", mojeek="ok", wikipedia="blocked") as server:
+    with search_engines(delay=0.3, bing="slow", brave="ok", mojeek="ok", wikipedia="blocked") as server:
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
         assert outcomes(call()) == {"bing": "ok", "brave": "ok", "mojeek": "ok", "wikipedia": "blocked"}
 
@@ -372,7 +383,7 @@ def test_an_engine_that_fails_three_times_is_dropped_for_an_hour_and_named(
 
 
 def test_a_timeout_counts_with_the_breaker_and_a_cancelled_search_does_not(
-    quick: None, engines: StandIn, monkeypatch: pytest.MonkeyPatch
+    engines: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FASTRPC_SEARCH_ENGINES", "bing,mojeek")
     engines.modes["bing"] = "hang"
@@ -390,17 +401,19 @@ def test_a_timeout_counts_with_the_breaker_and_a_cancelled_search_does_not(
         engines.requests.clear()
         asyncio.run(cancelled())
     assert _asking.BREAKER.shown("bing") == "closed"
+    monkeypatch.setattr(_asking, "ENGINE_SECONDS", 0.3)
     call()
     assert _asking.BREAKER.shown("bing") == "closed (1 of 3 failures)"
 
 
 def test_a_network_that_is_away_is_not_the_fault_of_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    with search_engines() as server:
-        monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
-    for _ in range(FAILURES + 1):  # nobody listens there any more
-        result = call()
-        assert set(outcomes(result).values()) == {"error"}
-        assert result.is_error is True
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # nobody listens there, nor can anybody else begin to
+        monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", f"http://127.0.0.1:{held.getsockname()[1]}")
+        for _ in range(FAILURES + 1):
+            result = call()
+            assert set(outcomes(result).values()) == {"error"}
+            assert result.is_error is True
     assert _asking.BREAKER.shown("bing") == "closed"
 
 

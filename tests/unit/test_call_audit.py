@@ -18,6 +18,7 @@ from fastrpc.guard.audit import log as log_module
 from fastrpc.guard.audit.calls import CallAudit
 from fastrpc.guard.audit.segments import Segment
 from fastrpc.guard.guard import Guard, Target
+from fastrpc.telemetry import observers as observers_module
 from fastrpc.telemetry.observers import Observers
 
 POLICY = '[expose]\ntools = ["*"]\n[[rules]]\nid = "r"\nwhen = "tool.effect == \'exec\'"\nthen = "allow"\n'
@@ -122,7 +123,15 @@ def test_what_is_too_much_for_the_queue_or_never_came_is_stated(tmp_path: Path) 
     assert audited.log.status()["lost"] == 57 - kept
 
 
-def test_calls_that_come_faster_than_they_are_recorded_wait_and_none_is_missing(tmp_path: Path) -> None:
+def test_calls_that_come_faster_than_they_are_recorded_wait_and_none_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in (
+        (log_module, "PATIENCE_SECONDS"),
+        (observers_module, "FULL_SECONDS"),
+        (observers_module, "DRAIN_SECONDS"),
+    ):
+        monkeypatch.setattr(module, name, 60.0)  # however slow the disk is
     audited = Audited(tmp_path, queue_records=300)
     observers = Observers()
     observers.add(audited.audit)

@@ -33,7 +33,9 @@ def behave(how: str) -> Any:
 
 
 def app_of(way: str, woken: threading.Event | None = None) -> tuple[Server, list[CallRecord]]:
-    """A server with one tool `act`, and the records of its calls; `sleeps` ends when `woken` is set."""
+    """A server with one tool `act`, and the records of its calls; `sleeps` ends when `woken` is set, and
+    its time is then short."""
+    seconds = 60 if woken is None else 0.05
     app = Server("t", max_in_flight=1)
     if way == "coroutine":
 
@@ -42,7 +44,7 @@ def app_of(way: str, woken: threading.Event | None = None) -> tuple[Server, list
             return behave(how)
     elif way == "waiting":
 
-        @app.tool(timeout_seconds=0.05)
+        @app.tool(timeout_seconds=seconds)
         async def act(how: str, times: int = 1) -> Any:
             await asyncio.sleep(30 if how == "sleeps" else 0)
             return behave(how)
@@ -53,7 +55,7 @@ def app_of(way: str, woken: threading.Event | None = None) -> tuple[Server, list
             return behave(how)
     elif way == "thread":
 
-        @app.tool(run="thread", timeout_seconds=0.05)
+        @app.tool(run="thread", timeout_seconds=seconds)
         def act(how: str, times: int = 1) -> Any:
             if how == "sleeps" and woken is not None:
                 woken.wait(30)
@@ -342,8 +344,9 @@ def test_observers_get_batches_on_a_thread_of_their_own_and_one_that_fails_is_ca
 
     async def run() -> None:
         peer = RawConversation(app, LATEST_LEGACY)
-        for id in range(10):
-            peer.call(id, "x", {})
+        with app._observers._draining:  # the thread waits until all of them are there
+            for id in range(10):
+                peer.call(id, "x", {})
         while not batches:
             await asyncio.sleep(0.01)
         peer.close()

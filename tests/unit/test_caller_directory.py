@@ -331,14 +331,14 @@ def test_a_wrong_secret_is_no_use(place: Place) -> None:
 
 
 def test_threads_see_changes_and_end_with_the_directory(place: Place) -> None:
-    before = set(threading.enumerate())
+    before = set(threading.enumerate())  # some may end on their own: others' of earlier tests
     directory = TokenDirectory(place.database)
     record, text = TokenStore(place.database).create("ada", "operator")
     eventually(lambda: directory.verify(text.encode()))
     TokenStore(place.database).revoke(record.id)
     eventually(lambda: directory.verify(text.encode()) is None)
     directory.close()
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
     assert place.store.list()[0].last_used_at is not None
     assert directory.verify(text.encode()) is None
 
@@ -348,7 +348,7 @@ def test_no_thread_runs_before_it_is_started_or_used(place: Place) -> None:
     _, token = place.create()
     before = set(threading.enumerate())
     directory = TokenDirectory(place.database)
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
     assert directory.verify(token) is not None
     assert len(set(threading.enumerate()) - before) == 2
     directory.start()

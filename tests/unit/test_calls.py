@@ -98,7 +98,7 @@ def test_a_slow_tool_delays_no_other() -> None:
 
 def test_synchronous_tools_run_side_by_side() -> None:
     app = Server("t")
-    meeting = threading.Barrier(8, timeout=10)
+    meeting = threading.Barrier(8, timeout=30)
 
     @app.tool
     def meet() -> str:
@@ -276,9 +276,10 @@ def test_a_second_request_with_an_id_in_flight_is_refused_and_the_first_unharmed
             for call in (b'"ping"', b'"tools/call","params":{"name":"echo","arguments":{"text":"x"}}'):
                 transport.send(b'{"jsonrpc":"2.0","id":' + id + b',"method":' + call + b"}")
         transport.send(b'{"jsonrpc":"2.0","id":"b","method":"ping"}')
-        await asyncio.sleep(0.15)
+        while len(lines) < 7:
+            await asyncio.sleep(0.01)
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 30))
     refused = [line for line in lines if b"-32600" in line]
     assert len(refused) == 4
     assert lines[-1].startswith(b'{"jsonrpc":"2.0","id":"\\u0061","result"')

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
+from support.loop_clock import LoopClock
 from support.raw_web import OK, Gone, Line, RawWeb
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
@@ -443,11 +444,13 @@ def test_a_connection_that_is_silent_for_too_long_is_given_up() -> None:
         await line.gone()
 
     async def conversation() -> None:
+        clock = LoopClock()
         async with RawWeb(play) as server:
             wire = Wire(Remote(server.url))
-            async with wire.send("GET", {}, silent_seconds=0.1) as answer:
+            async with wire.send("GET", {}, silent_seconds=15) as answer:
                 heard = answer.events(Events(1000))
                 assert (await anext(heard)).data == "1"
+                clock.advance(15)
                 with pytest.raises(ConnectionLost, match="no data for too long"):
                     await anext(heard)
             await wire.close()

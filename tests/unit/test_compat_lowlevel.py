@@ -282,7 +282,7 @@ async def test_a_cancelled_call_is_stopped() -> None:
         id, _ = client.begin("tools/call", {"name": "t"})
         await client.request("ping")
         client.notify("notifications/cancelled", {"requestId": id})
-        await asyncio.wait_for(stopped.wait(), 10)
+        await asyncio.wait_for(stopped.wait(), 30)
 
 
 @in_loop
@@ -528,7 +528,7 @@ async def test_prompts_completion_and_levels() -> None:
         assert await client.request("logging/setLevel", {"level": "error"}) == {}
         assert levels == ["error"]
         client.notify("notifications/progress", {"progressToken": 1, "progress": 2})
-        await asyncio.wait_for(reported.wait(), 10)
+        await asyncio.wait_for(reported.wait(), 30)
         assert reports == [(1, 2, None, None)]
 
 
@@ -597,7 +597,7 @@ async def test_callbacks_take_context_and_params() -> None:
             assert await client.list_tools() == [ADD]
         assert await client.request("x/custom", {"x": 5}) == {"method": "x/custom", "x": 5}
         client.notify("notifications/roots/list_changed")
-        await asyncio.wait_for(roots.wait(), 10)
+        await asyncio.wait_for(roots.wait(), 30)
         await client.request("ping")
         assert client.logs[-1]["data"] == "notifications/roots/list_changed"
     with pytest.raises(ValueError, match="initialize"):

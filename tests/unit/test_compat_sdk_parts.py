@@ -205,7 +205,7 @@ async def test_a_bus_tells_the_clients_of_every_server_on_it() -> None:
     ):
         assert changes.honored.resource_subscriptions == ["docs://a"]
         await one.call_tool("change")
-        assert await asyncio.wait_for(changes.__anext__(), 5) == ResourceUpdated("docs://a")
+        assert await asyncio.wait_for(changes.__anext__(), 30) == ResourceUpdated("docs://a")
 
 
 async def test_a_listen_handler_tells_of_its_bus_and_ends_its_streams() -> None:
@@ -216,10 +216,10 @@ async def test_a_listen_handler_tells_of_its_bus_and_ends_its_streams() -> None:
         client.listen(resource_subscriptions=["docs://a"]) as changes,
     ):
         await bus.publish(ResourceUpdated("docs://a"))
-        assert await asyncio.wait_for(changes.__anext__(), 5) == ResourceUpdated("docs://a")
+        assert await asyncio.wait_for(changes.__anext__(), 30) == ResourceUpdated("docs://a")
         handler.close()
         with pytest.raises(StopAsyncIteration):
-            await asyncio.wait_for(changes.__anext__(), 5)
+            await asyncio.wait_for(changes.__anext__(), 30)
 
 
 async def test_streams_are_not_for_versions_before_them() -> None:

@@ -31,7 +31,7 @@ def asks(params: dict[str, Any], app: Server, version: str = MODERN) -> Any:
 
     async def run() -> Any:
         async with Client(app, version=version) as client:
-            return await asyncio.wait_for(client.request("completion/complete", params), 10)
+            return await asyncio.wait_for(client.request("completion/complete", params), 30)
 
     return asyncio.run(run())
 
@@ -243,7 +243,7 @@ def test_a_completion_cannot_ask_the_client_from_2026_07_28_on() -> None:
     async def run(version: str) -> list[str]:
         async with Client(completed(words), version=version, roots=["file:///home"]) as client:
             params = {"ref": {"type": "ref/prompt", "name": "paint"}, "argument": WHAT}
-            result = await asyncio.wait_for(client.request("completion/complete", params), 10)
+            result = await asyncio.wait_for(client.request("completion/complete", params), 30)
             values: list[str] = result["completion"]["values"]
             return values
 

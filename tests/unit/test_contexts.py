@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.in_memory import ENVELOPE, RawConversation, in_loop
+from support.loop_clock import LoopClock
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.engine.dispatcher import Dispatcher
@@ -209,11 +210,12 @@ def test_a_call_that_waits_ends_once_though_its_context_was_looked_at_meanwhile(
     end: str, by_thread: bool
 ) -> None:
     async def run() -> None:
+        clock = LoopClock()
         app = Server("t")
         kept: list[Context] = []
         go_on = asyncio.Event()
 
-        @app.tool(timeout_seconds=0.05 if end == "is out of time" else 20)
+        @app.tool(timeout_seconds=10)
         async def waits(ctx: Context) -> str:
             kept.append(ctx)
             await go_on.wait()
@@ -233,6 +235,8 @@ def test_a_call_that_waits_ends_once_though_its_context_was_looked_at_meanwhile(
             peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
         elif end == "ends":
             go_on.set()
+        else:
+            clock.advance(10)
         if end != "is cancelled":
             assert (await peer.answer(1))["result"]["isError"] is (end != "ends")
         while app.runtime.calls.count:

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from support.stdio import serve
+from support.waiting import eventually
 
 from fastrpc import Context, Server
+from fastrpc.engine import lifespan
 from fastrpc.testing import Client
 
 
@@ -172,7 +174,8 @@ def test_a_function_that_is_no_context_manager_is_told_so() -> None:
     assert "contextlib.asynccontextmanager" in run(conversation())
 
 
-def test_leaving_is_bounded() -> None:
+def test_leaving_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifespan, "LEAVE_SECONDS", 0.05)
     events = []
 
     @contextlib.asynccontextmanager
@@ -194,7 +197,7 @@ def test_leaving_is_bounded() -> None:
             await client.call("x")
         assert events == ["cancelled"]
 
-    asyncio.run(asyncio.wait_for(conversation(), 5))
+    asyncio.run(asyncio.wait_for(conversation(), 20))
 
 
 STDIO = """
@@ -219,6 +222,7 @@ def look(context: Context) -> str:
 @app.tool
 async def sleep(context: Context) -> str:
     try:
+        print("working", file=sys.stderr, flush=True)
         await asyncio.sleep(30)
     finally:
         print("unwound with", context.state, file=sys.stderr, flush=True)
@@ -240,11 +244,11 @@ def test_over_stdio_it_is_left_after_the_calls_have_unwound() -> None:
                 "params": {"name": "sleep", "arguments": {}},
             }
         )
-        server.ask("ping")
+        eventually(lambda: "working\n" in server.stderr)
         server.signal(15)
         assert server.wait() == 0
         said = [line for line in server.stderr.splitlines() if line]
-        assert said == ["entered", "unwound with value", "left"]
+        assert said == ["entered", "working", "unwound with value", "left"]
 
 
 def test_over_stdio_without_a_call_it_is_never_entered() -> None:

@@ -181,7 +181,7 @@ def test_a_report_that_is_held_back_is_sent_while_the_call_still_works(way: str)
     def work(ctx: Context) -> None:
         for number in range(50):
             ctx.progress(number)
-        assert go.wait(10)
+        assert go.wait(30)
 
     async def work_async(ctx: Context) -> None:
         for number in range(50):

@@ -28,7 +28,7 @@ def ask(app: Server, method: str, params: dict[str, Any] | None = None, version:
 
     async def run() -> Any:
         async with Client(app, version=version) as client:
-            return await asyncio.wait_for(client.request(method, params), 10)
+            return await asyncio.wait_for(client.request(method, params), 30)
 
     return asyncio.run(run())
 
@@ -144,11 +144,12 @@ def test_a_prompt_may_come_and_go_while_a_client_listens() -> None:
             app.prompt(lambda: "x", name="new")
             result = await client.request("prompts/list")
             assert [prompt["name"] for prompt in result["prompts"]] == ["plain", "new"]
-            await asyncio.sleep(0.05)
+            while not client.notifications:
+                await asyncio.sleep(0.01)
             methods = [notice["method"] for notice in client.notifications]
             assert "notifications/prompts/list_changed" in methods
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 30))
 
 
 # ----------------------------------------------------------------------------------------- arguments
@@ -413,7 +414,7 @@ def test_a_prompt_may_ask_before_it_answers(version: str) -> None:
 
     async def run() -> str:
         async with Client(app, version=version, roots=["file:///home"]) as client:
-            result = await asyncio.wait_for(client.prompt("where", topic="files"), 10)
+            result = await asyncio.wait_for(client.prompt("where", topic="files"), 30)
             assert len(client.questions) == 1
             return result.text
 

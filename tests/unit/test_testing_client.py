@@ -93,7 +93,7 @@ def with_client(conversation: Any, app: Server | None = None, **options: Any) ->
         async with Client(app or everything(), **options) as client:
             await conversation(client)
 
-    asyncio.run(asyncio.wait_for(run(), 10))
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
@@ -423,4 +423,4 @@ def test_what_is_begun_ends_with_the_block() -> None:
         with pytest.raises(ConnectionLost, match="the client is closed"):
             await future
 
-    asyncio.run(asyncio.wait_for(run(), 10))
+    asyncio.run(asyncio.wait_for(run(), 60))

@@ -194,7 +194,7 @@ def test_a_task_that_ends_the_program_leaves_the_others_their_results() -> None:
     release = loop.create_task(client.call_tool("release"))
     with pytest.raises(SystemExit):
         loop.run_until_complete(release)
-    rest = loop.run_until_complete(asyncio.wait_for(asyncio.gather(*tasks[1:]), 10))
+    rest = loop.run_until_complete(asyncio.wait_for(asyncio.gather(*tasks[1:]), 30))
     assert [text.isdigit() for text in rest] == [True, True]
     assert isinstance(tasks[0].exception(), SystemExit)
     loop.run_until_complete(client.close())
