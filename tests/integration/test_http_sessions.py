@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from support.raw_http import Answer
 from support.waiting import eventually as until
 
 UNKNOWN = "A" * 43
-IDLE_SECONDS = 0.3
 
 
 @pytest.fixture(scope="module")
@@ -175,44 +173,7 @@ def test_a_server_without_tokens_has_sessions_too() -> None:
         refused(server.ask(http("GET", mcp_session_id=UNKNOWN, token=None)), 404, -32001)
 
 
-# --- time and number --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def hasty() -> Iterator[Server]:
-    with Server(session_idle_seconds=IDLE_SECONDS) as running:
-        yield running
-
-
-def test_a_session_that_is_not_used_ends_by_itself(hasty: Server) -> None:
-    opened = hasty.ask(http(body=message("initialize", {"protocolVersion": LEGACY[-1]}, 1)))
-    until(lambda: hasty.counts()["sessions"] == 0)
-    given = {"mcp_session_id": opened.headers["mcp-session-id"]}
-    refused(hasty.ask(http(body=calling("echo", text="hi"), **given)), 404, -32001)
-    assert hasty.counts()["dispatchers"] <= 2  # of the fast path, and of what asks here
-
-
-@pytest.mark.alone
-def test_a_session_in_which_something_is_done_stays(hasty: Server) -> None:
-    calls, listens, idle = (Session(hasty) for _ in range(3))
-    with calls.open(calling("hold", name="busy")) as stream, listens.listen() as listening:
-        assert listening.head.status == 200
-        until(lambda: hasty.counts()["sessions"] == 2, 5)
-        time.sleep(2 * IDLE_SECONDS)
-        assert hasty.counts()["sessions"] == 2
-        hasty.call("let_go", name="busy")
-        assert stream.answer().text == "busy"
-    refused(idle.call("echo", text="hi"), 404, -32001)
-    assert calls.call("echo", text="hi").text == "hi"
-    until(lambda: hasty.counts()["sessions"] == 0, 5)
-
-
-@pytest.mark.alone
-def test_each_request_gives_a_session_its_time_anew(hasty: Server) -> None:
-    session = Session(hasty)
-    for _ in range(6):
-        time.sleep(IDLE_SECONDS / 3)
-        assert session.call("echo", text="hi").status == 200
+# --- number -----------------------------------------------------------------------------------------------
 
 
 def test_a_caller_with_too_many_sessions_loses_the_one_that_was_idle_the_longest() -> None:
