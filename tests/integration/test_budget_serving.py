@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.guarded_folder import fastrpc, variables
 from support.http_server import FASTRPC, HttpProcess
 from support.waiting import eventually
 
@@ -57,19 +58,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "shop.py").write_text(TOOLS)
     (tmp_path / "guard.toml").write_text(GUARD)
     return tmp_path
-
-
-def variables(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FASTRPC_")}
-    return {**kept, "FASTRPC_STATE_DIR": str(folder / "state")}
-
-
-def fastrpc(folder: Path, *arguments: str, code: int = 0) -> str:
-    done = subprocess.run(
-        [*FASTRPC, *arguments], cwd=folder, env=variables(folder), capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout if code == 0 and done.stdout else done.stdout + done.stderr
 
 
 def over_stdio(folder: Path) -> SyncClient:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import insert, select
+from support.guarded_folder import fastrpc, variables
 from support.http_server import FASTRPC, HttpProcess
 from support.rewriting import rewrite
 from support.terminal import on_terminal
@@ -79,22 +80,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def variables(folder: Path, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FASTRPC_")}
-    return {**kept, "FASTRPC_STATE_DIR": str(folder / "state"), **more}
-
-
 def approvals(folder: Path, *arguments: str, code: int = 0, **more: str) -> str:
     return fastrpc(folder, "approvals", *arguments, code=code, **more)
-
-
-def fastrpc(folder: Path, *arguments: str, code: int = 0, **more: str) -> str:
-    command = [*FASTRPC, *arguments]
-    done = subprocess.run(
-        command, cwd=folder, env=variables(folder, **more), capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def waiting(folder: Path, url: str = "") -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.access_control import BOTH, INITIALIZE, Caller
+from support.guarded_folder import variables
 from support.http_server import FASTRPC, HttpProcess
 from support.token_issuer import RESOURCE, RSA, AuthorizationServer
 from support.waiting import eventually
@@ -81,11 +81,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, issuing: AuthorizationServe
     text += "[classes.default]\ntools = ['search', 'whoami']\n"
     (folder / "guard.toml").write_text(text.replace("ISSUER", issuing.issuer))
     return folder
-
-
-def variables(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FASTRPC_")}
-    return {**kept, "FASTRPC_STATE_DIR": str(folder / "state")}
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.access_control import BOTH, INITIALIZE, Caller
+from support.guarded_folder import fastrpc, records, variables
 from support.http_server import FASTRPC, HttpProcess
 from support.http_sessions import modern
 from support.raw_http import Answer, Socket
@@ -86,19 +87,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def variables(folder: Path, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FASTRPC_")}
-    return {**kept, "FASTRPC_STATE_DIR": str(folder / "state"), **more}
-
-
-def fastrpc(folder: Path, *arguments: str, code: int = 0) -> str:
-    done = subprocess.run(
-        [*FASTRPC, *arguments], cwd=folder, env=variables(folder), capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout if code == 0 else done.stdout + done.stderr
-
-
 def over_stdio(folder: Path, **more: str) -> SyncClient:
     command = [*FASTRPC, "serve", "shop.py:app", "--guard", "guard.toml"]
     return Client.sync(command, cwd=str(folder), env=variables(folder, **more))
@@ -114,10 +102,6 @@ def outcome(client: SyncClient, tool: str, **arguments: Any) -> Any:
         return client.call_tool(tool, arguments).text
     except RemoteError as error:
         return error.code
-
-
-def records(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in fastrpc(folder, "audit", "tail", "--json").splitlines()]
 
 
 def test_over_stdio_the_user_is_the_caller_and_every_call_is_in_an_audit_that_verifies(folder: Path) -> None:

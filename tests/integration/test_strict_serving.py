@@ -7,7 +7,6 @@ refused, and it goes on when there is some.
 from __future__ import annotations
 
 import json
-import os
 import random
 import resource
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.guarded_folder import variables
 from support.http_server import FASTRPC, HttpProcess
 from support.waiting import eventually
 
@@ -59,11 +59,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "shop.py").write_text(TOOLS)
     (tmp_path / "guard.toml").write_text(GUARD)
     return tmp_path
-
-
-def variables(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FASTRPC_")}
-    return {**kept, "FASTRPC_STATE_DIR": str(folder / "state")}
 
 
 def call_of(id: int, tool: str) -> bytes:

@@ -20,8 +20,8 @@ def variables(folder: Path, **more: str) -> dict[str, str]:
 
 
 def fastrpc(folder: Path, *arguments: str, code: int = 0, **more: str) -> str:
-    """Run a command of fastrpc that ends with this code, and return what it prints; of one that fails its
-    messages, too."""
+    """Run a command of fastrpc that ends with this code, and return what it prints; of one that fails, or
+    prints nothing but messages, those."""
     done = subprocess.run(
         [*FASTRPC, *arguments],
         cwd=folder,
@@ -31,7 +31,7 @@ def fastrpc(folder: Path, *arguments: str, code: int = 0, **more: str) -> str:
         timeout=SECONDS,
     )
     assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout if code == 0 else done.stdout + done.stderr
+    return done.stdout if code == 0 and done.stdout else done.stdout + done.stderr
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
