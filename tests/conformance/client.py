@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
-SECONDS = 25
+SECONDS = 50
 VALUES = {"integer": 5, "number": 5, "boolean": True, "array": [], "object": {}}
 
 METADATA_URL = "https://conformance-test.local/client-metadata.json"
