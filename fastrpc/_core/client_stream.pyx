@@ -28,6 +28,7 @@ from fastrpc._core.polling cimport (
     POLLIN,
     POLLOUT,
     SHARED_NANOSECONDS,
+    SIGNAL_MILLISECONDS,
     poll,
     pollfd,
     sched_yield,
@@ -363,9 +364,9 @@ cdef class ClientStream:
             if request.deadline and now >= request.deadline:
                 self.expire()
                 continue
-            timeout_ms = -1
+            timeout_ms = SIGNAL_MILLISECONDS
             if request.deadline:
-                timeout_ms = <int> min((request.deadline - now) // 1_000_000 + 1, 3_600_000)
+                timeout_ms = <int> min((request.deadline - now) // 1_000_000 + 1, SIGNAL_MILLISECONDS)
             watched[0].fd = self.input
             watched[0].events = POLLIN
             watched[1].fd = self.extra_input

@@ -3,6 +3,7 @@
 cdef enum:
     LOOK_AGAIN_NANOSECONDS = 30_000  # how long a stream yields and reads again before it sleeps
     SHARED_NANOSECONDS = 2_000       # a yield that takes longer has let other processes use the core
+    SIGNAL_MILLISECONDS = 500        # the longest sleep of a client: a signal just before poll(2) ends none
 
 cdef extern from "sched.h" nogil:
     int sched_yield()

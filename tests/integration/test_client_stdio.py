@@ -4,6 +4,7 @@ one."""
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import threading
 from dataclasses import dataclass
@@ -268,6 +269,38 @@ def test_a_handler_must_not_use_the_client_that_has_called_it(command: list[str]
     client = Client.sync(command, on_elicit=lambda params: {"value": str(client.list_tools())})
     with client, pytest.raises(RuntimeError, match="a handler must not use the client"):
         client.call_tool("ask")
+
+
+INTERRUPTED = """
+import _thread, os, sys, threading, time
+from fastrpc import Client
+
+def interrupt():
+    while not os.path.exists("begun"):
+        time.sleep(0.01)
+    _thread.interrupt_main()
+
+with Client.sync(sys.argv[1:], version="2025-11-25") as client:
+    threading.Thread(target=interrupt).start()
+    try:
+        client.call_tool("endless")
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def test_a_signal_that_comes_just_before_the_client_waits_is_heard(
+    command: list[str], tmp_path: Path
+) -> None:
+    """Such a one ends no poll(2). `interrupt_main` does what the handler does, and interrupts nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=40,  # less than the call takes
+    )
+    assert (done.stdout, done.returncode) == ("interrupted\n", 0), done.stderr
 
 
 def test_many_calls_at_once_have_each_its_own_answer(command: list[str]) -> None:
