@@ -44,6 +44,15 @@ def call(tool: str, until: str = "", **arguments: Any) -> dict[str, Any]:
     return {"tool": tool, "arguments": arguments, "until": until}
 
 
+async def result_of(client: Any, step: dict[str, Any]) -> dict[str, Any]:
+    """Make a call of a session with the official Python client."""
+    while True:
+        result: dict[str, Any] = plain(await client.call_tool(step["tool"], step["arguments"]))
+        if result["content"][-1].get("text", "").startswith(step["until"]):
+            return result
+        await asyncio.sleep(0.02)
+
+
 @pytest.fixture
 def session(tmp_path: Any) -> Iterator[dict[str, Any]]:
     """What the clients are to do, and with which server."""
@@ -205,12 +214,7 @@ def test_the_python_client_uses_all_thirteen_tools(
                 await client.set_logging_level("info")
             came["tools"] = [plain(tool) for tool in (await client.list_tools()).tools]
             for step in session["calls"]:
-                while True:
-                    result = plain(await client.call_tool(step["tool"], step["arguments"]))
-                    if result["content"][-1].get("text", "").startswith(step["until"]):
-                        break
-                    await asyncio.sleep(0.02)
-                came["results"].append(result)
+                came["results"].append(await result_of(client, step))
 
     if version != MODERN:
         monkeypatch.setattr(handshake, "LATEST_HANDSHAKE_VERSION", version)

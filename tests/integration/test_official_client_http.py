@@ -466,8 +466,7 @@ def test_the_agents_tools_are_served_over_http(
             await client.set_logging_level("info")
             came["tools"] = [plain(tool) for tool in (await client.list_tools()).tools]
             for step in agent_session["calls"]:
-                await asyncio.sleep(step["after"])
-                came["results"].append(plain(await client.call_tool(step["tool"], step["arguments"])))
+                came["results"].append(await agents.result_of(client, step))
 
     monkeypatch.setattr(session, "LATEST_HANDSHAKE_VERSION", version)
     # Over HTTP the tools may fetch public addresses only; the test's pages are on the loopback address.

@@ -7,9 +7,11 @@ that it is for has started, or while that is started again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import socket
+from collections.abc import Iterator
 from itertools import cycle
 
 OURS = range(20_000, 28_000)
@@ -37,6 +39,14 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
+
+
+@contextlib.contextmanager
+def refusing_port() -> Iterator[int]:
+    """Give a port of the loopback address that takes no connection: it is bound, and nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 def is_open(port: int) -> bool:
