@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
     from fastrpc.transports.http.asgi import Application
 
-TOKENS = ("token", "token_file", "token_sources", "auth_servers")
-"""The options that say who may call, besides the guard's own tokens."""
-
 
 class GuardedServer:
     """A server, and the guard of a file: ``guard.toml``, or the table ``[guard]`` of ``fastrpc.toml``.
@@ -76,8 +73,10 @@ class GuardedServer:
 def serving_over_http(path: str, options: dict[str, Any], *, has_token: bool = False) -> GuardedServing:
     """Read the file of a guard over HTTP, and add what it says about callers to `options`, those of
     `Server.asgi`. `has_token`: there is a token that they do not name. Raises UsageError."""
+    from fastrpc.transports.http.auth import CALLER_OPTIONS
+
     is_open = options.get("auth", "needed") is None
-    others = has_token or any(options.get(name) is not None for name in TOKENS)
+    others = has_token or any(options.get(name) is not None for name in CALLER_OPTIONS)
     serving = GuardedServing(path, "http", needs_tokens=not others and not is_open)
     if serving.has_tokens and not is_open:
         serving.token_sources += options.get("token_sources") or ()

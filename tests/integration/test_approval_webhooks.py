@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from support.http_server import HttpProcess
+from support.rewriting import rewrite
 from support.waiting import eventually
 
 from fastrpc import Client
@@ -189,9 +190,7 @@ NEW_SECRET = "another-shared-secret-4711"
 
 def changed(server: HttpProcess, folder: Path, text: str) -> None:
     """Have the server use another policy: it looks at its file before each decision, and twice a second."""
-    path = folder / "guard.toml"
-    path.with_suffix(".new").write_text(text)
-    path.with_suffix(".new").replace(path)
+    rewrite(folder / "guard.toml", text)
     post(server, b"[]")
 
 

@@ -15,11 +15,10 @@ from support.ports import free_port
 from support.protocol import LEGACY, MODERN
 from support.remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote
 from support.stdio import Process, serve
-from support.waiting import eventually
+from support.waiting import SECONDS, eventually
 
 pytest.importorskip("httptools", reason="the bridge stands on it: pip install httptools")
 
-SECONDS = 60.0
 VARIABLE = "FASTRPC_BRIDGE_TOKEN"
 HELLO = {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 

@@ -20,20 +20,12 @@ from fastrpc.tools.agent.read_docs import read_docs
 from support import chromium, stdio
 from support.child_processes import reaper_below, reapers
 from support.chromium import ARTICLE, Reader, facts_of
-from support.waiting import eventually
+from support.waiting import SECONDS, eventually
 from support.web_server import Visit, Web
 
 from fastrpc import Context, ToolError
 
 # --- the browser's life ---------------------------------------------------------------------------------
-
-
-PATIENCE_SECONDS = 60.0
-"""For what a browser does when many programs compute."""
-
-
-def until(true: Callable[[], bool]) -> None:
-    eventually(true, PATIENCE_SECONDS)
 
 
 def kill(pid: int) -> None:
@@ -44,7 +36,7 @@ def kill(pid: int) -> None:
 
 def one_browser(folder: str) -> None:
     """Wait until there is one: the former may take a moment to end."""
-    until(lambda: len(browsers(folder)) == 1)
+    eventually(lambda: len(browsers(folder)) == 1)
 
 
 def browsers(folder: str) -> set[int]:
@@ -90,7 +82,7 @@ def open_page(browser_loop: chromium.Loop, web: Web) -> Iterator[str]:
 
     def answer(visit: Visit) -> None:
         begun.set()
-        over.wait(PATIENCE_SECONDS)
+        over.wait(SECONDS)
         visit.respond(f"<main>{ARTICLE}</main>")
 
     async def ask() -> asyncio.Task[Any]:
@@ -101,7 +93,7 @@ def open_page(browser_loop: chromium.Loop, web: Web) -> Iterator[str]:
 
     url = web.answer("/open", answer)
     call = browser_loop.run(ask())
-    assert begun.wait(PATIENCE_SECONDS)
+    assert begun.wait(SECONDS)
     yield url
     over.set()
     browser_loop.run(answered(call))
@@ -136,7 +128,7 @@ def test_more_pages_than_the_limit_wait(browser_loop: chromium.Loop, web: Web) -
         with web.lock:
             running += 1
             most = max(most, running)
-        until(lambda: most >= _browser.PAGES_AT_ONCE)
+        eventually(lambda: most >= _browser.PAGES_AT_ONCE)
         time.sleep(0.5)
         with web.lock:
             running -= 1
@@ -159,7 +151,7 @@ def test_a_browser_that_was_killed_is_started_anew(read: Reader, web: Web, shelt
         if victim in command and "--type=" not in command:
             kill(pid)
     if victim != "playwright/driver":  # whose end is seen by the next page
-        until(lambda: all(browser.ended for browser in _browser._browsers.values()))
+        eventually(lambda: all(browser.ended for browser in _browser._browsers.values()))
     assert facts_of(read(url))["via"] == "browser"
     one_browser(shelter)
 
@@ -189,8 +181,8 @@ def test_a_browser_whose_reaper_was_killed_ends_and_is_started_anew(
     before = set(chromium.processes_in(shelter))
     for guardian in reapers():
         os.kill(reaper_below(guardian), signal.SIGKILL)
-    until(lambda: not before & set(chromium.processes_in(shelter)))
-    until(lambda: all(browser.ended for browser in _browser._browsers.values()))
+    eventually(lambda: not before & set(chromium.processes_in(shelter)))
+    eventually(lambda: all(browser.ended for browser in _browser._browsers.values()))
     assert facts_of(read(url))["via"] == "browser"
     one_browser(shelter)
 
@@ -198,21 +190,21 @@ def test_a_browser_whose_reaper_was_killed_ends_and_is_started_anew(
 def test_a_call_whose_browser_dies_hears_so(browser_loop: chromium.Loop, web: Web, shelter: str) -> None:
     url = web.answer("/", lambda visit: visit.web.over.wait(20))
     call = asyncio.run_coroutine_threadsafe(read_docs(url, Context()), browser_loop.loop)
-    until(lambda: web.count("/") > 0)
+    eventually(lambda: web.count("/") > 0)
     for pid in browsers(shelter):
         kill(pid)
     with pytest.raises(ToolError, match="The browser ended while it read the page"):
-        call.result(PATIENCE_SECONDS)
+        call.result(SECONDS)
 
 
 def test_a_cancelled_call_closes_its_page_at_once(browser_loop: chromium.Loop, web: Web) -> None:
     gone: list[float] = []
     url = web.answer("/", endless(gone))
     call = asyncio.run_coroutine_threadsafe(read_docs(url, Context()), browser_loop.loop)
-    until(lambda: web.count("/") > 0)
+    eventually(lambda: web.count("/") > 0)
     assert not gone
     call.cancel()
-    until(lambda: bool(gone))
+    eventually(lambda: bool(gone))
 
 
 def test_the_servers_secrets_are_not_in_the_browsers_environment(
@@ -240,7 +232,7 @@ def test_an_idle_browser_is_closed_with_all_that_it_wrote(
     browser_loop.run(read_docs(web.page("/", ARTICLE), Context()))
     assert browsers(shelter)
     chromium.none_left(shelter)
-    until(lambda: not [name for name in os.listdir(shelter) if name.startswith(browser_folder.PREFIX)])
+    eventually(lambda: not [name for name in os.listdir(shelter) if name.startswith(browser_folder.PREFIX)])
 
 
 # --- in the real server --------------------------------------------------------------------------------
@@ -275,7 +267,7 @@ def test_nothing_outlives_the_server(home: str, web: Web, end: str, when: str) -
         assert server.call("ReadDocs", url=url)["isError"] is False
         if when == "reading":
             server.ask("tools/call", {"name": "ReadDocs", "arguments": {"url": slow}})
-            until(lambda: web.count("/slow") > 0)
+            eventually(lambda: web.count("/slow") > 0)
         assert len(chromium.processes_in(home)) > 4
         begun = time.monotonic()
         if end == "end of input":
@@ -361,9 +353,9 @@ def test_a_cancelled_call_is_not_answered_and_its_page_is_closed(home: str, web:
         request = server.ask(
             "tools/call", {"name": "ReadDocs", "arguments": {"url": web.answer("/endless", endless(gone))}}
         )
-        until(lambda: web.count("/endless") > 0)
+        eventually(lambda: web.count("/endless") > 0)
         server.notify("notifications/cancelled", {"requestId": request})
-        until(lambda: bool(gone))
+        eventually(lambda: bool(gone))
         assert server.request("ping")["result"] == {}
 
 

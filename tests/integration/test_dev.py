@@ -8,10 +8,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.rewriting import rewrite
 from support.stdio import MODERN_META, Process, decode, encode, serve
 
 from fastrpc.cli.dev import Supervisor
@@ -60,9 +62,7 @@ def write(folder: Any, version: str = "one", word: str = "day", source: str = SE
         with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
             if file.read() == text:
                 continue
-        with open(f"{path}.new", "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(f"{path}.new", path)
+        rewrite(Path(path), text)
     return os.path.join(folder, "app.py")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.guarded_folder import fastrpc, records, variables
 from support.http_server import HttpProcess
+from support.rewriting import rewrite
 from support.waiting import eventually
 
 from fastrpc import Client
@@ -101,8 +102,7 @@ def test_over_http_a_program_has_the_callers_of_the_guard_and_follows_its_file(
             assert [tool["name"] for tool in ada.list_tools()] == ["order"]
             assert outcome(ada, item="pen", count=3) == "ordered 3 pen"
             assert outcome(ada, item="pen", count=11) == 403
-            (folder / "new.toml").write_text(GUARD.replace("> 10", "> 20"))
-            (folder / "new.toml").replace(folder / "guard.toml")
+            rewrite(folder / "guard.toml", GUARD.replace("> 10", "> 20"))
             eventually(lambda: outcome(ada, item="pen", count=11) == "ordered 11 pen")
             fastrpc(folder, "token", "revoke", token.split("_")[1])
             eventually(lambda: outcome(ada, item="pen") == 401)

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from fastrpc import processes
+from support.waiting import SECONDS as SECONDS  # for tests that run beside others
 from support.waiting import eventually
 
 GONE_SECONDS = 2.0  # scorecard D1: nobody is left after this; for tests marked `alone`
-SECONDS = 60.0  # for those that run beside others
 
 
 def marked(mark: str) -> list[int]:

@@ -8,9 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from support.command_line import SECONDS
 from support.http_server import FASTRPC
-
-SECONDS = 100  # that a command may take beside other tests
 
 
 def variables(folder: Path, **more: str) -> dict[str, str]:

@@ -35,7 +35,6 @@ from support.waiting import SECONDS, eventually
 
 FASTRPC = (sys.executable, "-m", "fastrpc")
 READY = r"serving at (\S+)"  # what fastrpc says when it takes connections
-START_SECONDS = 60.0  # servers of others import for seconds, and longer beside other tests
 
 
 class HttpProcess:
@@ -80,7 +79,7 @@ class HttpProcess:
     def _begun(self, ready: str) -> str:
         """Wait until it says where it is."""
         with contextlib.suppress(AssertionError):
-            eventually(lambda: self._is_ready(ready) or self.process.poll() is not None, START_SECONDS)
+            eventually(lambda: self._is_ready(ready) or self.process.poll() is not None)
         if self.process.poll() is not None:
             self.wait()
         found = self._is_ready(ready)

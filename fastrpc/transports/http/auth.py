@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 VARIABLE = "FASTRPC_TOKEN"
+CALLER_OPTIONS = ("token", "token_file", "token_sources", "auth_servers")
+"""The options of `Server.asgi` each of which names authenticated principals."""
 SHORTEST = 16
 LONGEST = 16 * 1024
 LONGEST_FILE = 1024 * 1024

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.errors import UsageError
-from fastrpc.transports.http.auth import take, token_from_environment
+from fastrpc.transports.http.auth import CALLER_OPTIONS, take, token_from_environment
 from fastrpc.transports.http.sockets import Address
 
 TYPE_CHECKING = False
@@ -142,7 +142,7 @@ class Settings:
         """Check the authentication options. Raises UsageError."""
         given = self.application
         is_open = "auth" in given and given["auth"] is None
-        named = [name for name in ("token", "token_file", "token_sources", "auth_servers") if name in given]
+        named = [name for name in CALLER_OPTIONS if name in given]
         if is_open and named:
             raise UsageError(
                 f"http: without authentication (auth=None, --no-auth), but with {named[0]}: one of them"
