@@ -30,7 +30,7 @@ class Shape(NamedTuple):
 
 SHAPES = {
     "context": Shape("echo with a Context that it does not use", 0.7),
-    "progress": Shape("echo with progress that nobody asked for", 0.5),
+    "progress": Shape("echo that reports progress without a progressToken", 0.5),
     "keywords": Shape("echo that takes **arguments", 0.05),
     "coroutine": Shape("echo, async def that does not wait", 0.2),
     "waiting": Shape("echo, async def that waits once", 0.05),

@@ -22,7 +22,8 @@ class InFlightCall:
     def batch(self) -> None: ...
 
 class PendingCall(InFlightCall):
-    """A call whose coroutine waits. `opener` fills in its Context, through `open_call`, when this is read."""
+    """A call whose coroutine is suspended. Its Context calls `open_call` when the function first reads it;
+    `opener`, the dispatcher, then fills the Context in."""
 
     def __call__(self, task: CallTask) -> None:
         """The coroutine has ended."""

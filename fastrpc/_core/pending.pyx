@@ -103,7 +103,8 @@ cdef class InFlightCall:
 
 
 cdef class PendingCall(InFlightCall):
-    """A call whose coroutine waits. `opener` fills in its Context, through `open_call`, when this is read."""
+    """A call whose coroutine is suspended. Its Context calls `open_call` when the function first reads it;
+    `opener`, the dispatcher, then fills the Context in."""
 
     cdef CallTask task
     cdef object timer
