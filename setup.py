@@ -97,6 +97,7 @@ extensions = [
     module("forwarding"),
     module("signal_pipe"),
     module("task"),
+    module("content_blocks"),
     module("pending"),
 ]
 

@@ -95,20 +95,8 @@ cdef class Connection:
     cdef int record_duration(self, Plan plan) except -1
     cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
     cdef int put_failure(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
-    cdef bint put_made(
-        self, Plan plan, const char* id, Py_ssize_t id_size, object value, bint modern
-    ) except -1
-    cdef bint put_content(
-        self, Plan plan, const char* id, Py_ssize_t id_size, object result, bint modern
-    ) except -1
-    cdef bint put_tool_result(
-        self, const char* id, Py_ssize_t id_size, object result, bint modern
-    ) except -1
-    cdef bint put_blocks(
-        self, const char* id, Py_ssize_t id_size, object parts, int form, bint modern
-    ) except -1
     cdef bint put_value(
-        self, const char* id, Py_ssize_t id_size, object value, int form, bint modern
+        self, const char* id, Py_ssize_t id_size, object value, int form, bint modern, bint is_made
     ) except -1
     cdef int end_call(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
@@ -147,3 +135,16 @@ cdef class Connection:
     cpdef double seconds_since(self, int64_t began)
     cpdef wrote(self)
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept
+
+cdef enum:
+    SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
+
+# What begins coroutines needs asyncio: the dispatcher has it (`fastrpc._core.pending`), once there is one.
+ctypedef int (*Begin)(
+    Connection connection, Plan plan, Steps* steps, CallContext context, object awaitable, PyObject** value
+) except -1
+
+# What writes content blocks (`fastrpc._core.content_blocks`) is imported by the first result that may be some.
+ctypedef bint (*PutContent)(
+    Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint modern
+) except -1

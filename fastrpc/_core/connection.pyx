@@ -20,7 +20,7 @@ from fastrpc._core.call cimport Call
 from fastrpc._core.call_info cimport CallInfo, info_of_call, put_back
 from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
 from fastrpc._core.context cimport CallContext, new_context
-from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, ID_ROOM, holds_block, is_block
+from fastrpc._core.encoder cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LEGACY, MODERN, REQUEST
 from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text
 from fastrpc._core.recorder cimport answer_in, line_of
@@ -34,15 +34,7 @@ cdef extern from "raised.h":
 cdef extern from "Python.h":
     PyObject* PyObject_CallOneArg(object function, object argument)
 
-cdef enum:
-    SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
-
 cdef dict FORKS = forks.__dict__  # a look-up here costs a fifth of `forks.generation`
-
-# What begins coroutines needs asyncio: the dispatcher has it (`fastrpc._core.pending`), once there is one.
-ctypedef int (*Begin)(
-    Connection connection, Plan plan, Steps* steps, CallContext context, object awaitable, PyObject** value
-) except -1
 
 cdef Begin begin = NULL
 cdef object running_loop = None
@@ -57,17 +49,15 @@ cdef int prepare_for_coroutines(object dispatcher) except -1:
     return 0
 
 
-cdef object tool_result = None
+cdef PutContent put_content = NULL
 
 
-cdef object tool_result_class():
-    """Return `fastrpc.ToolResult`, imported by the first result that may be one."""
-    global tool_result
-    if tool_result is None:
-        from fastrpc.content import ToolResult
-
-        tool_result = ToolResult
-    return tool_result
+cdef inline PutContent writer_of(Plan plan) except NULL:
+    global put_content
+    if put_content == NULL:
+        entry = plan.content_entry()
+        put_content = <PutContent> PyCapsule_GetPointer(entry, "fastrpc._core.content_blocks.put_content")
+    return put_content
 
 
 cdef class CallsInFlight:
@@ -254,19 +244,19 @@ cdef class Connection:
                 return self.put_text(id, id_size, <str> result, modern)
             except UnicodeEncodeError:
                 pass  # the dispatcher answers with the error
-        elif plan.takes_blocks and self.put_content(plan, id, id_size, result, modern):
+        elif plan.content_entry is not None and writer_of(plan)(self, plan, id, id_size, result, modern):
             return 0
         elif (
             plan.plain is not None
             and type(result) is not str
-            and self.put_made(plan, id, id_size, plan.plain_value(result), modern)
+            and self.put_value(id, id_size, plan.plain_value(result), plan.plain_form, modern, True)
         ):
             return 0
         elif (
             plan.form >= 0
             and (plan.exact is None or type(result) is plan.exact)
             and (plan.check is None or plan.check(result))
-            and self.put_value(id, id_size, result, plan.form, modern)
+            and self.put_value(id, id_size, result, plan.form, modern, False)
         ):
             return 0
         elif plan.to_text is not None:
@@ -287,71 +277,16 @@ cdef class Connection:
         return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
 
     cdef bint put_value(
-        self, const char* id, Py_ssize_t id_size, object value, int form, bint modern
+        self, const char* id, Py_ssize_t id_size, object value, int form, bint modern, bint is_made
     ) except -1:
-        """Answer with a plain value; False if it is none, or the dispatcher has to make a result of it."""
+        """Answer with a plain value; False if it is none, or the dispatcher has to make a result of it.
+        `is_made`: of a value of another type, and the text is its JSON even if it is a str."""
         cdef int tail
         if not modern and not self.structured:
             form = FORM_TEXT
         tail = FORMS * modern + form
-        return self.output.put_value_result(id, id_size, value, form, self.tails[tail], self.tail_sizes[tail])
-
-    cdef bint put_made(
-        self, Plan plan, const char* id, Py_ssize_t id_size, object value, bint modern
-    ) except -1:
-        """Answer with the plain value that was made of a result; as put_value()."""
-        cdef int form = plan.plain_form if modern or self.structured else FORM_TEXT
-        cdef int tail = FORMS * modern + form
-        return self.output.put_made(id, id_size, value, form, self.tails[tail], self.tail_sizes[tail])
-
-    cdef bint put_content(
-        self, Plan plan, const char* id, Py_ssize_t id_size, object result, bint modern
-    ) except -1:
-        """Answer with content: None, blocks, a `ToolResult` of either; False if it is none, or there is more
-        to it."""
-        cdef type kind = type(result)
-        cdef int form = FORM_TEXT
-        if kind is list or kind is tuple:
-            if not holds_block(result):
-                return False
-            if plan.form != FORM_TEXT and (modern or self.structured):
-                form = plan.form
-        elif result is None and plan.form == FORM_TEXT:
-            result = ()
-        elif is_block(result) and plan.form == FORM_TEXT:
-            result = (result,)
-        else:
-            return plan.form == FORM_TEXT and self.put_tool_result(id, id_size, result, modern)
-        return self.put_blocks(id, id_size, result, form, modern)
-
-    cdef bint put_tool_result(
-        self, const char* id, Py_ssize_t id_size, object result, bint modern
-    ) except -1:
-        """Answer with what a `ToolResult` holds, if that is blocks or an object alone."""
-        cdef object content
-        if type(result) is not tool_result_class() or result.meta is not None:
-            return False
-        content = result.content
-        if result.structured is not None:
-            return content is None and not result.is_error and type(result.structured) is dict and (
-                self.put_value(id, id_size, result.structured, FORM_OBJECT, modern)
-            )
-        if content is None:
-            content = ()
-        elif type(content) is not list and type(content) is not tuple:
-            content = (content,)
-        if not self.put_blocks(id, id_size, content, FORM_ERROR if result.is_error else FORM_TEXT, modern):
-            return False
-        if result.is_error:
-            self.outcome = "tool_error"
-        return True
-
-    cdef bint put_blocks(
-        self, const char* id, Py_ssize_t id_size, object parts, int form, bint modern
-    ) except -1:
-        cdef int tail = FORMS * modern + form
-        return self.output.put_blocks(
-            id, id_size, parts, self.tails[tail], self.tail_sizes[tail], form == FORM_WRAPPED
+        return self.output.put_value_result(
+            id, id_size, value, form, self.tails[tail], self.tail_sizes[tail], is_made
         )
 
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1:

@@ -53,14 +53,6 @@ cdef enum:
     RESULT_SIZE = 10
     ERROR_SIZE = 9
     TEXT_SIZE = 45
-    CONTENT_SIZE = 22
-    TEXT_BLOCK_SIZE = 22
-    IMAGE_BLOCK_SIZE = 24
-    MIME_TYPE_SIZE = 13
-cdef const char* CONTENT = b',"result":{"content":['
-cdef const char* TEXT_BLOCK = b'{"type":"text","text":'
-cdef const char* IMAGE_BLOCK = b'{"type":"image","data":"'
-cdef const char* MIME_TYPE = b'","mimeType":'
 cdef const char* STRUCTURE = b'"}],"structuredContent":'
 cdef const char* WRAPPING = b'{"result":'
 cdef enum:
@@ -262,14 +254,16 @@ cdef class Output:
         int form,
         const char* tail,
         Py_ssize_t tail_size,
+        bint is_made,
     ) except -1:
         """Answer with a plain value: its JSON as a text and, by the form, as structured content.
 
         `tail` begins with the end of the text block, `"}]`. Returns False, with nothing written, for a
         value that is not plain or goes another way: None, a text that is none, or beside an object's schema.
+        `is_made`: the text is the JSON of a str, too.
         """
         cdef Py_ssize_t held = self.end - self.start
-        if type(value) is str:
+        if type(value) is str and not is_made:
             return form != FORM_OBJECT and put_text_value(self, id, id_size, value, form, tail, tail_size)
         self.end = open_text(self, id, id_size, 0) - self.buffer
         return finish_value(self, held, value, form, tail, tail_size)
@@ -306,68 +300,6 @@ cdef class Output:
         self.put(<char*> tail, len(tail))
         return True
 
-    cdef bint put_blocks(
-        self,
-        const char* id,
-        Py_ssize_t id_size,
-        object parts,
-        const char* tail,
-        Py_ssize_t tail_size,
-        bint is_wrapped,
-    ) except -1:
-        """Answer with a block for each of a list or tuple of str, `fastrpc.Text` and `fastrpc.Image` without
-        hints; `tail` is as of put_value_result(). `is_wrapped`: they are structured content, too.
-
-        Returns False, with nothing written, where a part is anything else: the dispatcher has to look.
-        """
-        cdef Py_ssize_t held = self.end - self.start
-        cdef Py_ssize_t begin = held + OPEN_SIZE + id_size + CONTENT_SIZE
-        cdef Py_ssize_t size
-        cdef bint written = False
-        for part in parts:
-            if not is_simple_block(part):
-                return False
-        try:
-            self.put(OPEN, OPEN_SIZE)
-            self.put(id, id_size)
-            self.put(CONTENT, CONTENT_SIZE)
-            for part in parts:
-                put_block(self, part)
-                self.put(b",", 1)
-            if parts:
-                self.end -= 1
-            size = self.end - self.start - begin
-            self.put(b"]", 1)
-            if is_wrapped:
-                self.put(STRUCTURE + CONTENT_END_SIZE, STRUCTURE_SIZE - CONTENT_END_SIZE)
-                self.put(WRAPPING, WRAPPING_SIZE)
-                self.reserve(size + 1)  # now, or the source would move
-                self.put(self.buffer + self.start + begin - 1, size + 1)
-                self.put(b"]}", 2)
-            self.put(tail + CONTENT_END_SIZE, tail_size - CONTENT_END_SIZE)
-            written = True
-        except UnicodeEncodeError:
-            return False
-        finally:
-            if not written:
-                self.end = self.start + held
-        return True
-
-    cdef bint put_made(
-        self,
-        const char* id,
-        Py_ssize_t id_size,
-        object value,
-        int form,
-        const char* tail,
-        Py_ssize_t tail_size,
-    ) except -1:
-        """put_value_result() for the plain value that was made of another one: a str is a JSON string in the
-        text, too."""
-        cdef Py_ssize_t held = self.end - self.start
-        self.end = open_text(self, id, id_size, 0) - self.buffer
-        return finish_made(self, held, value, form, tail, tail_size)
-
     # --- for Python -------------------------------------------------------------------------------------
 
     def error(self, bytes id, bytes error):
@@ -386,7 +318,7 @@ cdef class Output:
     def value(self, bytes id, value, int form, bytes tail):
         """Answer with a plain value; False if it is none, and nothing is written."""
         cdef bytes roomy = id.ljust(ID_ROOM)
-        return self.put_value_result(<char*> roomy, len(id), value, form, <char*> tail, len(tail))
+        return self.put_value_result(<char*> roomy, len(id), value, form, <char*> tail, len(tail), False)
 
     def line(self, bytes message):
         """Write a whole message; its newline is added here."""
@@ -408,69 +340,6 @@ cdef inline char* open_text(
     to += id_size
     memcpy(to, TEXT, TEXT_SIZE)
     return to + TEXT_SIZE
-
-
-cdef object text_class = None    # `fastrpc.Text` and
-cdef object image_class = None   # `fastrpc.Image`, once something may have been one
-cdef object base64 = None
-
-
-cdef int prepare_for_blocks() except -1:
-    global text_class, image_class, base64
-    from binascii import b2a_base64
-
-    from fastrpc.content import Image, Text
-
-    text_class, image_class, base64 = Text, Image, b2a_base64
-    return 0
-
-
-cdef bint is_block(object value) except -1:
-    """Is this a `Text` or an `Image`?"""
-    if text_class is None:
-        prepare_for_blocks()
-    return type(value) is text_class or type(value) is image_class
-
-
-cdef bint holds_block(object parts) except -1:
-    """Is there one among these? A list of texts alone is a value."""
-    for part in parts:
-        if type(part) is not str:
-            return is_block(part)
-    return False
-
-
-cdef bint is_simple_block(object part) except -1:
-    """Is this a text, a `Text` or an `Image`, without hints?"""
-    cdef type kind = type(part)
-    if kind is str:
-        return True
-    if text_class is None:
-        prepare_for_blocks()
-    if kind is text_class:
-        return type(part.text) is str and part.annotations is None and part.meta is None
-    if kind is image_class:
-        return (
-            type(part.data) is bytes
-            and type(part.mime_type) is str
-            and part.annotations is None
-            and part.meta is None
-        )
-    return False
-
-
-cdef int put_block(Output output, object part) except -1:
-    """Write the block of what is_simple_block()."""
-    if type(part) is not image_class or image_class is None:
-        output.put(TEXT_BLOCK, TEXT_BLOCK_SIZE)
-        put_quoted(output, part if type(part) is str else part.text)
-    else:
-        data = base64(part.data, newline=False)
-        output.put(IMAGE_BLOCK, IMAGE_BLOCK_SIZE)
-        output.put(<char*> <bytes> data, len(<bytes> data))
-        output.put(MIME_TYPE, MIME_TYPE_SIZE)
-        put_quoted(output, part.mime_type)
-    return output.put(b"}", 1)
 
 
 def quoted(text):
@@ -500,7 +369,7 @@ def result_of(value, int form, bytes tail):
     """Return the result that Output.value() writes, alone, or None. `tail` has no envelope to close."""
     cdef Output output = Output.__new__(Output)
     output.put(TEXT + RESULT_SIZE, TEXT_SIZE - RESULT_SIZE)
-    if not finish_value(output, 0, value, form, <char*> tail, len(tail)):
+    if type(value) is str or not finish_value(output, 0, value, form, <char*> tail, len(tail)):
         return None
     return output.take()
 
@@ -626,16 +495,6 @@ cdef bint finish_value(
     Output output, Py_ssize_t held, object value, int form, const char* tail, Py_ssize_t tail_size
 ) except -1:
     """Write the rest of an answer whose text has been begun, or take all of it back and return False."""
-    if value is None or type(value) is str:
-        output.end = output.start + held
-        return False
-    return finish_made(output, held, value, form, tail, tail_size)
-
-
-cdef bint finish_made(
-    Output output, Py_ssize_t held, object value, int form, const char* tail, Py_ssize_t tail_size
-) except -1:
-    """The same for a value of any kind; None is none."""
     cdef bint written = False
     try:
         if value is not None and write_plain(SCRATCH, output, value):

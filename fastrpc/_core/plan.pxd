@@ -7,7 +7,6 @@ from cpython.object cimport PyObject
 from fastrpc._core.call cimport Call
 from fastrpc._core.message cimport Argument, Message
 from fastrpc._core.recorder cimport Recorder
-from fastrpc._core.value_types cimport ValueType
 
 cdef enum:
     MOST_PARAMETERS = 16
@@ -46,7 +45,7 @@ cdef class Plan:
     cdef Py_ssize_t key_sizes[MOST_PARAMETERS]
     cdef char kinds[MOST_PARAMETERS]
     cdef bint nullable[MOST_PARAMETERS]
-    cdef tuple types                     # of the values of checked parameters, as far as they can be told
+    cdef tuple loads                     # make the values of checked parameters, as far as they can, or None
     cdef size_t positional               # how many are passed by position, the Context apart
     cdef tuple keywords                  # the names of the others
     cdef PyObject* keyword_names         # the same, NULL if there are none
@@ -70,7 +69,7 @@ cdef class Plan:
     cdef object binder                   # of the tool's signature, once something has not fitted plainly
     cdef readonly bint binds_whole       # no argument may be bound without the others
     cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
-    cdef bint takes_blocks               # content blocks may be results, whatever else is
+    cdef object content_entry            # gets what writes results that are content; None: they cannot be
     cdef object plain                    # makes a plain value of a result that conforms, or None
     cdef int plain_form                  # of those values
     cdef object to_text                  # makes the text of a record that no schema describes, or None

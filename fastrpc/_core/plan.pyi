@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastrpc._core.recorder import Recorder
-from fastrpc._core.value_types import ValueType
 
 PARAMETER_LIMIT: int
 REQUIRED: object
@@ -77,8 +76,8 @@ class Plan:
         check: Callable[[Any], bool] | None = None,
         plain: tuple[Callable[[Any], Any], int] | None = None,
         to_text: Callable[[Any], str | None] | None = None,
-        takes_blocks: bool = False,
-        types: tuple[ValueType | None, ...] | None = None,
+        content_entry: Callable[[], object] | None = None,
+        loads: tuple[Callable[[Any], Any] | None, ...] | None = None,
         keywords: tuple[str, ...] = (),
         is_async: bool = False,
         binds_whole: bool = False,

@@ -18,7 +18,6 @@ from libc.string cimport memcmp, memcpy
 from fastrpc._core.call cimport Call, CallArgument
 from fastrpc._core.encoder cimport FORM_TEXT
 from fastrpc._core.message cimport Argument, str_of
-from fastrpc._core.value_types cimport unknown
 
 from fastrpc._core.recorder import KIND_CODES as _KIND_CODES
 from fastrpc.errors import ArgumentError, FastrpcError, ToolError
@@ -99,8 +98,8 @@ cdef class Plan:
         check=None,
         tuple plain=None,
         to_text=None,
-        bint takes_blocks=False,
-        tuple types=None,
+        content_entry=None,
+        tuple loads=None,
         tuple keywords=(),
         bint is_async=False,
         bint binds_whole=False,
@@ -119,8 +118,8 @@ cdef class Plan:
         """Plan calls of `function`, registered as `tool`.
 
         `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where
-        the compiled binder cannot serve the tool at all; `types` what the values of the checked ones look like,
-        a `ValueType` or None for each; `keywords` the names of the last ones, where they are passed by name.
+        the compiled binder cannot serve the tool at all; `loads` what makes the values of the checked ones,
+        `ValueType.load` or None for each; `keywords` the names of the last ones, where they are passed by name.
         `inline` lets it run on the loop's thread from
         the start; `adaptive` lets its record decide. `stepped` says that it makes a coroutine, and that
         nothing but a running loop has to be there before one is begun. A `context_kind` is handed over as
@@ -129,8 +128,9 @@ cdef class Plan:
         `exact`, where it is given, and `check`, where it is given, says that they keep the output schema; it
         must not raise. `plain` is a function that makes a plain value of a result that keeps the output
         schema, and the form of that; of any other it makes none, or raises. `to_text` makes
-        the text of a result of which no schema says anything, or returns None, or raises. `takes_blocks`: lists may hold
-        content blocks, which are the result's members, too, in a form that is not that of texts.
+        the text of a result of which no schema says anything, or returns None, or raises. `content_entry`
+        returns what writes results that are content (`fastrpc._core.content_blocks`), in a form that is not that
+        of texts lists of blocks alone; None: results may be none.
 
         `is_async`: calling gives a coroutine. `binds_whole`: the handler's signature judges all arguments
         together, so that none is bound here. `kind` is tool, resource, prompt or completion; `target` what
@@ -171,7 +171,7 @@ cdef class Plan:
                 self.nullable[at] = parameters[at][3]
             self.defaults = tuple([parameter[2] for parameter in parameters])
             self.names = tuple([parameter[0] for parameter in parameters])
-            self.types = (None,) * self.count if types is None else types
+            self.loads = (None,) * self.count if loads is None else loads
         self.positional = self.count - len(keywords)
         self.keywords = keywords
         self.keyword_names = <PyObject*> keywords if keywords else NULL
@@ -185,7 +185,7 @@ cdef class Plan:
         self.form = -1 if noted else form
         self.exact = exact
         self.check = check
-        self.takes_blocks = takes_blocks and not noted
+        self.content_entry = None if noted else content_entry
         self.to_text = None if noted else to_text
         if plain is not None and not noted:
             self.plain, self.plain_form = plain
@@ -215,7 +215,7 @@ cdef class Plan:
         """Is there a parameter whose values the compiled binder cannot tell?"""
         cdef Py_ssize_t at
         for at in range(self.count):
-            if self.kinds[at] == c"?" and self.types[at] is None:
+            if self.kinds[at] == c"?" and self.loads[at] is None:
                 return True
         return False
 
@@ -541,13 +541,13 @@ cdef PyObject* other_value(Plan plan, Py_ssize_t at, const CallArgument* argumen
             value = argument.integer != 0
     elif kind == c"d" and argument.type == c"l":
         value = <double> argument.integer
-    elif kind == c"?" and plan.types[at] is not None:
+    elif kind == c"?" and plan.loads[at] is not None:
         if argument.type == c'"':
             value = str_of(argument)
         else:
             value = argument.integer if argument.type == c"l" else argument.integer != 0
-        value = (<ValueType> plan.types[at]).load(value)
-        if value is unknown:
+        value = plan.loads[at](value)
+        if value is NotImplemented:
             return NULL
     else:
         return NULL
@@ -594,10 +594,10 @@ cdef int bind_message(Plan plan, Message message, PyObject** values) except -1:
                 value = message.argument_value()
             elif plan.kinds[at] == c"d" and (argument.type == c"l" or argument.type == c"u"):
                 value = float(message.argument_value())
-            elif plan.kinds[at] == c"?" and plan.types[at] is not None and argument.type != c"n":
+            elif plan.kinds[at] == c"?" and plan.loads[at] is not None and argument.type != c"n":
                 value = message.argument_str() if argument.type == c'"' else message.argument_value()
-                value = (<ValueType> plan.types[at]).load(value)
-                if value is unknown:
+                value = plan.loads[at](value)
+                if value is NotImplemented:
                     return 0
             else:
                 return 0

@@ -5,8 +5,6 @@ cdef class ValueType:
     cpdef object load(self, object value)
     cpdef object plain(self, object value)
 
-cdef object unknown
-
 cdef class AnyValue(ValueType):
     pass
 

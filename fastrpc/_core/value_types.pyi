@@ -1,18 +1,15 @@
 """What the values of an annotation look like at a glance, and the plain values of results."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 class ValueType:
     """One type, decided by exact types."""
 
-    UNKNOWN: ClassVar[object]
-    """What stands for a value that the annotation's converter has to look at."""
-
     def load(self, value: Any) -> Any:
-        """Return the value of a parameter for a JSON value, or `UNKNOWN`."""
+        """Return the value of a parameter for a JSON value, or NotImplemented."""
     def plain(self, value: Any) -> Any:
-        """Return the JSON value of a result, which the JSON writer has to accept, or `UNKNOWN`."""
+        """Return the JSON value of a result, which the JSON writer has to accept, or NotImplemented."""
 
 class AnyValue(ValueType):
     """Any JSON value."""

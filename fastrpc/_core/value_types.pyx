@@ -18,26 +18,23 @@ from cpython.object cimport (
 )
 from cpython.unicode cimport PyUnicode_GET_LENGTH
 
-cdef object unknown = object()
-
 cdef object EXACT_FLOAT = 2**53  # integers below survive the way through a double
 
 
 cdef class ValueType:
     """One type. `load` returns the value of a parameter for a JSON value, `plain` the JSON value of a result,
-    which the JSON writer still has to accept; either returns `UNKNOWN` for what the converter has to look at.
+    which the JSON writer still has to accept; either returns NotImplemented for what the
+    converter has to look at.
     `passes` says whether a JSON value is that of the parameter, and that of a result, as it is."""
-
-    UNKNOWN = unknown
 
     cdef bint passes(self, object value) except -1:
         return False
 
     cpdef object load(self, object value):
-        return value if self.passes(value) else unknown
+        return value if self.passes(value) else NotImplemented
 
     cpdef object plain(self, object value):
-        return value if self.passes(value) else unknown
+        return value if self.passes(value) else NotImplemented
 
 
 cdef class AnyValue(ValueType):
@@ -63,10 +60,10 @@ cdef class Exact(ValueType):
             return value
         if self.kind is float and type(value) is int and -EXACT_FLOAT < value < EXACT_FLOAT:
             return <double> value
-        return unknown
+        return NotImplemented
 
     cpdef object plain(self, object value):
-        return value if type(value) is self.kind or type(value) is self.other else unknown
+        return value if type(value) is self.kind or type(value) is self.other else NotImplemented
 
 
 cdef class Bounded(ValueType):
@@ -83,10 +80,10 @@ cdef class Bounded(ValueType):
 
     cpdef object load(self, object value):
         cdef object found = self.inner.load(value)
-        return found if found is not unknown and self.is_within(found) else unknown
+        return found if found is not NotImplemented and self.is_within(found) else NotImplemented
 
     cpdef object plain(self, object value):
-        return value if self.inner.plain(value) is value and self.is_within(value) else unknown
+        return value if self.inner.plain(value) is value and self.is_within(value) else NotImplemented
 
     cdef bint is_within(self, object value) except -1:
         cdef object size = PyUnicode_GET_LENGTH(value) if self.is_text else value
@@ -122,15 +119,15 @@ cdef class OneOf(ValueType):
 
     cpdef object load(self, object value):
         # A number may be a value of several: only as it is.
-        return value if self.passes(value) else unknown
+        return value if self.passes(value) else NotImplemented
 
     cpdef object plain(self, object value):
         cdef object found
         for each in self.types:
             found = (<ValueType> each).plain(value)
-            if found is not unknown:
+            if found is not NotImplemented:
                 return found
-        return unknown
+        return NotImplemented
 
 
 cdef class ListOf(ValueType):
@@ -148,10 +145,10 @@ cdef class ListOf(ValueType):
         return True
 
     cpdef object load(self, object value):
-        return each_item(self.items, <list> value, True) if type(value) is list else unknown
+        return each_item(self.items, <list> value, True) if type(value) is list else NotImplemented
 
     cpdef object plain(self, object value):
-        return each_item(self.items, <list> value, False) if type(value) is list else unknown
+        return each_item(self.items, <list> value, False) if type(value) is list else NotImplemented
 
 
 cdef object each_item(ValueType items, list values, bint loads):
@@ -161,8 +158,8 @@ cdef object each_item(ValueType items, list values, bint loads):
     cdef Py_ssize_t at
     for at in range(len(values)):
         found = items.load(values[at]) if loads else items.plain(values[at])
-        if found is unknown:
-            return unknown
+        if found is NotImplemented:
+            return NotImplemented
         if made is not None:
             made.append(found)
         elif found is not values[at]:
@@ -177,11 +174,11 @@ cdef object each_value(ValueType values, dict members, bint loads):
     cdef bint is_same = True
     cdef object found
     for key, each in members.items():
-        found = unknown
+        found = NotImplemented
         if type(key) is str:
             found = values.load(each) if loads else values.plain(each)
-        if found is unknown:
-            return unknown
+        if found is NotImplemented:
+            return NotImplemented
         is_same = is_same and found is each
         made[key] = found
     return members if is_same else made
@@ -199,11 +196,11 @@ cdef class TupleOf(ValueType):
         cdef object found
         cdef Py_ssize_t at
         if self.kind is not tuple or type(value) is not list or len(<list> value) != len(self.types):
-            return unknown
+            return NotImplemented
         for at in range(len(self.types)):
             found = (<ValueType> self.types[at]).load((<list> value)[at])
-            if found is unknown:
-                return unknown
+            if found is NotImplemented:
+                return NotImplemented
             made.append(found)
         return tuple(made)
 
@@ -212,11 +209,11 @@ cdef class TupleOf(ValueType):
         cdef object found
         cdef Py_ssize_t at
         if type(value) is not self.kind or len(<tuple> value) != len(self.types):
-            return unknown
+            return NotImplemented
         for at in range(len(self.types)):
             found = (<ValueType> self.types[at]).plain((<tuple> value)[at])
-            if found is unknown:
-                return unknown
+            if found is NotImplemented:
+                return NotImplemented
             made.append(found)
         return made
 
@@ -236,10 +233,10 @@ cdef class DictOf(ValueType):
         return True
 
     cpdef object load(self, object value):
-        return each_value(self.values, <dict> value, True) if type(value) is dict else unknown
+        return each_value(self.values, <dict> value, True) if type(value) is dict else NotImplemented
 
     cpdef object plain(self, object value):
-        return each_value(self.values, <dict> value, False) if type(value) is dict else unknown
+        return each_value(self.values, <dict> value, False) if type(value) is dict else NotImplemented
 
 
 cdef class Members(ValueType):
@@ -270,14 +267,14 @@ cdef class Members(ValueType):
         cdef object found
         cdef dict made = {}
         if type(value) is not dict or not self.is_whole(<dict> value):
-            return unknown
+            return NotImplemented
         for key, each in (<dict> value).items():
             known = PyDict_GetItem(self.types, key)
-            found = unknown
+            found = NotImplemented
             if known != NULL:
                 found = (<ValueType> known).load(each) if loads else (<ValueType> known).plain(each)
-            if found is unknown:
-                return unknown
+            if found is NotImplemented:
+                return NotImplemented
             made[key] = found
         return made
 
@@ -308,31 +305,31 @@ cdef class Record(ValueType):
         cdef Py_ssize_t at
         cdef Py_ssize_t missing = len(self.required)
         if self.places is None or type(value) is not dict:
-            return unknown
+            return NotImplemented
         for key, each in (<dict> value).items():
             place = PyDict_GetItem(self.places, key)
             if place == NULL:
-                return unknown
+                return NotImplemented
             at = <object> place
             found = (<ValueType> self.types[at]).load(each)
-            if found is unknown:
-                return unknown
+            if found is NotImplemented:
+                return NotImplemented
             made[self.attributes[at]] = found
             missing -= key in self.required
-        return PyObject_Call(self.kind, (), made) if missing == 0 else unknown
+        return PyObject_Call(self.kind, (), made) if missing == 0 else NotImplemented
 
     cpdef object plain(self, object value):
         cdef dict made = {}
         cdef object found
         cdef Py_ssize_t at
         if type(value) is not self.kind:
-            return unknown
+            return NotImplemented
         for at in range(len(self.attributes)):
-            found = getattr(value, self.attributes[at], unknown)  # one that was deleted is none
-            if found is not unknown:
+            found = getattr(value, self.attributes[at], NotImplemented)  # one that was deleted is none
+            if found is not NotImplemented:
                 found = (<ValueType> self.types[at]).plain(found)
-            if found is unknown:
-                return unknown
+            if found is NotImplemented:
+                return NotImplemented
             made[self.keys[at]] = found
         return made
 
@@ -345,7 +342,7 @@ cdef class Converted(ValueType):
         self.function = function
 
     cpdef object plain(self, object value):
-        return self.function(value) if type(value) is self.kind else unknown
+        return self.function(value) if type(value) is self.kind else NotImplemented
 
 
 cdef class EnumMember(ValueType):
@@ -360,7 +357,7 @@ cdef class EnumMember(ValueType):
         cdef PyObject* found = NULL
         if type(value) is self.value_kind:
             found = PyDict_GetItem(self.members, value)
-        return unknown if found == NULL else <object> found
+        return NotImplemented if found == NULL else <object> found
 
     cpdef object plain(self, object value):
-        return value._value_ if type(value) is self.kind else unknown
+        return value._value_ if type(value) is self.kind else NotImplemented

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.recorder import Recorder
-    from fastrpc._core.value_types import ValueType
     from fastrpc.definitions.handler import Handler
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.ports import ResultEncoder
@@ -75,8 +74,8 @@ def plan_of(
         check=plain_check_of(tool),
         plain=plain_of(tool),
         to_text=text_maker_of(tool),
-        takes_blocks=takes_blocks(tool),
-        types=types_of(signature, parameters),
+        content_entry=content_entry if takes_blocks(tool) else None,
+        loads=loads_of(signature, parameters),
         keywords=keywords,
         guard=guard,
         around=around,
@@ -106,16 +105,24 @@ def vector_form_of(handler: Handler) -> VectorForm:
     return signature.positional(handler.function), parameters, 0 if takes_context else -1, ()
 
 
-def types_of(signature: Signature, parameters: Sequence[Any] | None) -> tuple[ValueType | None, ...] | None:
-    """Return what the values of a plan's checked parameters look like, where that can be told."""
+def content_entry() -> object:
+    """Return what writes results that are content: the first that may be some is about to be written."""
+    from fastrpc._core.content_blocks import put_content
+
+    return put_content
+
+
+def loads_of(
+    signature: Signature, parameters: Sequence[Any] | None
+) -> tuple[Callable[[Any], Any] | None, ...] | None:
+    """Return what makes the values of a plan's checked parameters, where their types are all that matters."""
     if parameters is None or all(parameter[1] != "checked" for parameter in parameters):
         return None
     from fastrpc.schema.value_types import value_type_of
 
-    known = {
-        each.name: value_type_of(each.converter) for each in signature.parameters if each.kind == "checked"
-    }
-    return tuple([known.get(parameter[0]) for parameter in parameters])
+    known = {p.name: value_type_of(p.converter) for p in signature.parameters if p.kind == "checked"}
+    types = [known.get(parameter[0]) for parameter in parameters]
+    return tuple([None if each is None else each.load for each in types])
 
 
 def context_kind_of(handler: Handler, needed: bool) -> type | None:

@@ -254,7 +254,7 @@ def plain_of(tool: Tool) -> tuple[Callable[[Any], Any], int] | None:
 
 
 def text_maker_of(tool: Tool) -> Callable[[Any], str | None] | None:
-    """Return what makes the text of a record that no schema describes; None where there is more to a result."""
+    """Return what makes the text of a record that no schema describes; None where more is made of it."""
     style = tool.style
     if tool.signature.output_schema is not None or style.structures_objects or style.block_per_item:
         return None

@@ -112,6 +112,7 @@ LAYERS = {
     "fastrpc._core.connection": 13,
     "fastrpc._core.access_buffer": 14,
     "fastrpc._core.http_body": 14,
+    "fastrpc._core.content_blocks": 14,
     "fastrpc._core.pending": 14,
     "fastrpc._core.stream": 14,
     # 20: what authors declare; they know nothing of the wire

@@ -1,0 +1,168 @@
+"""Writes results that are content: None, `fastrpc.Text` and `fastrpc.Image` without hints, lists of them and of
+texts, and a `ToolResult` of these. Other content, with hints, or in a form that not every version has, is left to
+the dispatcher (`fastrpc.engine.results`).
+
+Imported by the first result that may be content.
+"""
+
+from binascii import b2a_base64
+
+from cpython.pycapsule cimport PyCapsule_New
+
+from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection
+from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, Output, put_quoted
+from fastrpc._core.plan cimport Plan
+
+from fastrpc.content import Image, Text, ToolResult
+
+cdef object TEXT = Text
+cdef object IMAGE = Image
+cdef object TOOL_RESULT = ToolResult
+cdef object base64 = b2a_base64
+
+cdef const char* OPEN = b'{"jsonrpc":"2.0","id":'
+cdef const char* CONTENT = b',"result":{"content":['
+cdef const char* TEXT_BLOCK = b'{"type":"text","text":'
+cdef const char* IMAGE_BLOCK = b'{"type":"image","data":"'
+cdef const char* MIME_TYPE = b'","mimeType":'
+cdef const char* WRAPPED = b',"structuredContent":{"result":'
+cdef enum:
+    OPEN_SIZE = 22
+    CONTENT_SIZE = 22
+    TEXT_BLOCK_SIZE = 22
+    IMAGE_BLOCK_SIZE = 24
+    MIME_TYPE_SIZE = 13
+    WRAPPED_SIZE = 31
+    CONTENT_END_SIZE = 3         # "}] closes a text block, and begins every tail
+
+
+cdef bint put(
+    Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint modern
+) except -1:
+    """Answer with content; False, with nothing written, if the result is none, or there is more to it."""
+    cdef object kind = type(result)
+    cdef int form = FORM_TEXT
+    if kind is list or kind is tuple:
+        if not holds_block(result):
+            return False
+        if plan.form != FORM_TEXT and (modern or connection.structured):
+            form = plan.form
+        return put_parts(connection, id, id_size, result, form, modern)
+    if plan.form != FORM_TEXT:
+        return False
+    if result is None:
+        return put_parts(connection, id, id_size, (), FORM_TEXT, modern)
+    if kind is TEXT or kind is IMAGE:
+        return put_parts(connection, id, id_size, (result,), FORM_TEXT, modern)
+    return kind is TOOL_RESULT and put_tool_result(connection, id, id_size, result, modern)
+
+
+cdef bint put_tool_result(
+    Connection connection, const char* id, Py_ssize_t id_size, object result, bint modern
+) except -1:
+    """Answer with what a `ToolResult` holds, if that is blocks or an object alone."""
+    cdef object content = result.content
+    if result.meta is not None:
+        return False
+    if result.structured is not None:
+        if content is not None or result.is_error or type(result.structured) is not dict:
+            return False
+        return connection.put_value(id, id_size, result.structured, FORM_OBJECT, modern, False)
+    if content is None:
+        content = ()
+    elif type(content) is not list and type(content) is not tuple:
+        content = (content,)
+    if not put_parts(connection, id, id_size, content, FORM_ERROR if result.is_error else FORM_TEXT, modern):
+        return False
+    if result.is_error:
+        connection.outcome = "tool_error"
+    return True
+
+
+cdef bint holds_block(object parts) except -1:
+    """Is there a block among these? A list of texts alone is a value."""
+    cdef object kind
+    for part in parts:
+        kind = type(part)
+        if kind is not str:
+            return kind is TEXT or kind is IMAGE
+    return False
+
+
+cdef bint put_parts(
+    Connection connection, const char* id, Py_ssize_t id_size, object parts, int form, bint modern
+) except -1:
+    """Answer with a block for each part; in the wrapped form they are structured content, too."""
+    cdef Output output = connection.output
+    cdef Py_ssize_t held = output.end - output.start
+    cdef Py_ssize_t begin = held + OPEN_SIZE + id_size + CONTENT_SIZE - 1  # of the array
+    cdef Py_ssize_t size
+    cdef int tail = FORMS * modern + form
+    cdef bint written = False
+    for part in parts:
+        if not is_simple(part):
+            return False
+    try:
+        output.put(OPEN, OPEN_SIZE)
+        output.put(id, id_size)
+        output.put(CONTENT, CONTENT_SIZE)
+        for part in parts:
+            put_block(output, part)
+            output.put(b",", 1)
+        if parts:
+            output.end -= 1
+        output.put(b"]", 1)
+        if form == FORM_WRAPPED:
+            size = output.end - output.start - begin
+            output.put(WRAPPED, WRAPPED_SIZE)
+            output.reserve(size)  # now: it may move what is copied
+            output.put(output.buffer + output.start + begin, size)
+            output.put(b"}", 1)
+        output.put(
+            connection.tails[tail] + CONTENT_END_SIZE, connection.tail_sizes[tail] - CONTENT_END_SIZE
+        )
+        written = True
+    except UnicodeEncodeError:
+        return False
+    finally:
+        if not written:
+            output.end = output.start + held
+    return True
+
+
+cdef bint is_simple(object part) except -1:
+    """Is this a text, a `Text` or an `Image`, without hints?"""
+    cdef object kind = type(part)
+    if kind is str:
+        return True
+    if kind is TEXT:
+        return type(part.text) is str and part.annotations is None and part.meta is None
+    return (
+        kind is IMAGE
+        and type(part.data) is bytes
+        and type(part.mime_type) is str
+        and part.annotations is None
+        and part.meta is None
+    )
+
+
+cdef int put_block(Output output, object part) except -1:
+    """Write the block of a part that is_simple()."""
+    cdef bytes data
+    if type(part) is str:
+        output.put(TEXT_BLOCK, TEXT_BLOCK_SIZE)
+        put_quoted(output, <str> part)
+    elif type(part) is TEXT:
+        output.put(TEXT_BLOCK, TEXT_BLOCK_SIZE)
+        put_quoted(output, part.text)
+    else:
+        data = base64(part.data, newline=False)
+        output.put(IMAGE_BLOCK, IMAGE_BLOCK_SIZE)
+        output.put(<char*> data, len(data))
+        output.put(MIME_TYPE, MIME_TYPE_SIZE)
+        put_quoted(output, part.mime_type)
+    return output.put(b"}", 1)
+
+
+put_content = PyCapsule_New(<void*> put, "fastrpc._core.content_blocks.put_content", NULL)
+"""`put`, for the connection: a C function of a module that is not there from the start."""
