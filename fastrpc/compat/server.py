@@ -248,7 +248,7 @@ class FastMCP(
 
     def _keep_version(self, registry: Any, key: str) -> None:
         """Keep a version of a component that another one replaces."""
-        self._compose().add_variant(registry, key)
+        self._compose().add_variant(registry, key, self._checks_at(registry.kind, key))
 
     def _add_tool_object(self, tool: Tool, name: str | None) -> Any:
         """Add a tool object: a function's as that function, another one by its ``run``."""
@@ -262,9 +262,9 @@ class FastMCP(
         from fastrpc.compat.components.described_tool import DescribedTool
 
         raw = {**tool.descriptor(), "name": name or tool.name}
-        if not self._duplicates.allow(self.registries.tools, raw["name"], {}):
+        if not self._duplicates.allow(self.registries.tools, raw["name"], {"version": tool.version}):
             return tool
-
+        self._restrict("tool", raw["name"], tool.auth)
         self.registries.tools.add(DescribedTool(raw, runner(tool), self._style))
         self._offer_renderer(raw.get("_meta"))
         return tool

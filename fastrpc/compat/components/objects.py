@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Component(ModelType):
     """What a server offers, beside tools: its attributes are the options that were given.
 
-    `name`, `title`, `description`, `tags`, `meta`, `icons` and `version`; None where they were not given.
+    `name`, `title`, `description`, `tags`, `meta`, `icons`, `version` and `auth` (its checks); None where they
+    were not given.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -35,6 +36,7 @@ class Component(ModelType):
         self.meta: dict[str, Any] | None = None
         self.icons: Any = None
         self.version: str | None = None
+        self.auth: Any = None
         self.enabled = True
         for option, value in options.items():
             if value is not None:
@@ -43,7 +45,9 @@ class Component(ModelType):
     is_docstring = False
     """Whether the description is the docstring of the function as it stands there."""
 
-    OPTIONS: tuple[str, ...] = ("name", "title", "description", "tags", "meta", "icons", "version", "enabled")
+    OPTIONS: tuple[str, ...] = (
+        *("name", "title", "description", "tags", "meta", "icons", "version", "auth", "enabled"),
+    )
 
     def options(self) -> dict[str, Any]:
         """Return the options that it is added with."""
