@@ -35,7 +35,7 @@ from fastrpc.compat.values import (
 )
 from fastrpc.definitions.completion import Completions
 from fastrpc.definitions.completion import key_of as completion_key
-from fastrpc.definitions.handler import name_of
+from fastrpc.definitions.handler import made, name_of
 from fastrpc.definitions.resource import is_template
 from fastrpc.errors import DefinitionError
 
@@ -69,7 +69,6 @@ _IGNORED = {
     "include_fastmcp_meta",
     "request_state_security",
     "resource_prefix_format",
-    "resource_security",
     "session_state_store",
     "strict_input_validation",
     "subscriptions",
@@ -303,7 +302,7 @@ class FastMCP(
         if not isinstance(uri, str):
             raise DefinitionError("@mcp.resource needs an address: @mcp.resource('docs://guide')")
         is_offered = options.pop("enabled", True) is not False
-        security = options.pop("security", None)
+        security: Any = options.pop("security", ...)
         given = _component_options("resource", {**self._cached(options)})
         given["meta"] = meta_of(given)
         given["annotations"] = checked_annotations(given.get("annotations"))
@@ -319,16 +318,25 @@ class FastMCP(
 
         def decorate(function: Function) -> Function:
             _check_function("resource", function, "give it a function")
-            served = self._with_meta(function, given["meta"])
-            if is_template(uri):
-                served = self._secured(served, uri, security)
-            add = super(FastMCP, self).resource(uri, **given)
-            add(adapted(served, self, resource_value))
+            served = adapted(self._with_meta(function, given["meta"]), self, resource_value)
+            rules = self._screening(security) if is_template(uri) else None
+            if rules is None:
+                super(FastMCP, self).resource(uri, **given)(served)
+            else:
+                self._add_screened(served, uri, rules, given)
             self._complete_all()
             self._put_last(registry)
             return function
 
         return decorate
+
+    def _add_screened(self, function: Any, uri: str, rules: Any, options: dict[str, Any]) -> None:
+        """Add a template whose variables have to keep rules."""
+        from fastrpc.compat.resource_security import ScreenedTemplate
+
+        self.registries.templates.add(
+            made(ScreenedTemplate, function, {"uri": uri, "security": rules, **options})
+        )
 
     def add_resource(self, uri: Any, content: object = None, **options: Unpack[own.ResourceOptions]) -> Any:
         """Add a resource object; or a text, bytes, or a function as the resource with this URI.

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Component(ModelType):
     """What a server offers, beside tools: its attributes are the options that were given.
 
-    `name`, `title`, `description`, `tags`, `meta`, `icons`, `version` and `auth` (its checks); None where they
-    were not given.
+    `name`, `title`, `description`, `tags`, `meta`, `icons`, `version` and `auth` (its checks); None where
+    they were not given.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -51,7 +51,8 @@ class Component(ModelType):
 
     def options(self) -> dict[str, Any]:
         """Return the options that it is added with."""
-        return {name: getattr(self, name) for name in self.OPTIONS if getattr(self, name, None)}
+        found = {name: getattr(self, name, None) for name in self.OPTIONS}
+        return {name: value for name, value in found.items() if value is not None}
 
     def model_copy(self, *, update: Any = None, deep: bool = False) -> Self:
         """Return a copy with other values of some attributes."""
@@ -305,7 +306,7 @@ class DirectoryResource(Resource):
 
 class ResourceTemplate(Component):
     """A resource template: a function, `fn`, is called with the variables of `uri_template`. Subclasses may
-    define ``async def read(self, arguments)`` instead."""
+    define ``async def read(self, arguments)`` instead. `security` says which values these may have."""
 
     OPTIONS = Resource.OPTIONS
 
@@ -315,10 +316,12 @@ class ResourceTemplate(Component):
         uri_template: str,
         fn: Callable[..., Any] | None = None,
         mime_type: str | None = None,
+        security: Any = ...,
         **options: Any,
     ) -> None:
         self.annotations: Any = None
         super().__init__(**options)
+        self.security = security
         self.uri_template = uri_template
         self.fn = fn
         self.mime_type = mime_type or "text/plain"
@@ -330,6 +333,9 @@ class ResourceTemplate(Component):
     @property
     def key(self) -> str:
         return self.uri_template
+
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "security": self.security}
 
     @classmethod
     def from_function(
