@@ -151,6 +151,9 @@ def _style(
 _CALLING = "Error calling tool '{name}': "
 _EXECUTING = "Error executing tool {name}: "
 
+MASKED_READING = ToolStyle(failure_prefix="see the server's log", hides_failures=True)
+"""The style of resources and templates where errors are hidden: not even the exception's class is told."""
+
 FASTMCP = Dialect(
     "FastMCP",
     positional=("instructions",),

@@ -21,7 +21,7 @@ from fastrpc.compat.components.visibility import Visibility
 from fastrpc.compat.composition import Composition
 from fastrpc.compat.context import Context
 from fastrpc.compat.declaring import Duplicates, meta_of, prompt_options, tool_definition
-from fastrpc.compat.dialect import FASTMCP, SDK_1, SDK_2
+from fastrpc.compat.dialect import FASTMCP, MASKED_READING, SDK_1, SDK_2
 from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.functions import adapted
 from fastrpc.compat.interception import Interception
@@ -140,9 +140,10 @@ class FastMCP(
         resources = options.pop("resources", None) or ()
         shown, hidden = options.pop("include_tags", None), options.pop("exclude_tags", None)
         self._serializer = options.pop("tool_serializer", None)
-        self._style = (
-            self.dialect.hiding_style if options.pop("mask_error_details", None) else self.dialect.style
-        )
+        masks = options.pop("mask_error_details", None)
+        if masks is None and self.dialect is FASTMCP:
+            masks = self.settings.mask_error_details
+        self._style = self.dialect.hiding_style if masks else self.dialect.style
         self._duplicates = Duplicates(self.dialect, options)
         self._duplicates.keep = self._keep_version
         self._take_sdk_options(options)
@@ -324,6 +325,7 @@ class FastMCP(
                 super(FastMCP, self).resource(uri, **given)(served)
             else:
                 self._add_screened(served, uri, rules, given)
+            self._style_failures(registry.get(uri))
             self._complete_all()
             self._put_last(registry)
             return function
@@ -404,11 +406,19 @@ class FastMCP(
         function = adapted(prompt, self, prompt_value)
         self._restrict("prompt", given.get("name") or name_of(function), given.pop("auth", None))
         super().prompt(function, **given)
-        added = self.registries.prompts.get(given.get("name") or name_of(function))
-        if added is not None and not self._style.hides_failures:
-            added.failure_prefix = self.dialect.rendering.replace("{name}", added.name)
+        self._style_failures(self.registries.prompts.get(given.get("name") or name_of(function)))
         self._complete_all()
         return prompt
+
+    def _style_failures(self, definition: Any) -> None:
+        """Have clients told of the exceptions of a prompt, a resource or a template what the original tells:
+        their texts, or nothing of them where they are hidden. A tool has this server's style."""
+        hides = self._style.hides_failures
+        if definition.kind == "prompt":
+            rendering = self.dialect.rendering.replace("{name}", definition.name)
+            definition.failure_prefix = None if hides else rendering
+        elif hides:
+            definition.style = MASKED_READING
 
     # --- completion -----------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-"""`auth` of single components holds however a component has come to a server: by a decorator, as an object, made
-of another tool, from a provider, through a transform, of a mounted server.
+"""`auth` of single components holds however a component has come to a server: by a decorator, as an object,
+made of another tool, from a provider, through a transform, of a mounted server.
 
 For a caller whose token lacks the scope none of them exists, in lists and in calls; for another all do.
 """

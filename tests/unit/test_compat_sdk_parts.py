@@ -24,9 +24,9 @@ from mcp_types import (
 from fastrpc.compat import mcp as sdk
 from fastrpc.compat.client.extensions import ClaimContext, ClientExtension, ResultClaim, advertise
 from fastrpc.compat.errors import McpError
+from fastrpc.compat.resource_security import ResourceSecurity
 from fastrpc.compat.sdk2.extensions import Extension, MethodBinding, ToolBinding, require_client_extension
 from fastrpc.compat.sdk2.request_state import RequestStateSecurity
-from fastrpc.compat.resource_security import ResourceSecurity
 from fastrpc.compat.sdk2.subscription_events import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
 pytestmark = pytest.mark.anyio
