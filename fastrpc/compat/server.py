@@ -63,19 +63,16 @@ else:
     LifespanResult = TypeVar("LifespanResult")
 
 _IGNORED = {
-    "cache_hints",
     "client_log_level",
     "dereference_schemas",
     "include_fastmcp_meta",
-    "request_state_security",
     "resource_prefix_format",
     "session_state_store",
     "strict_input_validation",
-    "subscriptions",
     "dependencies",
     "tasks",
 }
-"""Options of a server that have no effect here."""
+"""Options of a server that have no effect here: docs/compat.md says for each what there is instead."""
 
 _SERVER_OPTIONS = {
     **serving.NOT_OFFERED,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastrpc.compat.dialect import Dialect
     from fastrpc.compat.lowlevel.own_methods import OwnMethods
 
-OPTIONS = ("cache_hints", "extensions", "request_state_security", "subscriptions")
+OPTIONS = ("cache_hints", "extensions", "subscriptions")
 
 
 class SdkParts(Server):
@@ -34,7 +34,7 @@ class SdkParts(Server):
         TypeError and DefinitionError."""
         self._bus: Any = None
         self._hints: dict[str, dict[str, Any]] | None = None
-        self._key: bytes | None = None
+        self._key: bytes | None = getattr(options.pop("request_state_security", None), "key", None)
         self._resource_security: Any = options.pop("resource_security", ...)
         self._own_methods: OwnMethods | None = None
         self._extensions: Sequence[Any] = ()
@@ -46,7 +46,6 @@ class SdkParts(Server):
         self._hints = members_of(given.get("cache_hints"))
         bus = given.get("subscriptions")
         self._bus = bus if hasattr(bus, "publish") else None
-        self._key = getattr(given.get("request_state_security"), "key", None)
         if given.get("extensions"):
             from fastrpc.compat.sdk2.extensions import declared
 
