@@ -19,7 +19,7 @@ from fastrpc.definitions.handler import docstring_of, is_async, made, name_of
 from fastrpc.definitions.tool import Tool
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import resolve
-from fastrpc.schema.converters import ANY
+from fastrpc.schema.converters import ANY, ObjectConverter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def declare_output(tool: Tool, schema: dict[str, Any]) -> None:
     signature = tool.signature
     signature.output_schema = schema
     signature.wraps_result = bool(schema.get("x-fastmcp-wrap-result"))
-    signature.result_converter = ANY
+    signature.result_converter = ANY if signature.wraps_result else ObjectConverter(ANY)
 
 
 def tool_definition(

@@ -10,6 +10,7 @@ import os
 import sys
 from functools import cache
 
+from fastrpc.compat.values import foreign_value
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import resolve
 from fastrpc.tool_style import ToolStyle
@@ -145,6 +146,7 @@ def _style(
         refusal_prefix=refusal,
         failure_prefix=failure,
         hides_failures=hides,
+        convert=foreign_value,
     )
 
 
