@@ -162,8 +162,6 @@ class FastMCP(
         if seconds is not None:
             taken["ttl_ms"] = int(seconds * 1000)
         taken["version"] = str(taken.get("version") or "0.0.0")
-        if "icons" in taken:
-            taken["icons"] = plain(taken["icons"])
         try:
             super().__init__(name or self.nameless, instructions=instructions, **taken)
         except TypeError as error:

@@ -39,9 +39,12 @@ class OperationRequest:
         self.body_names = body_names
 
     async def send(self, client: Any, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
-        """Send the request and return the response: by ``build_request``, where the client has it,
-        and ``send``, which clients of a program's own have in the place of all others. Raises ToolError for an argument that has no place in
-        the path, a request that fails, and a status of 400 and more."""
+        """Send the request and return the response: by ``build_request``, where the client has it, and
+        ``send``, which clients of a program's own have in the place of all others.
+
+        Raises ToolError for an argument that has no place in the path, a request that fails, and a status of
+        400 and more.
+        """
         options = self._options(arguments, headers)
         url = _absolute(client, self._path(arguments))
         try:

@@ -302,7 +302,9 @@ def test_a_client_needs_no_more_than_what_fastmcp_calls() -> None:
         """A client of a program's own, around one that it does not offer."""
 
         base_url = "http://pets.example/api"
-        headers = {"x-signed": "yes"}
+
+        def __init__(self) -> None:
+            self.headers = {"x-signed": "yes"}
 
         async def send(self, request: httpx.Request) -> httpx.Response:
             return await api.client().send(request)
