@@ -16,7 +16,8 @@ MODELS = [
         "ClientRegistrationOptions", "DeclinedElicitation", "DirectoryResource", "FileResource",
         "FunctionResource", "InitializationOptions", "Message", "Prompt", "PromptArgument",
         "ReadResourceContents", "Resource", "ResourceTemplate", "RevocationOptions", "StdioServerParameters",
-        "ResourceCsp", "ResourcePermissions", "TextResource", "Tool", "TransportSecuritySettings", "UserMessage",
+        "ResourceCsp", "ResourcePermissions", "TextResource", "Tool", "TransportSecuritySettings",
+        "UserMessage",
     )),
     *(getattr(fastmcp, name) for name in (
         "AcceptedElicitation", "AppConfig", "ArgTransform", "AuthContext", "ElicitResult", "FunctionTool",
