@@ -2,8 +2,8 @@
 event loop that its call came from, as where the originals run such functions, on AnyIO's own threads.
 
 A worker is made known to AnyIO before a call, where the program has imported ``anyio.from_thread``; else it
-costs the look-up of that name. A function that calls back could not do so on the loop's own thread: it is kept
-on workers, if its module shows that it does, and a call that has done so counts as slow.
+costs the look-up of that name. A function that calls back could not do so on the loop's own thread: it is
+kept on workers, if its module shows that it does, and a call that has done so counts as slow.
 """
 
 from __future__ import annotations
