@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class _Unavailable(type):
-    """The class of the classes that stand for missing names. To ask one for a name of the language's own is no
-    use of it: pydantic, `inspect` and decorators do so."""
+    """The class of the classes that stand for missing names. To ask one for a name of the language's own is
+    no use of it: pydantic, `inspect` and decorators do so."""
 
     complaint: str
 
