@@ -74,11 +74,13 @@ def keeps_to_threads(function: Any) -> bool:
         function = inner or getattr(function, "func", None)
         if function is None:
             return False
-    values = [function, *function.__globals__.values()]
+    values = [function, *function.__globals__.values()]  # some of which may be proxies: they are not touched
     return any(
         value is sys.modules[MODULE]
-        or getattr(value, "__module__", None) == MODULE
-        or (isinstance(value, FunctionType) and "from_thread" in value.__code__.co_names)
+        or (
+            type(value) is FunctionType
+            and (value.__module__ == MODULE or "from_thread" in value.__code__.co_names)
+        )
         for value in values
     )
 

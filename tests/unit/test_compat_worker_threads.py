@@ -76,3 +76,23 @@ def test_a_module_that_shows_it_keeps_its_tools_on_workers() -> None:
     server.tool("call")(only_elsewhere)
     (tool,) = server.registries.tools
     assert tool.run == "thread"
+
+
+class Proxy:
+    """Like a proxy of a web framework outside of a request."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("working outside of a request")
+
+
+def test_what_else_is_in_a_module_is_not_touched() -> None:
+    module = types.ModuleType("own")
+    exec("def tool() -> str:\n    return 'fine'", module.__dict__)
+    module.__dict__["proxy"] = Proxy()
+    server = fastmcp.FastMCP("demo")
+    server.tool(module.tool)
+
+    async def called(client: Any) -> str:
+        return str((await client.call("tool")).text)
+
+    assert with_client(server, called) == "fine"
