@@ -1,7 +1,7 @@
 """The tool `echo` in the forms in which people write parameters, results and failures: what W12b measures.
 
-`python forms.py FORM` serves one of `FORMS` over stdio. Each says what a call passes for a text, and what has to
-come of it.
+`python forms.py FORM` serves one of `FORMS` over stdio. Each says what a call passes for a text, and what has
+to come of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Maker = Callable[[str], Any]
 
 
 class Form(NamedTuple):
-    """One way to write `echo`, and what is asked of it: its calls a second are at least `bar` of those of `twin`."""
+    """One way to write `echo`, and what is asked of it: at least `bar` times the calls a second of `twin`."""
 
     function: Callable[..., Any]
     want: Callable[[str], Answer]
@@ -77,7 +77,9 @@ def value(make: Maker, *, structured: bool = True, wrapped: bool = False) -> Cal
         made = make(text)
         shown = json.dumps(made, separators=(",", ":"), ensure_ascii=False)
         answer = texts(lambda _: shown)(text)
-        return {**answer, "structuredContent": {"result": made} if wrapped else made} if structured else answer
+        return (
+            {**answer, "structuredContent": {"result": made} if wrapped else made} if structured else answer
+        )
 
     return want
 
@@ -105,7 +107,7 @@ BLOCKS = 0.2
 RECORDS = 0.25
 
 
-# --------------------------------------------------------------------------------------- plain, and what is near
+# ------------------------------------------------------------------------------ plain, and what is near
 
 
 @form(PLAIN, bar=None)
@@ -239,9 +241,7 @@ def image(text: str) -> Image:
     return Image(PIXEL, "image/png")
 
 
-@form(
-    lambda text: {"content": [{"type": "text", "text": text}, PICTURE], "isError": False}, bar=BLOCKS
-)
+@form(lambda text: {"content": [{"type": "text", "text": text}, PICTURE], "isError": False}, bar=BLOCKS)
 def blocks_image(text: str) -> list[Text | Image]:
     """-> list of a Text and an Image."""
     return [Text(text), Image(PIXEL, "image/png")]
@@ -589,7 +589,10 @@ def parameter_dataclass(record: Data) -> str:
     return record.text
 
 
-@form(PLAIN, arguments=lambda text: {"record": {"text": text, "size": 1, "inner": {"text": text}, "tags": ["a"]}})
+@form(
+    PLAIN,
+    arguments=lambda text: {"record": {"text": text, "size": 1, "inner": {"text": text}, "tags": ["a"]}},
+)
 def parameter_nested(record: Nested) -> str:
     """A dataclass that holds another, and a list."""
     return record.text

@@ -66,8 +66,8 @@ class Members(ValueType):
     def __init__(self, types: dict[str, ValueType], required: Iterable[str]) -> None: ...
 
 class Record(ValueType):
-    """An instance of a class, which is an object of its attributes in JSON. `members`: an attribute, its key in
-    JSON and the type of its value, for each. `is_made`: an instance is made by calling the class with its
+    """An instance of a class, which is an object of its attributes in JSON. `members`: an attribute, its key
+    in JSON and the type of its value, for each. `is_made`: an instance is made by calling the class with its
     attributes by name, of which these keys are required."""
 
     def __init__(

@@ -26,10 +26,10 @@ __all__ = [
     "exact_type_of",
     "form_of",
     "keeps_plain_values",
+    "plain_check_of",
     "plain_of",
     "takes_blocks",
     "text_maker_of",
-    "plain_check_of",
 ]
 
 WRAP_MARK = {"fastmcp": {"wrap_result": True}}
@@ -266,7 +266,7 @@ def plain_of(tool: Tool) -> tuple[Callable[[Any], Any], int] | None:
 
 
 def text_maker_of(tool: Tool) -> Callable[[Any], str | None] | None:
-    """Return what makes the text of a record that no schema describes; None where results are more than that."""
+    """Return what makes the text of a record that no schema describes; None where there is more to a result."""
     style = tool.style
     if tool.signature.output_schema is not None or style.structures_objects or style.block_per_item:
         return None

@@ -188,8 +188,8 @@ class MsgspecConverter(Converter):
 
 
 def _loader_of(annotation: Any) -> Callable[[Any], Any]:
-    """Return what converts a value to a type, strictly. msgspec keeps what it knows of a Struct, of other types
-    it reads most anew for each value."""
+    """Return what converts a value to a type, strictly. What msgspec knows of a Struct it keeps; most other
+    types it reads anew for each value."""
     import msgspec
 
     convert = msgspec.convert

@@ -72,8 +72,8 @@ class Signature:
     `parameters` are in positional order, keyword-only ones last, without the one that receives the `Context`
     (`context_parameter`, at `context_index` among the positional ones, or -1). `output_schema` is None if
     results are not structured: text, content, None, Any. `wraps_result`: results are sent as ``{"result":
-    …}``. `vectorizable`: the function can be called with the bound values in order, the last ones by the names in
-    `keywords`.
+    …}``. `vectorizable`: the function can be called with the bound values in order, the last ones by the
+    names in `keywords`.
     """
 
     __slots__ = (

@@ -1,7 +1,8 @@
 """Makes the compiled `ValueType` of a converter: what its values look like at a glance.
 
-None for a type that cannot be decided by looking at the types of its values: one with a pattern or a hook, one of
-pydantic's, one that refers to itself. Those go the way of their converter, which this must never contradict.
+None for a type that cannot be decided by looking at the types of its values: one with a pattern or a hook,
+one of pydantic's, one that refers to itself. Those go the way of their converter, which this must never
+contradict.
 """
 
 from __future__ import annotations
@@ -137,7 +138,10 @@ class _Reader:
         return None if _is_bounded(described) else _around(ListOf, self.read(described.item_type))
 
     def _DictType(self, described: Any) -> ValueType | None:
-        if _is_bounded(described) or self.read(described.key_type) not in (_TEXT, _BY_CONVERTER[AnyConverter]):
+        if _is_bounded(described) or self.read(described.key_type) not in (
+            _TEXT,
+            _BY_CONVERTER[AnyConverter],
+        ):
             return None
         return _around(DictOf, self.read(described.value_type))
 
@@ -162,7 +166,8 @@ class _Reader:
         """A dataclass, or a class of attrs, which msgspec describes alike."""
         if not _sets_all_fields(described.cls, len(described.fields)):
             return None
-        is_made = type(described.cls) is type and described.cls.__new__ is object.__new__
+        kind: Any = described.cls
+        is_made = type(kind) is type and kind.__new__ is object.__new__
         return self._record(described, is_made and not hasattr(described.cls, "__attrs_attrs__"))
 
     def _StructType(self, described: Any) -> ValueType | None:

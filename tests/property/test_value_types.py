@@ -107,20 +107,21 @@ class Attrs:
 
 
 ANNOTATIONS: list[Any] = [
-    str, int, float, bool, list[int], list[float], list[str], dict[str, int], dict[str, float], dict[str, Any],
-    list[dict[str, str]], str | int, int | None, float | int, bool | str | None, list[str | int], dict, list,
+    str, int, float, bool, dict, list, list[int], list[float], list[str], dict[str, int], dict[str, float],
+    dict[str, Any], list[dict[str, str]], str | int, int | None, float | int, bool | str | None, list[str | int],
     Literal["a", "b"], Literal[1, True], tuple[int, str], tuple[int, ...], set[int], dict[str, list[int] | None],
-    Annotated[int, Meta(ge=0, lt=10)], Annotated[float, Meta(gt=0, le=1)], Annotated[str, Meta(min_length=2)],
-    Annotated[str, Meta(max_length=3)], Annotated[str, Meta(pattern="^a")], Annotated[list[int], Meta(max_length=1)],
-    Annotated[int, Meta(multiple_of=2)], list[Annotated[int, Meta(ge=1)]],
-    Color, Level, Row, Partly, Pair, Point, Whole, Checked, Derived, Counted, Node, Renamed, Tagged, Sparse, Attrs,
-    list[Point], dict[str, Point], Point | None, Point | str, list[Color], dict[str, Level],
+    Annotated[int, Meta(ge=0, lt=10)], Annotated[float, Meta(gt=0, le=1)], Annotated[int, Meta(multiple_of=2)],
+    Annotated[str, Meta(min_length=2)], Annotated[str, Meta(max_length=3)], Annotated[str, Meta(pattern="^a")],
+    Annotated[list[int], Meta(max_length=1)], list[Annotated[int, Meta(ge=1)]],
+    Color, Level, Row, Partly, Pair, Point, Whole, Checked, Derived, Counted, Node, Renamed, Tagged, Sparse,
+    Attrs, list[Point], dict[str, Point], Point | None, Point | str, list[Color], dict[str, Level],
     bytes, datetime.datetime, datetime.date, decimal.Decimal, uuid.UUID, list[bytes], tuple[Point, Color],
 ]  # fmt: skip
 
 KEYS = st.sampled_from(["a", "b", "c", "size", "next", "firstName", "first_name", "isOld", "type", "other"])
 LEAVES: Any = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 12), st.sampled_from([2**53, -(2**60), 2**70, 0.5, 1.0, -0.0, 1e300]),
+    st.none(), st.booleans(), st.integers(-3, 12),
+    st.sampled_from([2**53, -(2**60), 2**70, 0.5, 1.0, -0.0, 1e300]),
     st.sampled_from(["", "a", "b", "abc", "red", "1", "true", "one", "tagged", "2026-07-28", "é" * 3]),
 )  # fmt: skip
 VALUES: Any = st.recursive(
@@ -235,5 +236,7 @@ def holds_nan(value: Any) -> bool:
 
 
 def test_most_annotations_are_decided_by_a_look_at_the_types_of_their_values() -> None:
-    undecided = [name for name, each in SIGNATURES.items() if value_type_of(each.parameters[0].converter) is None]
+    undecided = [
+        name for name, each in SIGNATURES.items() if value_type_of(each.parameters[0].converter) is None
+    ]
     assert len(undecided) <= 14, undecided

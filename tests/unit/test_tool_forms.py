@@ -1,5 +1,5 @@
-"""Every form in which people write a tool is answered rightly by the compiled core, and alike by the way through
-the dispatcher: the forms that W12b measures, each with what has to come of its calls."""
+"""Every form in which people write a tool is answered rightly by the compiled core, and alike by the way
+through the dispatcher: the forms that W12b measures, each with what has to come of its calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def results(
     run: Any = "auto" if asyncio.iscoroutinefunction(function) else "inline"
     app.tool(name="echo", run=run)(function)
     if noted:
-        app.set_note(lambda: [])
+        app.set_note(list)
     lines: list[bytes] = []
 
     async def ask() -> None:
