@@ -53,12 +53,14 @@ def leave(user: object) -> None:
 
 
 class Scoped:
-    """Calls a handler with its hooks; what it calls, and tasks that it starts, belong to the call."""
+    """Calls a handler with its hooks; what it calls, and tasks that it starts, belong to the call. `name` is
+    that of what is within."""
 
-    __slots__ = ("inner", "is_async")
+    __slots__ = ("inner", "is_async", "name")
 
     def __init__(self, handler: Any, inner: Any) -> None:
         self.inner = inner
+        self.name: str = handler.name if inner is None else inner.name
         self.is_async = handler.is_async or (inner is not None and inner.is_async)
 
     def __call__(self, call: CallInfo) -> Any:

@@ -6,6 +6,11 @@ a call: a plan reads it once.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 class ToolStyle:
     """How a tool is described, and how its lists and errors are encoded.
@@ -18,7 +23,9 @@ class ToolStyle:
     `aliases_results`: results have the aliases of all fields of pydantic models; without it only of models
     with the configuration ``serialize_by_alias``.
     Without `checks_names`, a tool whose name the protocol advises against is served, with a warning.
-    Without `checks_results`, a result that does not conform to the output schema is sent all the same.
+    Without `checks_results`, a result that does not conform to the output schema is sent all the same, and
+    content whatever the schema says. `convert` makes of a result in the classes of another framework one in
+    fastrpc's: of one that the connection does not write by itself.
 
     `refusal_prefix` begins the text of a ToolError or of invalid arguments, `failure_prefix` that of another
     exception, instead of the name of its class; ``{name}`` in them is the tool's name. With `hides_failures`
@@ -32,6 +39,7 @@ class ToolStyle:
         "block_per_item",
         "checks_names",
         "checks_results",
+        "convert",
         "explicit_nulls",
         "hides_failures",
         "structures_objects",
@@ -51,6 +59,7 @@ class ToolStyle:
         refusal_prefix: str | None = None,
         failure_prefix: str | None = None,
         hides_failures: bool = False,
+        convert: Callable[[Any], Any] | None = None,
     ) -> None:
         self.explicit_nulls = explicit_nulls
         self.block_per_item = block_per_item
@@ -62,6 +71,7 @@ class ToolStyle:
         self._refusal = refusal_prefix
         self._failure = failure_prefix
         self.hides_failures = hides_failures
+        self.convert = convert
 
     def with_objects_as_text(self) -> ToolStyle:
         """Return this style, but without `structures_objects`."""

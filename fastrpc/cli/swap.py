@@ -58,15 +58,23 @@ def main(arguments: list[str]) -> int:
 # --- running ------------------------------------------------------------------------------------------------
 
 
+NO_PYTHON = ("bun", "bunx", "deno", "docker", "go", "java", "node", "npm", "npx", "podman")
+"""Programs whose servers are not of Python, or run where the variables do not come."""
+
+
 def _run(chosen: Namespace, command: list[str]) -> int:
     """Replace this process by the command. Raises UsageError."""
     if chosen.paths or chosen.diff or chosen.check or chosen.force:
         raise UsageError("swap --run: takes a command behind -- and nothing else")
     if not command:
         raise UsageError("swap --run: a command is needed, such as: fastrpc swap --run -- python server.py")
-    from fastrpc.compat.swap.launch import environment
+    from fastrpc import diagnostics
+    from fastrpc.compat.swap.launch import ROOT, environment
 
     variables = environment(command)
+    variables[ROOT] = str(os.getpid())  # which the command's process has, too
+    if os.path.basename(command[0]) in NO_PYTHON:
+        diagnostics.write("warning", f"swap --run: {command[0]} starts no Python: nothing will be swapped")
     try:
         os.execvpe(command[0], command, variables)
     except OSError as error:

@@ -129,18 +129,22 @@ class Authorization(Server):
     # --- checks of components ---------------------------------------------------------------------------
 
     def _restrict(self, kind: str, key: str, auth: Any) -> None:
-        """Have checks decide about a component, before it is added: without `auth` none, if it is a new one.
+        """Have checks decide about a component that takes this place: without `auth` none.
 
         Raises TypeError for what is no check.
         """
         if auth is None:
-            if (kind, key) in self._checks and key not in getattr(self.registries, f"{kind}s"):
-                del self._checks[kind, key]
+            self._checks.pop((kind, key), None)
         else:
             from fastrpc.compat.auth.checks import checks_of
 
             self._checks[kind, key] = checks_of(auth)
             self._decide()
+
+    def _checks_at(self, kind: str, key: str) -> list[Any] | None:
+        """Return the checks of the component in this place, None without any: what its object has as
+        ``auth``."""
+        return self._checks.get((kind, key))
 
     def _restrict_all(self, auth: Any) -> None:
         """Have checks decide about all components (`AuthMiddleware`). Raises TypeError."""

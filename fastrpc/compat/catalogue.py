@@ -16,7 +16,7 @@ from fastrpc.compat.errors import NotOffered, tool_error
 from fastrpc.compat.inner_methods import InnerMethods
 from fastrpc.compat.models import dumped, typed
 from fastrpc.compat.typed_content import typed_block
-from fastrpc.compat.values import Message, PromptResult
+from fastrpc.compat.values import Message, PromptResult, plain
 from fastrpc.content import Contents
 from fastrpc.errors import FAILURES, ArgumentError, RemoteError, ToolError, UnknownName
 from fastrpc.protocol.versions import LATEST_LEGACY
@@ -211,7 +211,7 @@ class Catalogue(InnerMethods, Server):
                 self._override(method)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
+        super().__setattr__(name, plain(value) if name == "icons" else value)
         if name in OVERRIDABLE and self.dialect is not FASTMCP:
             self._override(name)
 

@@ -63,14 +63,15 @@ class Composed:
     def __init__(self) -> None:
         self.providers: list[Any] = []
         self.transforms: list[Any] = []
-        self.variants: list[tuple[str, Any]] = []
+        self.variants: list[tuple[str, Any, Any]] = []
+        """The kind, the entry and the checks of each version that another one has replaced."""
         self.has_session_rules = False
         self.orders: dict[str, list[str]] = {}
         """By kind: the keys in the order in which their first version was added."""
 
-    def add_variant(self, registry: Any, key: str) -> None:
-        """Keep the version of a component that another one replaces in a registry."""
-        self.variants.append((registry.kind, registry.get(key)))
+    def add_variant(self, registry: Any, key: str, checks: Any) -> None:
+        """Keep the version of a component that another one replaces in a registry, with its checks."""
+        self.variants.append((registry.kind, registry.get(key), checks))
         known = self.orders.setdefault(registry.kind, [])
         known += [entry.key for entry in registry if entry.key not in known]
 
@@ -142,8 +143,7 @@ class ComposedChain(Chain):
             found = [served(self.server, kind, entry) for entry in self._static(kind)]
         for entry in self._hidden(kind):
             found.append(served(self.server, kind, entry).model_copy(update={"enabled": False}))
-        variants = [entry for each, entry in self._state.variants if each == kind]
-        found += [served(self.server, kind, entry) for entry in variants]
+        found += self._variants(kind)
         found = self._state.in_order(kind, found)
         method = METHODS[kind][0]
         for provider in self._sources():
@@ -155,6 +155,16 @@ class ComposedChain(Chain):
             found = pages_last(found)
         shown = await transformed(self._state.transforms, method, found)
         return [each for each in shown if self._offers(kind, each) and self._shows(kind, each)]
+
+    def _variants(self, kind: str) -> list[Any]:
+        """Return the versions that others have replaced."""
+        found = []
+        for each, entry, checks in self._state.variants:
+            if each == kind:
+                variant = served(self.server, kind, entry)
+                variant.auth = checks
+                found.append(variant)
+        return found
 
     async def find_called(self, kind: str, key: str, version: VersionSpec | None) -> tuple[str, Any]:
         """Return what a client's call of this name calls, and its kind; None if there is no such thing.
@@ -215,16 +225,19 @@ class ComposedChain(Chain):
         self.server.load_tools()
         registry: Any = getattr(self.server.registries, REGISTRIES[kind])
         hidden = self._hidden(kind)
-        variants = [entry for each, entry in self._state.variants if each == kind]
+        variants = self._variants(kind)
         if kind == "template":
-            every = [*(entry for entry in registry if self._is_static(entry)), *hidden, *variants]
+            every = [*(entry for entry in registry if self._is_static(entry)), *hidden]
             entries = [entry for entry in every if entry.match_normal(key) is not None]
-            entries.sort(key=lambda entry: entry.template.rank, reverse=True)
+            found = [served(self.server, kind, entry) for entry in entries]
+            found += [each for each in variants if each.entry.match_normal(key) is not None]
+            found.sort(key=lambda each: each.entry.template.rank, reverse=True)
         else:
             own = registry.get(key)
             entries = [own] if own is not None and self._is_static(own) else []
-            entries += [entry for entry in (*hidden, *variants) if entry.key == key]
-        found = [served(self.server, kind, entry) for entry in entries]
+            entries += [entry for entry in hidden if entry.key == key]
+            found = [served(self.server, kind, entry) for entry in entries]
+            found += [each for each in variants if each.entry.key == key]
         for each in found:
             if any(each.entry is entry for entry in hidden):
                 each.enabled = False
@@ -242,10 +255,7 @@ class ComposedChain(Chain):
         return component.enabled is not False
 
     def _checks(self, kind: str, component: Any) -> list[Any]:
-        """Return the checks of a component that no guard makes, since no registry has it."""
-        entry = getattr(component, "entry", None)
-        if entry is not None:
-            return [*getattr(self.server, "_checks", {}).get((kind, entry.key), ())]
+        """Return the checks of a component; a guard makes only those of what a registry has."""
         own = getattr(component, "auth", None)
         if own is None:
             return []

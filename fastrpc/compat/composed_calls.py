@@ -132,11 +132,23 @@ class ComposedResourceRead(ComposedCall, ResourceRead):
     def _bound(self, kind: str, found: Any, handler: Any, key: str, message: Any) -> Any:
         if kind == "resource":
             return handler.signature.bind({})
-        values = found.matches(key)
+        values = found.matches(key) or {}
         try:
-            return handler.signature.bind(values or {})
+            if found.__dict__.get("entry") is None:  # whose definition was made for any server
+                self._screen(found, values)
+            return handler.signature.bind(values)
+        except ResourceNotFound:
+            raise self._unknown(key) from None
         except ArgumentError as error:
             raise InvalidParams(f"{excerpt(key)}: {error}", {"uri": excerpt(key)}) from None
+
+    def _screen(self, template: Any, values: dict[str, Any]) -> None:
+        """Raise ResourceNotFound for values that the rules of a template, or of this server, refuse."""
+        from fastrpc.compat.resource_security import screen
+
+        rules_of = getattr(self._server, "_screening", None)
+        if rules_of is not None:
+            screen(values, rules_of(template.security))
 
 
 COMPOSED: dict[str, Any] = {

@@ -14,12 +14,13 @@ from fastrpc.compat.dialect import FASTMCP
 from fastrpc.compat.functions import adapted, return_annotation_of
 from fastrpc.compat.hinted_classes import hinted_class
 from fastrpc.compat.values import aliased, plain, tool_value
+from fastrpc.compat.worker_threads import keeps_to_threads
 from fastrpc.content import Content, ToolResult
 from fastrpc.definitions.handler import docstring_of, is_async, made, name_of
 from fastrpc.definitions.tool import Tool
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import resolve
-from fastrpc.schema.converters import ANY
+from fastrpc.schema.converters import ANY, ObjectConverter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def declare_output(tool: Tool, schema: dict[str, Any]) -> None:
     signature = tool.signature
     signature.output_schema = schema
     signature.wraps_result = bool(schema.get("x-fastmcp-wrap-result"))
-    signature.result_converter = ANY
+    signature.result_converter = ANY if signature.wraps_result else ObjectConverter(ANY)
 
 
 def tool_definition(
@@ -167,6 +168,8 @@ def tool_definition(
     given["icons"] = plain(given.get("icons"))
     if given.pop("run_in_thread", not dialect.runs_inline) is False and not is_async(function):
         given.setdefault("run", "inline")
+    elif keeps_to_threads(function) and not is_async(function):
+        given.setdefault("run", "thread")
     if "timeout" in given:
         given["timeout_seconds"] = given.pop("timeout")
     function = without_arguments(function, given.pop("exclude_args", ()))

@@ -10,6 +10,7 @@ import os
 import sys
 from functools import cache
 
+from fastrpc.compat.values import foreign_value
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import resolve
 from fastrpc.tool_style import ToolStyle
@@ -37,8 +38,9 @@ class Dialect:
     `wraps_generics`: a result that is declared as ``Dict[…]`` of ``typing``, ``dict[int, …]``, or a generic
     TypedDict is structured content ``{"result": …}``, and one that is declared as ``dict``, or a class
     without members, is no structured content. `structures_results`: results have output schemas.
-    `refuses_calls`: an McpError of middleware is the JSON-RPC error that answers a tool's call, not its
-    result.
+    `screens_templates`: the variables of templates may be no paths out of a folder, unless the server says
+    otherwise. `refuses_calls`: an McpError of middleware is the JSON-RPC error that answers a tool's call,
+    not its result.
     """
 
     __slots__ = (
@@ -52,6 +54,7 @@ class Dialect:
         "refuses_calls",
         "rendering",
         "runs_inline",
+        "screens_templates",
         "structures_results",
         "style",
         "titles_by_annotations",
@@ -74,6 +77,7 @@ class Dialect:
         rendering: str,
         wraps_generics: bool,
         runs_inline: bool = False,
+        screens_templates: bool = True,
         titles_by_annotations: bool = False,
         wraps_logs: bool = False,
     ) -> None:
@@ -89,6 +93,7 @@ class Dialect:
         self.reads_json_texts = wraps_generics
         self.structures_results = True
         self.refuses_calls = True
+        self.screens_templates = screens_templates
         self.wraps_generics = wraps_generics
         self.runs_inline = runs_inline
         self.titles_by_annotations = titles_by_annotations
@@ -141,11 +146,15 @@ def _style(
         refusal_prefix=refusal,
         failure_prefix=failure,
         hides_failures=hides,
+        convert=foreign_value,
     )
 
 
 _CALLING = "Error calling tool '{name}': "
 _EXECUTING = "Error executing tool {name}: "
+
+MASKED_READING = ToolStyle(failure_prefix="see the server's log", hides_failures=True)
+"""The style of resources and templates where errors are hidden: not even the exception's class is told."""
 
 FASTMCP = Dialect(
     "FastMCP",
@@ -183,6 +192,7 @@ SDK_1 = Dialect(
     rendering="Error rendering prompt {name}: ",
     wraps_generics=True,
     runs_inline=True,
+    screens_templates=False,
 )
 """The official SDK 1.x, `mcp.server.fastmcp`."""
 
@@ -217,6 +227,7 @@ def follow_release(package: str, version: str) -> None:
     if package == "fastmcp":
         FASTMCP.structures_results = release >= (2, 10)
         FASTMCP.refuses_calls = release >= (3, 0)
+        FASTMCP.screens_templates = release >= (4, 0)
         for style in (FASTMCP.style, FASTMCP.hiding_style):
             style.aliases_results = release < (4, 0)
     else:

@@ -131,16 +131,36 @@ def _answer(code: int, message: str, data: Any = None) -> ProtocolError:
 # ------------------------------------------------------------------------- raised by tools and resources
 
 
-class ToolFailure(ToolError):
+class _Told(ToolError):
+    """An error whose message the client gets, but where the official SDK 2.x hides it: in what is not one of
+    these kinds."""
+
+    told_by: tuple[str, ...] = ()
+
+    def answering(self, kind: str, server: Any) -> BaseException:
+        """Return the error that answers the call: this one, or one whose text is hidden."""
+        dialect = getattr(server, "dialect", None)
+        if dialect is None or not dialect.style.hides_failures or kind in self.told_by:
+            return self
+        hidden = RuntimeError(str(self))
+        hidden.__cause__ = self
+        return hidden
+
+
+class ToolFailure(_Told):
     """A tool has failed; the client gets the message. A sibling of `ResourceError`, as in the originals: a
     class of a program may derive from both."""
+
+    told_by = ("tool",)
 
 
 ToolFailure.__name__ = ToolFailure.__qualname__ = "ToolError"
 
 
-class ResourceError(ToolError):
+class ResourceError(_Told):
     """A resource has failed; the client gets the message."""
+
+    told_by = ("resource", "template", "provider", "tool")
 
 
 class PromptError(ToolError):

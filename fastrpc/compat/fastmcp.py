@@ -221,6 +221,13 @@ if TYPE_CHECKING:
         VSCodeSkillsProvider,
     )
     from fastrpc.compat.proxies import create_proxy
+    from fastrpc.compat.resource_security import (
+        DEFAULT_RESOURCE_SECURITY,
+        INHERIT_SECURITY,
+        InheritSecurity,
+        ResourceSecurity,
+        ResourceSecurityError,
+    )
     from fastrpc.compat.server import FastMCP
     from fastrpc.compat.server_settings import settings
     from fastrpc.compat.transforms.as_tools import (
@@ -277,6 +284,8 @@ if TYPE_CHECKING:
     from fastrpc.openapi import MCPType, RouteMap
 
 __all__ = [
+    "DEFAULT_RESOURCE_SECURITY",
+    "INHERIT_SECURITY",
     "UI_EXTENSION_ID",
     "UI_MIME_TYPE",
     "AWSCognitoProvider",
@@ -373,6 +382,7 @@ __all__ = [
     "IdentityAssertion",
     "Image",
     "InMemoryOAuthProvider",
+    "InheritSecurity",
     "InsufficientScopeError",
     "IntrospectionTokenVerifier",
     "InvalidSignature",
@@ -435,6 +445,8 @@ __all__ = [
     "ResourceError",
     "ResourcePermissions",
     "ResourceResult",
+    "ResourceSecurity",
+    "ResourceSecurityError",
     "ResourceTemplate",
     "ResourceToolMiddleware",
     "ResourcesAsTools",

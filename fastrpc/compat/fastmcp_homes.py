@@ -129,6 +129,13 @@ HOMES: dict[str, tuple[str, ...]] = {
         "ResourceTemplate",
         "TextResource",
     ),
+    "fastrpc.compat.resource_security": (
+        "DEFAULT_RESOURCE_SECURITY",
+        "INHERIT_SECURITY",
+        "InheritSecurity",
+        "ResourceSecurity",
+        "ResourceSecurityError",
+    ),
     "fastrpc.compat.proxies": ("create_proxy",),
     "fastrpc.openapi": ("MCPType", "RouteMap"),
     "fastrpc.compat.auth.access": ("AccessToken", "get_access_token"),

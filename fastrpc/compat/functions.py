@@ -19,6 +19,7 @@ from fastrpc.compat.parameters import (
     aliases_of,
     defaults_of,
     dependency_of,
+    keyword_only_code,
     made_later,
     named_code,
     read_json_texts,
@@ -146,27 +147,34 @@ def _watch(function: Any) -> None:
         import fastrpc.compat.dependencies  # noqa: F401 - importing it has the calls stored
 
 
-def _described(function: Any, dialect: Any, reads_docstring: bool) -> tuple[Any, Needs]:
-    """Return the function with all annotations, and what it needs."""
+def _described(
+    function: Any, dialect: Any, reads_docstring: bool, bound: int = 0, is_wrapped: bool = False
+) -> tuple[Any, Needs]:
+    """Return the function with all annotations, and what it needs.
+
+    `bound`: that many of its first parameters have their values already. `is_wrapped`: by a function that is
+    called by keyword, as in the originals, since a decorator may look for an argument by its name.
+    """
     signature = getattr(function, "__dict__", {}).get("__signature__")
     if hasattr(signature, "parameters"):
         return _signed(function, signature, dialect, reads_docstring)
     if isinstance(function, MethodType):
-        inner, needs = _described(function.__func__, dialect, reads_docstring)
+        inner, needs = _described(function.__func__, dialect, reads_docstring, bound + 1, is_wrapped)
         needs.names = needs.names[1:]
         return MethodType(inner, function.__self__), needs
     if isinstance(function, partial):
-        inner, needs = _described(function.func, dialect, reads_docstring)
+        given = bound + len(function.args)
+        inner, needs = _described(function.func, dialect, reads_docstring, given, is_wrapped)
         rest = needs.names[len(function.args) :]
         needs.names = tuple(name for name in rest if name not in function.keywords)
         return partial(inner, *function.args, **function.keywords), needs
     if hasattr(function, "__wrapped__"):
-        return _described(function.__wrapped__, dialect, reads_docstring)
+        return _described(function.__wrapped__, dialect, reads_docstring, bound, is_wrapped=True)
     if isinstance(function, FunctionType):
-        return _annotated(function, dialect, reads_docstring)
+        return _annotated(function, dialect, reads_docstring, bound if is_wrapped else None)
     call = getattr(type(function), "__call__", None)  # noqa: B004 - its code is wanted, not whether it is there
     if isinstance(call, FunctionType):
-        inner, needs = _described(call, dialect, reads_docstring)
+        inner, needs = _described(call, dialect, reads_docstring, bound + 1, is_wrapped)
         needs.names = needs.names[1:]
         return MethodType(inner, function), needs
     return function, Needs()
@@ -206,8 +214,11 @@ def _nothing() -> None:
     """Lends its code to `_signed`."""
 
 
-def _annotated(function: FunctionType, dialect: Any, reads_docstring: bool) -> tuple[Any, Needs]:
-    """Return a copy of a function in which each parameter has an annotation that fastrpc understands."""
+def _annotated(
+    function: FunctionType, dialect: Any, reads_docstring: bool, bound: int | None = None
+) -> tuple[Any, Needs]:
+    """Return a copy of a function in which each parameter has an annotation that fastrpc understands.
+    `bound`: all but that many are given by keyword."""
     namespace = _namespace(function)
     code = named_code(function.__code__, dialect)
     needs = Needs(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
@@ -223,17 +234,20 @@ def _annotated(function: FunctionType, dialect: Any, reads_docstring: bool) -> t
         needs.description = add_descriptions(function, annotations, needs, namespace)
     for alias, name in needs.renamed.items():
         annotations[alias] = annotations.pop(name)
+    values, named = function.__defaults__, function.__kwdefaults__
+    if bound is not None:
+        code, named = keyword_only_code(code, bound), defaults_of(function)
+        positional = code.co_varnames[: code.co_argcount]
+        values = tuple(named.pop(name) for name in positional if name in named)
     copy = FunctionType(
         renamed_code(code, needs.renamed),
         function.__globals__,
         function.__name__,
-        function.__defaults__ and tuple(map(made_later, function.__defaults__)),
+        values and tuple(map(made_later, values)),
         function.__closure__,
     )
-    keyword_defaults = renamed_defaults(function, needs.renamed)
-    copy.__kwdefaults__ = keyword_defaults and {
-        name: made_later(default) for name, default in keyword_defaults.items()
-    }
+    named = renamed_defaults(named, needs.renamed)
+    copy.__kwdefaults__ = named and {name: made_later(default) for name, default in named.items()}
     copy.__annotations__ = annotations
     copy.__doc__ = function.__doc__ if needs.description is None else needs.description
     copy.__qualname__ = function.__qualname__

@@ -96,6 +96,11 @@ if TYPE_CHECKING:
     )
     from fastrpc.compat.lowlevel.running_request import request_ctx
     from fastrpc.compat.lowlevel.server import Server
+    from fastrpc.compat.resource_security import (
+        DEFAULT_RESOURCE_SECURITY,
+        ResourceSecurity,
+        ResourceSecurityError,
+    )
     from fastrpc.compat.sdk2.apps import Apps, client_supports_apps
     from fastrpc.compat.sdk2.cache_hints import CACHEABLE_METHODS, CacheHint
     from fastrpc.compat.sdk2.extensions import (
@@ -107,11 +112,6 @@ if TYPE_CHECKING:
     )
     from fastrpc.compat.sdk2.request_state import InvalidRequestState, RequestStateSecurity
     from fastrpc.compat.sdk2.resolvers import Elicit, ElicitationResult, ListRoots, Resolve, Sample
-    from fastrpc.compat.sdk2.resource_security import (
-        DEFAULT_RESOURCE_SECURITY,
-        ResourceSecurity,
-        ResourceSecurityError,
-    )
     from fastrpc.compat.sdk2.subscription_events import (
         SUBSCRIPTION_ID_META_KEY,
         InMemorySubscriptionBus,
@@ -278,7 +278,7 @@ _HOMES = {
         "InvalidRequestState",
         "RequestStateSecurity",
     ),
-    "fastrpc.compat.sdk2.resource_security": (
+    "fastrpc.compat.resource_security": (
         "DEFAULT_RESOURCE_SECURITY",
         "ResourceSecurity",
         "ResourceSecurityError",

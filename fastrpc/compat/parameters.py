@@ -121,6 +121,14 @@ def named_code(code: CodeType, dialect: Dialect | None) -> CodeType:
     )
 
 
+def keyword_only_code(code: CodeType, bound: int) -> CodeType:
+    """Return the code with all parameters as keyword-only but the first ones, which are bound, and those that
+    are positional-only."""
+    kept = min(max(bound, code.co_posonlyargcount), code.co_argcount)
+    rest = code.co_argcount + code.co_kwonlyargcount - kept
+    return code.replace(co_argcount=kept, co_kwonlyargcount=rest)
+
+
 class Injected:
     """What declares that a parameter's value is made in each call: as its default or, if `is_metadata`, as an
     element of ``Annotated``. The value is made by `fastrpc.compat.dependencies`."""
@@ -279,9 +287,9 @@ def renamed_code(code: CodeType, renamed: Mapping[str, str]) -> CodeType:
     return code.replace(co_varnames=tuple(aliases.get(name, name) for name in code.co_varnames))
 
 
-def renamed_defaults(function: FunctionType, renamed: Mapping[str, str]) -> dict[str, Any] | None:
+def renamed_defaults(defaults: dict[str, Any] | None, renamed: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the defaults of keyword-only parameters, by the names that clients use."""
-    if not function.__kwdefaults__ or not renamed:
-        return function.__kwdefaults__
+    if not defaults or not renamed:
+        return defaults
     aliases = {name: alias for alias, name in renamed.items()}
-    return {aliases.get(name, name): value for name, value in function.__kwdefaults__.items()}
+    return {aliases.get(name, name): value for name, value in defaults.items()}

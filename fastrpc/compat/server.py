@@ -21,7 +21,7 @@ from fastrpc.compat.components.visibility import Visibility
 from fastrpc.compat.composition import Composition
 from fastrpc.compat.context import Context
 from fastrpc.compat.declaring import Duplicates, meta_of, prompt_options, tool_definition
-from fastrpc.compat.dialect import FASTMCP, SDK_1, SDK_2
+from fastrpc.compat.dialect import FASTMCP, MASKED_READING, SDK_1, SDK_2
 from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.functions import adapted
 from fastrpc.compat.interception import Interception
@@ -35,7 +35,7 @@ from fastrpc.compat.values import (
 )
 from fastrpc.definitions.completion import Completions
 from fastrpc.definitions.completion import key_of as completion_key
-from fastrpc.definitions.handler import name_of
+from fastrpc.definitions.handler import made, name_of
 from fastrpc.definitions.resource import is_template
 from fastrpc.errors import DefinitionError
 
@@ -63,20 +63,16 @@ else:
     LifespanResult = TypeVar("LifespanResult")
 
 _IGNORED = {
-    "cache_hints",
     "client_log_level",
     "dereference_schemas",
     "include_fastmcp_meta",
-    "request_state_security",
     "resource_prefix_format",
-    "resource_security",
     "session_state_store",
     "strict_input_validation",
-    "subscriptions",
     "dependencies",
     "tasks",
 }
-"""Options of a server that have no effect here."""
+"""Options of a server that have no effect here: docs/compat.md says for each what there is instead."""
 
 _SERVER_OPTIONS = {
     **serving.NOT_OFFERED,
@@ -141,9 +137,10 @@ class FastMCP(
         resources = options.pop("resources", None) or ()
         shown, hidden = options.pop("include_tags", None), options.pop("exclude_tags", None)
         self._serializer = options.pop("tool_serializer", None)
-        self._style = (
-            self.dialect.hiding_style if options.pop("mask_error_details", None) else self.dialect.style
-        )
+        masks = options.pop("mask_error_details", None)
+        if masks is None and self.dialect is FASTMCP:
+            masks = self.settings.mask_error_details
+        self._style = self.dialect.hiding_style if masks else self.dialect.style
         self._duplicates = Duplicates(self.dialect, options)
         self._duplicates.keep = self._keep_version
         self._take_sdk_options(options)
@@ -165,8 +162,6 @@ class FastMCP(
         if seconds is not None:
             taken["ttl_ms"] = int(seconds * 1000)
         taken["version"] = str(taken.get("version") or "0.0.0")
-        if "icons" in taken:
-            taken["icons"] = plain(taken["icons"])
         try:
             super().__init__(name or self.nameless, instructions=instructions, **taken)
         except TypeError as error:
@@ -248,7 +243,7 @@ class FastMCP(
 
     def _keep_version(self, registry: Any, key: str) -> None:
         """Keep a version of a component that another one replaces."""
-        self._compose().add_variant(registry, key)
+        self._compose().add_variant(registry, key, self._checks_at(registry.kind, key))
 
     def _add_tool_object(self, tool: Tool, name: str | None) -> Any:
         """Add a tool object: a function's as that function, another one by its ``run``."""
@@ -262,9 +257,9 @@ class FastMCP(
         from fastrpc.compat.components.described_tool import DescribedTool
 
         raw = {**tool.descriptor(), "name": name or tool.name}
-        if not self._duplicates.allow(self.registries.tools, raw["name"], {}):
+        if not self._duplicates.allow(self.registries.tools, raw["name"], {"version": tool.version}):
             return tool
-
+        self._restrict("tool", raw["name"], tool.auth)
         self.registries.tools.add(DescribedTool(raw, runner(tool), self._style))
         self._offer_renderer(raw.get("_meta"))
         return tool
@@ -303,7 +298,7 @@ class FastMCP(
         if not isinstance(uri, str):
             raise DefinitionError("@mcp.resource needs an address: @mcp.resource('docs://guide')")
         is_offered = options.pop("enabled", True) is not False
-        security = options.pop("security", None)
+        security: Any = options.pop("security", ...)
         given = _component_options("resource", {**self._cached(options)})
         given["meta"] = meta_of(given)
         given["annotations"] = checked_annotations(given.get("annotations"))
@@ -319,16 +314,26 @@ class FastMCP(
 
         def decorate(function: Function) -> Function:
             _check_function("resource", function, "give it a function")
-            served = self._with_meta(function, given["meta"])
-            if is_template(uri):
-                served = self._secured(served, uri, security)
-            add = super(FastMCP, self).resource(uri, **given)
-            add(adapted(served, self, resource_value))
+            served = adapted(self._with_meta(function, given["meta"]), self, resource_value)
+            rules = self._screening(security) if is_template(uri) else None
+            if rules is None:
+                super(FastMCP, self).resource(uri, **given)(served)
+            else:
+                self._add_screened(served, uri, rules, given)
+            self._style_failures(registry.get(uri))
             self._complete_all()
             self._put_last(registry)
             return function
 
         return decorate
+
+    def _add_screened(self, function: Any, uri: str, rules: Any, options: dict[str, Any]) -> None:
+        """Add a template whose variables have to keep rules."""
+        from fastrpc.compat.resource_security import ScreenedTemplate
+
+        self.registries.templates.add(
+            made(ScreenedTemplate, function, {"uri": uri, "security": rules, **options})
+        )
 
     def add_resource(self, uri: Any, content: object = None, **options: Unpack[own.ResourceOptions]) -> Any:
         """Add a resource object; or a text, bytes, or a function as the resource with this URI.
@@ -396,11 +401,19 @@ class FastMCP(
         function = adapted(prompt, self, prompt_value)
         self._restrict("prompt", given.get("name") or name_of(function), given.pop("auth", None))
         super().prompt(function, **given)
-        added = self.registries.prompts.get(given.get("name") or name_of(function))
-        if added is not None and not self._style.hides_failures:
-            added.failure_prefix = self.dialect.rendering.replace("{name}", added.name)
+        self._style_failures(self.registries.prompts.get(given.get("name") or name_of(function)))
         self._complete_all()
         return prompt
+
+    def _style_failures(self, definition: Any) -> None:
+        """Have clients told of the exceptions of a prompt, a resource or a template what the original tells:
+        their texts, or nothing of them where they are hidden. A tool has this server's style."""
+        hides = self._style.hides_failures
+        if definition.kind == "prompt":
+            rendering = self.dialect.rendering.replace("{name}", definition.name)
+            definition.failure_prefix = None if hides else rendering
+        elif hides:
+            definition.style = MASKED_READING
 
     # --- completion -----------------------------------------------------------------------------------
 

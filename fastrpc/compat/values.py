@@ -307,6 +307,20 @@ def tool_value(value: Any) -> Any:
     return _json_text(str(value)) if _is_opaque(value) else value
 
 
+_PLAIN = frozenset((*SCALARS, dict))
+
+
+def foreign_value(value: Any) -> Any:
+    """Convert the result of a tool whose annotation says that it needs no conversion: `tool_value` of what
+    has come in the place of that."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is list or kind is tuple:
+        return tool_value(value) if any(type(item) not in _PLAIN for item in value) else value
+    return tool_value(value)
+
+
 def _is_opaque(value: Any) -> bool:
     """Whether a value is of a class that says nothing of its members: it is sent as its text, as JSON."""
     kind = type(value)

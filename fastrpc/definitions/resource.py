@@ -14,6 +14,7 @@ from fastrpc.definitions.handler import Handler, clean_docstring, docstring_of, 
 from fastrpc.errors import DefinitionError, ResourceNotFound
 from fastrpc.protocol.versions import known
 from fastrpc.schema import Signature, describe
+from fastrpc.tool_style import PLAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from fastrpc.options import CacheScope, CallOptions, ContentAnnotations, Icon, Run, TemplateOptions
     from fastrpc.protocol.uri_template import Template
+    from fastrpc.tool_style import ToolStyle
 
 CACHE_SCOPES = ("public", "private")
 
@@ -222,9 +224,11 @@ def entry_of(thing: Any) -> Any:
 
 
 class _Readable(Handler):
-    """What resources and templates have in common."""
+    """What resources and templates have in common. `style` is that of their errors."""
 
-    __slots__ = ("annotations", "cache_scope", "description", "icons", "meta", "mime_type", "title", "ttl")
+    __slots__ = (
+        *("annotations", "cache_scope", "description", "icons", "meta", "mime_type", "style", "title", "ttl"),
+    )
 
     def __init__(
         self,
@@ -249,6 +253,7 @@ class _Readable(Handler):
         )
         if name is None and self.name == "<lambda>":
             self.name = address
+        self.style: ToolStyle = PLAIN
         self.title = title
         self.description = clean_docstring(
             docstring_of(self.function) if description is None else description

@@ -105,6 +105,10 @@ class Results:
 
     def _of(self, tool: Tool, value: Any, version: str) -> bytes:
         promised = tool.signature.output_schema is not None
+        if not isinstance(value, ToolResult) and tool.style.convert is not None:
+            value = tool.style.convert(value)
+            if promised and not tool.style.checks_results and self._is_beside_schema(tool, value):
+                promised = False
         if isinstance(value, ToolResult):
             if promised and tool.style.checks_results and value.is_checked and not value.is_error:
                 from fastrpc.engine.output_validation import check_structured
@@ -138,6 +142,14 @@ class Results:
         if tool.style.block_per_item and isinstance(value, (list, tuple)):
             return _blocks(_items(value), version) + self.tail(version)
         return self._value(tool, value, version)
+
+    @staticmethod
+    def _is_beside_schema(tool: Tool, value: Any) -> bool:
+        """Whether a result is content, or none at all, where another framework sends that without looking at
+        the output schema."""
+        if isinstance(value, (list, tuple)):
+            return _holds_content(value)
+        return isinstance(value, Content) or (value is None and not tool.signature.wraps_result)
 
     def _listed_blocks(self, value: Sequence[Any], version: str) -> bytes:
         """Blocks of a tool whose schema promises a list of anything: they are its items, too."""

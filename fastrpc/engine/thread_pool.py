@@ -19,13 +19,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import Any, NoReturn, Protocol
+
+    class Claims(Protocol):
+        """What tells another library of the loop that a worker runs for."""
+
+        def begin(self, loop: AbstractEventLoop) -> None:
+            """Called on a worker before a job of this loop."""
+
+        def called_back(self) -> bool:
+            """Whether the job has called into the loop, which on the loop's own thread it could not."""
 
     Job = tuple[
         AbstractEventLoop,
         Callable[[], Any],
         Callable[[Any, BaseException | None, int], object],
     ]
+
+claims: Claims | None = None
+"""Set by what serves programs that know another library's worker threads."""
+NOT_INLINE = 1_000_000_000
+"""Nanoseconds that no function takes that may run on the loop's own thread."""
 
 
 AT_ONCE = 4
@@ -103,12 +117,16 @@ class ThreadPool:
                 self._waiting -= 1
             result: Any = None
             failure: BaseException | None = None
+            if claims is not None:
+                claims.begin(loop)
             began = perf_counter_ns()
             try:
                 result = function()
             except BaseException as error:  # a tool's SystemExit must not end the worker either
                 failure = error
             took = perf_counter_ns() - began
+            if claims is not None and claims.called_back():
+                took = NOT_INLINE
             if generation != forks.generation:
                 forks.leave(failure)
             with self._lock:

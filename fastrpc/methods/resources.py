@@ -190,7 +190,10 @@ def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
     """Return the handler of a URI, and the arguments to call it with. Raises ResourceNotFound, and
     InvalidParams if some template matches but for a value."""
     runtime, principal = request.dispatcher.runtime, request.dispatcher.principal
-    found = bound_at(runtime.registries, uri, _enforced_view(runtime, principal))
+    try:
+        found = bound_at(runtime.registries, uri, _enforced_view(runtime, principal))
+    except ResourceNotFound:  # a template that fits refuses the values
+        found = None
     if found is None:
         hint = runtime.hint_for(principal, runtime.registries.resources, uri)
         raise ResourceNotFound(uri, hint, legacy=request.version != MODERN)
@@ -211,7 +214,7 @@ def bound_at(
 
     Of equally specific templates the one with the most variables in the URI is chosen, then the first. One
     whose parameters do not accept the values is skipped. Raises InvalidParams if some template matches but
-    for a value.
+    for a value, and ResourceNotFound if one matches that is not to be read with such values.
     """
     meant = normal(uri)
     resource = registries.resources.get(meant)

@@ -39,11 +39,16 @@ class OperationRequest:
         self.body_names = body_names
 
     async def send(self, client: Any, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
-        """Send the request and return the response. Raises ToolError for an argument that has no place in
-        the path, a request that fails, and a status of 400 and more."""
+        """Send the request and return the response: by ``build_request``, where the client has it, and
+        ``send``, which clients of a program's own have in the place of all others.
+
+        Raises ToolError for an argument that has no place in the path, a request that fails, and a status of
+        400 and more.
+        """
         options = self._options(arguments, headers)
+        url = _absolute(client, self._path(arguments))
         try:
-            response = await client.request(self.operation.method, self._path(arguments), **options)
+            response = await client.send(_request(client, self.operation.method, url, options))
         except Exception as error:
             raise ToolError(
                 f"{self.operation.method} {self.operation.path}: {error or type(error).__name__}"
@@ -104,6 +109,22 @@ class OperationRequest:
             return arguments.get("body")
         found = {member: arguments[name] for member, name in self.body_names.items() if name in arguments}
         return found if found or self.operation.body_required else None
+
+
+def _absolute(client: Any, path: str) -> str:
+    """Return the URL of a path; the path itself for a client without a base URL."""
+    base = str(getattr(client, "base_url", None) or "")
+    return f"{base.rstrip('/')}/{path.lstrip('/')}" if base else path
+
+
+def _request(client: Any, method: str, url: str, options: dict[str, Any]) -> Any:
+    build = getattr(client, "build_request", None)
+    if build is not None:
+        return build(method, url, **options)
+    import httpx
+
+    headers = {**dict(getattr(client, "headers", None) or {}), **options.pop("headers")}
+    return httpx.Request(method, url, headers=headers, **options)
 
 
 def _items(value: Any) -> list[Any]:

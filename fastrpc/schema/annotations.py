@@ -105,12 +105,13 @@ def _value_of_alias(alias: Any) -> Any:
 
 
 def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
-    """Sort the metadata of ``Annotated``: the last string is the description; msgspec's and pydantic's may
-    contain one too."""
+    """Sort the metadata of ``Annotated``: the last string is the description, unless msgspec's or pydantic's
+    has one, wherever it stands."""
     kept = []
+    text = None
     for item in metadata:
         if isinstance(item, str):
-            peeled.description = item
+            text = item
             continue
         origin = type(item).__module__.partition(".")[0]
         if origin == "msgspec":
@@ -125,6 +126,7 @@ def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
                 kept.append(item)
         elif origin in ("pydantic", "annotated_types"):
             kept.append(item)
+    peeled.description = peeled.description or text
     peeled.metadata = tuple(kept)
 
 

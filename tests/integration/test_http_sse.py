@@ -75,7 +75,7 @@ def test_a_whole_session(server: Server, addresses: tuple[str, str]) -> None:
         assert client.first.kind == "endpoint"
         place, _, id = client.address.partition("?session_id=")
         assert place == addresses[1]
-        assert len(id) == 43
+        assert len(id) == 32
         assert client.result["protocolVersion"] == "2024-11-05"
         assert client.request(message("ping", id="p")) == {"jsonrpc": "2.0", "id": "p", "result": {}}
         tools = client.request(message("tools/list", id=1))["result"]["tools"]

@@ -157,6 +157,82 @@ def test_the_command_takes_the_place_of_this_process(tmp_path: Path) -> None:
         assert int(process.stdout.read()) == process.pid
 
 
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("print('no server')", True),
+        ("import json, subprocess, sys; subprocess.run([sys.executable, '-c', 'import fastmcp'])", True),
+        ("import fastmcp; assert fastmcp.FastMCP", False),
+        ("import mcp.server.lowlevel", False),
+    ],
+)
+def test_a_command_of_which_nothing_was_swapped_says_so(code: str, says: bool) -> None:
+    done = subprocess.run(
+        [*FASTRPC, "swap", "--run", "--", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert ("nothing was swapped in -c: it has imported neither fastmcp nor mcp" in done.stderr) is says
+
+
+def test_a_package_of_the_programs_own_is_named_where_nothing_was_swapped(tmp_path: Path) -> None:
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "__init__.py").write_text("own = 5\n")
+    code = "import sys; sys.path.insert(0, '.'); import mcp; assert mcp.own == 5"
+    done = subprocess.run(
+        [*FASTRPC, "swap", "--run", "--", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert "nothing was swapped in -c: it has packages of its own by these names" in done.stderr
+
+
+def test_a_program_that_starts_no_python_is_warned_of(tmp_path: Path) -> None:
+    program = tmp_path / "node"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    done = subprocess.run(
+        [*FASTRPC, "swap", "--run", "--", str(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "nothing will be swapped" in done.stderr
+
+
+def test_beside_the_sdk_2_the_package_of_1_is_not_there(tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    done = run(
+        "try:\n    from mcp.server.fastmcp import FastMCP\n"
+        "except ImportError as error:\n    print(type(error).__name__, error.name)\n"
+        "try:\n    import mcp.server.fastmcp.tools\nexcept ModuleNotFoundError:\n    print('nor a part')\n"
+        "from mcp.server.mcpserver import MCPServer\nprint(MCPServer.__module__)",
+        tmp_path,
+    )
+    lines = done.stdout.splitlines()
+    assert lines == ["ModuleNotFoundError mcp.server.fastmcp", "nor a part", "fastrpc.compat.server"], (
+        done.stderr
+    )
+
+
+def test_a_served_module_has_the_file_of_the_original(tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    done = run(
+        "import mcp, mcp.server, mcp.server.lowlevel, inspect, os\n"
+        "for module in (mcp, mcp.server, mcp.server.lowlevel):\n"
+        "    assert os.path.isfile(module.__file__), module\n"
+        "print(inspect.getfile(mcp))",
+        tmp_path,
+    )
+    assert done.stdout.strip().endswith(os.path.join("mcp", "__init__.py")), done.stderr
+
+
 def run(code: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run code of Python as `fastrpc swap --run` would."""
     env = {**launch.environment([sys.executable]), **variables}

@@ -202,6 +202,8 @@ LAYERS = {
     "fastrpc.compat.hinted_classes": 81,
     "fastrpc.compat.inner_calls": 82,
     "fastrpc.compat.parameters": 82,
+    "fastrpc.compat.resource_security": 82,
+    "fastrpc.compat.worker_threads": 82,
     "fastrpc.compat.apps": 79,
     "fastrpc.compat.apps.addresses": 79,
     "fastrpc.compat.apps.interfaces": 80,

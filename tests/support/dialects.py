@@ -17,11 +17,16 @@ ALL = pytest.mark.parametrize("kind", [FASTMCP, SDK_1, SDK_2], ids=["fastmcp", "
 
 
 def tool_and_result(
-    kind: Any, function: Callable[..., Any], arguments: Any = None, version: str = LATEST_LEGACY
+    kind: Any,
+    function: Callable[..., Any],
+    arguments: Any = None,
+    version: str = LATEST_LEGACY,
+    **options: Any,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the descriptor of a function as a tool of such a server, and the result of a call."""
+    """Return the descriptor of a function as a tool of such a server, and the result of a call; `options` are
+    those that it is added with."""
     server = kind("demo")
-    server.add_tool(function)
+    server.add_tool(function, **options)
 
     async def conversation(client: Any) -> Any:
         (tool,) = (await client.request("tools/list", {}))["tools"]

@@ -12,6 +12,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+from typing import Any
 
 FILES = {
     "note.txt": "A note.\nIt has two lines.\n",
@@ -29,7 +30,7 @@ users: [{name: nobody, user: {token: none}}]
 }
 DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=="
 """A picture of one pixel."""
-OPENAPI = {
+OPENAPI: dict[str, Any] = {
     "openapi": "3.0.3",
     "info": {"title": "Shop", "version": "1.0"},
     "servers": [{"url": "http://127.0.0.1:9"}],
@@ -74,6 +75,8 @@ def make_folder(folder: str) -> None:
     for name, text in FILES.items():
         write(os.path.join(folder, "files", name), text)
     write(os.path.join(folder, "files", "openapi.json"), json.dumps(OPENAPI))
+    below_v1 = {**OPENAPI, "paths": {f"/v1{path}": item for path, item in OPENAPI["paths"].items()}}
+    write(os.path.join(folder, "files", "openapi_v1.json"), json.dumps(below_v1))
     with open(os.path.join(folder, "files", "dot.png"), "wb") as file:
         file.write(base64.b64decode(DOT))
     database = sqlite3.connect(os.path.join(folder, "files", "shop.sqlite"))

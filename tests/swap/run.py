@@ -39,6 +39,12 @@ from fastrpc.compat.swap.comparison import Difference, differences, real  # noqa
 NOT_INSTALLED, NO_ORIGINAL = "not installed", "original does not start"
 MEASURED = ("start_ms", "list_ms", "call_ms", "rss_mb")
 MOST_SHOWN, LONGEST = 12, 400
+REFUSED = re.compile(
+    r"validation error|unknown (tool|prompt|resource)|(field|property|argument)s? required|missing required"
+    r"|is a required property|not found|-3260[12]",
+    re.IGNORECASE,
+)
+"""In the answers by which frameworks refuse requests for unknown names, or with arguments that do not fit."""
 LISTS = ("tools", "resources", "resourceTemplates", "prompts")
 WHOLE = ("instructions", "serverInfo", "capabilities", "protocolVersion")
 
@@ -73,6 +79,7 @@ def tried(entry: Entry, fastrpc: list[str]) -> tuple[dict[str, Any], list[Differ
         return {**found, "verdict": NO_ORIGINAL, "failure": reason}, []
     found["counts"] = {name: len(original[name]) for name in ("tools", "resources", "prompts")}
     found["requests"] = len(original["answers"])
+    found["reached"] = sum(map(reaches_code, original["answers"]))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(served)
     swapped = run([*swap, *command], "swapped")
@@ -103,6 +110,13 @@ def measured(first: dict[str, Any], second: dict[str, Any]) -> dict[str, float]:
     """The smaller figure of two runs: the first one may have compiled and read files."""
     figures = ((name, [each[name] for each in (first, second) if each.get(name)]) for name in MEASURED)
     return {name: round(min(found), 3) for name, found in figures if found}
+
+
+def reaches_code(answer: dict[str, Any]) -> bool:
+    """Whether an answer comes from the server's own code: its framework has not refused the request."""
+    said = json.dumps(answer.get("error") or answer.get("result"))
+    is_refused = "error" in answer or (answer.get("result") or {}).get("isError")
+    return not (is_refused and REFUSED.search(said))
 
 
 def verdict(found: list[Difference]) -> str:
@@ -190,6 +204,8 @@ def line_of(outcome: dict[str, Any]) -> str:
         return f"{head}: {outcome['failure']:.300}"
     kinds = [f"{number} {kind}" for kind, number in outcome.get("kinds", {}).items()]
     times = [outcome[side].get("start_ms", 0) for side in ("original", "swapped")]
+    if not outcome.get("reached", 1):
+        kinds.append("no request reaches its code")
     return f"{head}, start {times[0]:.0f} to {times[1]:.0f} ms" + (f"; {', '.join(kinds)}" if kinds else "")
 
 

@@ -9,6 +9,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from mcp_types import Icon
 from support.compat_client import talk
 from support.in_memory import with_client
 
@@ -431,3 +432,18 @@ def test_a_mixin_registers_its_marked_methods() -> None:
     assert [resource["uri"] for resource in resources] == ["disk+files://all"]
     assert [prompt["name"] for prompt in prompts] == ["disk_ask"]
     assert result["content"][0]["text"] == "content of a"
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("kind", [FastMCP, mcp.FastMCP, mcp.MCPServer, mcp.Server])
+def test_icons_of_a_server_may_be_models(kind: Any, later: bool) -> None:
+    icons = [Icon(src="https://x.test/i.png", mime_type="image/png", sizes=["48x48"])]
+    server = kind("x") if later else kind("x", icons=icons)
+    if later:
+        getattr(server, "_mcp_server", server).icons = icons
+
+    async def conversation(client: Any) -> Any:
+        return client.server_info["icons"]
+
+    sent = [{"src": "https://x.test/i.png", "mimeType": "image/png", "sizes": ["48x48"]}]
+    assert with_client(server, conversation) == sent

@@ -16,10 +16,11 @@ MODELS = [
         "ClientRegistrationOptions", "DeclinedElicitation", "DirectoryResource", "FileResource",
         "FunctionResource", "InitializationOptions", "Message", "Prompt", "PromptArgument",
         "ReadResourceContents", "Resource", "ResourceTemplate", "RevocationOptions", "StdioServerParameters",
-        "TextResource", "Tool", "UserMessage",
+        "ResourceCsp", "ResourcePermissions", "TextResource", "Tool", "TransportSecuritySettings",
+        "UserMessage",
     )),
     *(getattr(fastmcp, name) for name in (
-        "AcceptedElicitation", "ArgTransform", "AuthContext", "ElicitResult", "FunctionTool",
+        "AcceptedElicitation", "AppConfig", "ArgTransform", "AuthContext", "ElicitResult", "FunctionTool",
         "MiddlewareContext", "PromptResult", "RSAKeyPair", "ResourceContent", "ResourceResult", "ToolResult",
         "ToolTransformConfig", "TransformedTool",
     )),
@@ -113,3 +114,19 @@ def test_a_subclass_has_the_further_annotated_members_of_an_access_token() -> No
     assert found.tenant == "one"
     with pytest.raises(ValidationError, match="tenant"):
         TypeAdapter(Token).validate_python({"token": "t", "client_id": "c", "scopes": []})
+
+
+def test_settings_for_hosts_are_a_model() -> None:
+    kind = mcp.TransportSecuritySettings
+    found = kind.model_validate({"allowed_hosts": ["a:*"], "enable_dns_rebinding_protection": False})
+    assert found.model_dump() == {
+        "enable_dns_rebinding_protection": False,
+        "allowed_hosts": ["a:*"],
+        "allowed_origins": [],
+    }
+    changed = found.model_copy(update={"allowed_origins": ["https://a"]})
+    assert (changed.allowed_origins, found.allowed_origins) == (["https://a"], [])
+    with pytest.raises(ValidationError):
+        kind.model_validate({"allowed_hosts": "localhost"})
+    with pytest.raises(ValueError, match="allowed_hosts: expected a list"):
+        kind(allowed_hosts="localhost")

@@ -8,8 +8,11 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
 import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
 
 from fastrpc.compat import mcp as sdk
 
@@ -17,6 +20,7 @@ pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
 
 from starlette.applications import Starlette  # noqa: E402
+from starlette.requests import Request  # noqa: E402
 from starlette.responses import PlainTextResponse, Response  # noqa: E402
 from starlette.routing import Mount, Route  # noqa: E402
 
@@ -120,9 +124,25 @@ def test_a_low_level_server_has_an_application_of_its_own() -> None:
     assert server.session_manager is not None
 
 
+class PassingOn(sdk.SseServerTransport):
+    """A transport of a program's own, which passes the messages on to the sessions by itself."""
+
+    async def handle_post_message(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        try:
+            writer = self._read_stream_writers[UUID(hex=request.query_params["session_id"])]
+        except (ValueError, KeyError):
+            await Response("Could not find session", status_code=404)(scope, receive, send)
+            return
+        message = jsonrpc_message_adapter.validate_json(await request.body())
+        await Response("Accepted", status_code=202)(scope, receive, send)
+        await writer.send(SessionMessage(message))
+
+
+@pytest.mark.parametrize("transport", [sdk.SseServerTransport, PassingOn])
 @pytest.mark.parametrize("make", [low, lambda: sdk.FastMCP("x")._mcp_server])
-def test_sse_is_served_by_a_route_and_a_mount_of_the_program(make: Any) -> None:
-    sse = sdk.SseServerTransport("/messages/")
+def test_sse_is_served_by_a_route_and_a_mount_of_the_program(make: Any, transport: Any) -> None:
+    sse = transport("/messages/")
     server = make()
 
     async def stream(request: Any) -> Any:
@@ -156,7 +176,9 @@ def test_sse_is_served_by_a_route_and_a_mount_of_the_program(make: Any) -> None:
             assert (await client.post("/messages/?session_id=none", json=ping)).status_code >= 400
         body = (await sent.get())["body"].decode()
         assert json.loads(body.split("data: ")[1])["id"] == 7
+        assert [each.hex for each in sse._read_stream_writers] == [path.partition("=")[2]]
         gone.set()
         await serving
+        assert sse._read_stream_writers == {}
 
     asyncio.run(asyncio.wait_for(main(), SECONDS))

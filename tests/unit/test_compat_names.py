@@ -7,9 +7,9 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from support.compat_table import Names, all_names, classed, parts, table
+from support.compat_table import DOCUMENT, Names, all_names, classed, parts, table
 
-from fastrpc.compat import fastmcp, mcp, options, server
+from fastrpc.compat import composition, fastmcp, mcp, options, server
 from fastrpc.compat.swap.missing_names import BY_MODULE, BY_NAME, MEMBERS, OPTIONS
 from fastrpc.server import Server
 
@@ -65,6 +65,13 @@ def test_every_option_of_a_server_works_or_has_an_alternative(names: Names) -> N
         if owner in ("FastMCP", "MCPServer") and call in ACCEPTED:
             accepted = ACCEPTED[call] | (known if call == "__init__" else set())
             assert [option for option in listed if option not in accepted] == [], place
+
+
+def test_the_document_lists_every_option_without_effect() -> None:
+    with open(DOCUMENT, encoding="utf-8") as file:
+        listed = file.read().partition("### Options without effect")[2].partition("\n## ")[0]
+    options = {*server._IGNORED, *composition.IGNORED, "task", "show_banner"}
+    assert [option for option in sorted(options) if f"`{option}`" not in listed] == []
 
 
 def test_options_that_work_are_not_listed_as_missing() -> None:

@@ -24,9 +24,10 @@ from mcp_types import (
 from fastrpc.compat import mcp as sdk
 from fastrpc.compat.client.extensions import ClaimContext, ClientExtension, ResultClaim, advertise
 from fastrpc.compat.errors import McpError
+from fastrpc.compat.fastmcp import FastMCP
+from fastrpc.compat.resource_security import ResourceSecurity
 from fastrpc.compat.sdk2.extensions import Extension, MethodBinding, ToolBinding, require_client_extension
 from fastrpc.compat.sdk2.request_state import RequestStateSecurity
-from fastrpc.compat.sdk2.resource_security import ResourceSecurity
 from fastrpc.compat.sdk2.subscription_events import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
 pytestmark = pytest.mark.anyio
@@ -390,8 +391,8 @@ QUESTION = ElicitRequest(
 YES = ElicitResult(action="accept", content={"ok": True})
 
 
-def asking(key: str) -> Any:
-    mcp = sdk.MCPServer("asking", request_state_security=RequestStateSecurity(keys=[key]))
+def asking(key: str, kind: Any = sdk.MCPServer) -> Any:
+    mcp = kind("asking", request_state_security=RequestStateSecurity(keys=[key]))
 
     @mcp.tool()
     async def refund(ctx: sdk.Context) -> str | InputRequiredResult:
@@ -411,14 +412,15 @@ async def test_a_handler_asks_by_its_result_and_is_called_again() -> None:
         assert text_of(await client.call_tool("refund")) == "accept after first"
 
 
-async def test_a_client_answers_by_hand_at_any_process_with_the_key() -> None:
-    async with sdk.Client(asking("k" * 32), elicitation_callback=answered) as client:
+@pytest.mark.parametrize("kind", [sdk.MCPServer, FastMCP])
+async def test_a_client_answers_by_hand_at_any_process_with_the_key(kind: Any) -> None:
+    async with sdk.Client(asking("k" * 32, kind), elicitation_callback=answered) as client:
         first = await client.call_tool("refund", allow_input_required=True)
         assert first.input_requests["ok"].params.message == "Sure?"
     given: dict[str, Any] = {"input_responses": {"ok": YES}, "request_state": first.request_state}
-    async with sdk.Client(asking("k" * 32)) as client:
+    async with sdk.Client(asking("k" * 32, kind)) as client:
         assert text_of(await client.call_tool("refund", **given)) == "accept after first"
-    async with sdk.Client(asking("z" * 32)) as client:
+    async with sdk.Client(asking("z" * 32, kind)) as client:
         with pytest.raises(McpError, match="requestState"):
             await client.call_tool("refund", **given)
     with pytest.raises(ValueError, match="32 bytes"):

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Dict, List, NamedTuple, NewType, Optional, Tu
 from uuid import UUID
 
 import pytest
+from pydantic import Field
 from support.in_memory import ask, with_client
 
 from fastrpc.compat.fastmcp import Context, FastMCP
@@ -470,3 +471,20 @@ def test_resources_keep_their_docstring() -> None:
 
     (template,) = ask(app, "resources/templates/list")["resourceTemplates"]
     assert template["description"] == "Read.\n\nArgs:\n    a: which"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "description"),
+    [
+        (Annotated[int, Field(description="field"), "text"], "field"),
+        (Annotated[int, "text", Field(description="field")], "field"),
+        (Annotated[int, Field(ge=1), "text"], "text"),
+        (Annotated[int, "text", Field(ge=1), Field(description="field")], "field"),
+        (Annotated[int, "one", "two"], "two"),
+    ],
+    ids=str,
+)
+def test_a_field_describes_a_parameter_better_than_a_text_beside_it(
+    annotation: Any, description: str
+) -> None:
+    assert property_of(taking(annotation))["description"] == description

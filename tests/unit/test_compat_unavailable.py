@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from typing import Any, get_type_hints
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 
 from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.swap.import_hook import ServedModule
@@ -37,3 +39,16 @@ def test_a_known_missing_name_of_a_served_module_can_be_imported_and_an_unknown_
         module.JWTIssuer()
     with pytest.raises(AttributeError, match="fastrpc has no Surprise"):
         ServedModule("fastmcp").Surprise  # noqa: B018
+
+
+def test_names_of_the_language_are_no_use_of_it() -> None:
+    class Model(BaseModel):
+        model_config = ConfigDict(arbitrary_types_allowed=False)
+        found: Missing | None = None  # type: ignore[valid-type]
+
+    assert Model(found=5).found == 5
+    assert Missing.__name__ == "Missing"
+    assert Missing.__doc__.endswith("write another")
+    assert inspect.signature(Missing) is not None
+    assert not hasattr(Missing, "__wrapped__")
+    assert get_type_hints(Missing) == {}

@@ -295,6 +295,37 @@ def test_a_request_that_cannot_be_sent_is_an_error() -> None:
     assert result["content"][0]["text"] == "DELETE /pets/{id}: refused"
 
 
+def test_a_client_needs_no_more_than_what_fastmcp_calls() -> None:
+    api = Api()
+
+    class Signing:
+        """A client of a program's own, around one that it does not offer."""
+
+        base_url = "http://pets.example/api"
+
+        def __init__(self) -> None:
+            self.headers = {"x-signed": "yes"}
+
+        async def send(self, request: httpx.Request) -> httpx.Response:
+            return await api.client().send(request)
+
+    class Building(Signing):
+        def build_request(self, method: str, url: str, **options: Any) -> httpx.Request:
+            options["headers"]["x-built"] = url
+            return httpx.Request(method, url, **options)
+
+    for client in (Building(), Signing()):
+        server = Server("pets")
+        add_operations(server, PETS, client)
+        assert not call(server, "delPet", {"id": "a b"})["isError"]
+        assert api.last == "DELETE /api/pets/a%20b"
+    assert [each.headers.get("x-built") for each in api.requests] == [
+        "http://pets.example/api/pets/a%20b",
+        None,
+    ]
+    assert api.requests[1].headers["x-signed"] == "yes"
+
+
 def test_route_maps_decide_what_an_operation_becomes() -> None:
     api = Api(json={"name": "Tom"})
     maps = [

@@ -12,7 +12,7 @@ from swap import fixtures, report
 from swap.observing import error_in, run_server
 from swap.report import BY_CHOICE, DIFFERENT, NOT_STARTED, SAME
 from swap.roster import Entry, entry_of
-from swap.run import is_worse, kind_of, measured, shown, steady, verdict
+from swap.run import is_worse, kind_of, measured, reaches_code, shown, steady, verdict
 
 from fastrpc.compat.swap.comparison import Difference, differences
 
@@ -253,3 +253,21 @@ def test_a_page_keeps_what_stands_around() -> None:
     assert filled.endswith("\nafter\n")
     assert "old" not in filled
     assert report.filled(filled, OUTCOMES) == filled
+
+
+@pytest.mark.parametrize(
+    ("given", "reaches"),
+    [
+        ({"result": {"content": [{"type": "text", "text": "5"}]}}, True),
+        ({"result": {"isError": True, "content": [{"type": "text", "text": "no such city"}]}}, True),
+        (
+            {"result": {"isError": True, "content": [{"type": "text", "text": "1 validation error for x"}]}},
+            False,
+        ),
+        ({"result": {"isError": True, "content": [{"type": "text", "text": "Unknown tool: x"}]}}, False),
+        ({"error": {"code": -32602, "message": "Invalid params"}}, False),
+        ({"error": {"code": -32603, "message": "the disk is full"}}, True),
+    ],
+)
+def test_an_answer_of_the_framework_says_nothing_of_a_servers_code(given: Any, reaches: bool) -> None:
+    assert reaches_code(given) is reaches

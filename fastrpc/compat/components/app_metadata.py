@@ -6,6 +6,8 @@ nothing.
 
 from __future__ import annotations
 
+from fastrpc.compat.field_types import ModelType
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -14,7 +16,7 @@ AS_SENT = {"by_alias": True, "exclude_none": True}
 """The options of pydantic's ``model_dump`` for what is sent."""
 
 
-class _Members:
+class _Members(ModelType):
     """An object of the extension: its options, `NAMES`, are members in camel case. It may have others."""
 
     NAMES: tuple[str, ...] = ()

@@ -32,9 +32,12 @@ def definition_of(kind: str, component: Any, server: Any) -> Any:
     if kind == "tool":
         return tool_definition_of(component, server._style)
     kept = component.__dict__.get("_served")
-    if kept is None:
-        kept = component._served = _made(kind, component, server)
-    return kept
+    if kept is None or kept[0] is not server:  # several servers may have a provider
+        definition = _made(kind, component, server)
+        if hasattr(server, "_style_failures"):
+            server._style_failures(definition)
+        kept = component._served = server, definition
+    return kept[1]
 
 
 def tool_definition_of(tool: Tool, style: ToolStyle) -> Any:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Component(ModelType):
     """What a server offers, beside tools: its attributes are the options that were given.
 
-    `name`, `title`, `description`, `tags`, `meta`, `icons` and `version`; None where they were not given.
+    `name`, `title`, `description`, `tags`, `meta`, `icons`, `version` and `auth` (its checks); None where
+    they were not given.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -35,6 +36,7 @@ class Component(ModelType):
         self.meta: dict[str, Any] | None = None
         self.icons: Any = None
         self.version: str | None = None
+        self.auth: Any = None
         self.enabled = True
         for option, value in options.items():
             if value is not None:
@@ -43,11 +45,14 @@ class Component(ModelType):
     is_docstring = False
     """Whether the description is the docstring of the function as it stands there."""
 
-    OPTIONS: tuple[str, ...] = ("name", "title", "description", "tags", "meta", "icons", "version", "enabled")
+    OPTIONS: tuple[str, ...] = (
+        *("name", "title", "description", "tags", "meta", "icons", "version", "auth", "enabled"),
+    )
 
     def options(self) -> dict[str, Any]:
         """Return the options that it is added with."""
-        return {name: getattr(self, name) for name in self.OPTIONS if getattr(self, name, None)}
+        found = {name: getattr(self, name, None) for name in self.OPTIONS}
+        return {name: value for name, value in found.items() if value is not None}
 
     def model_copy(self, *, update: Any = None, deep: bool = False) -> Self:
         """Return a copy with other values of some attributes."""
@@ -301,7 +306,7 @@ class DirectoryResource(Resource):
 
 class ResourceTemplate(Component):
     """A resource template: a function, `fn`, is called with the variables of `uri_template`. Subclasses may
-    define ``async def read(self, arguments)`` instead."""
+    define ``async def read(self, arguments)`` instead. `security` says which values these may have."""
 
     OPTIONS = Resource.OPTIONS
 
@@ -311,10 +316,12 @@ class ResourceTemplate(Component):
         uri_template: str,
         fn: Callable[..., Any] | None = None,
         mime_type: str | None = None,
+        security: Any = ...,
         **options: Any,
     ) -> None:
         self.annotations: Any = None
         super().__init__(**options)
+        self.security = security
         self.uri_template = uri_template
         self.fn = fn
         self.mime_type = mime_type or "text/plain"
@@ -326,6 +333,9 @@ class ResourceTemplate(Component):
     @property
     def key(self) -> str:
         return self.uri_template
+
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "security": self.security}
 
     @classmethod
     def from_function(

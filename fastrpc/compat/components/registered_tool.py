@@ -56,6 +56,8 @@ class RegisteredTool(FunctionTool):
             definition.meta = described_meta(self)
         elif name in SCHEMAS:
             setattr(definition.signature, SCHEMAS[name], value)
+        elif name == "auth":
+            self._server._restrict("tool", self.name, value)
         elif name == "enabled":
             offer = self._server.enable if value else self._server.disable
             offer(names={self.name}, components={"tool"})

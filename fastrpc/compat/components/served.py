@@ -20,7 +20,7 @@ class ServedTool(Tool):
         raw = entry.descriptor(LATEST_LEGACY) if raw is None else raw
         annotations = raw.get("annotations")
         super().__init__(
-            **_described(raw, entry),
+            **_described(server, "tool", raw, entry),
             output_schema=raw.get("outputSchema"),
             annotations=typed("ToolAnnotations", annotations) if annotations else None,
         )
@@ -35,7 +35,7 @@ class ServedTool(Tool):
         return await call_tool_entry(self._server, self.entry, arguments)
 
 
-def _described(raw: dict[str, Any], entry: Any) -> dict[str, Any]:
+def _described(server: Any, kind: str, raw: dict[str, Any], entry: Any) -> dict[str, Any]:
     """Return the options that components of all kinds have."""
     meta = dict(raw.get("_meta") or {})
     own = dict(meta.pop("fastmcp", None) or {})
@@ -50,6 +50,7 @@ def _described(raw: dict[str, Any], entry: Any) -> dict[str, Any]:
         "tags": tags,
         "version": version,
         "icons": raw.get("icons"),
+        "auth": server._checks_at(kind, entry.key) if hasattr(server, "_checks") else None,
     }
 
 
@@ -61,7 +62,7 @@ def served(server: Any, kind: str, thing: Any) -> Any:
         return thing  # middleware has made it
     if kind == "tool":
         return ServedTool(server, entry, raw)
-    options = _described(raw, entry)
+    options = _described(server, kind, raw, entry)
     found: Any
     if kind == "prompt":
         found = Prompt(fn=entry.function, arguments=prompt_arguments(raw), **options)

@@ -38,7 +38,8 @@ DESCRIBED = ("name", "title", "description", "annotations", "icons")
 
 class Tool(ModelType):
     """A tool: `name`, `description`, `parameters` (the input schema), `output_schema`, `annotations`, `tags`,
-    `meta`, `title`, `icons`, `version`, and whether it is `enabled`. Further options are attributes.
+    `meta`, `title`, `icons`, `version`, `auth` (its checks), and whether it is `enabled`. Further options are
+    attributes.
 
     Subclasses have ``async def run(self, arguments)``, which returns a `ToolResult` or what a function may
     return; as in the SDK it may have a second parameter, the Context. Without one the option `fn` is called.
@@ -59,6 +60,7 @@ class Tool(ModelType):
         self.meta: dict[str, Any] | None = None
         self.tags: set[str] = set()
         self.version: str | None = None
+        self.auth: Any = None
         self.enabled = True
         for option, value in options.items():
             setattr(self, option, set(value or ()) if option == "tags" else value)
@@ -357,6 +359,8 @@ class TransformedTool(Tool):
                 "icons",
                 "meta",
                 "output_schema",
+                "auth",
+                "version",
                 "enabled",
             )
         }

@@ -86,21 +86,25 @@ class Layout:
 
 
 class CompatApplication(Application):
-    """The ASGI application of a compat server; `tokens` are the options of `Server.asgi` for tokens."""
+    """The ASGI application of a compat server; `tokens` are the options of `Server.asgi` for tokens. The
+    methods ``opened`` and ``closed`` of `sse_watcher` are called with sessions over SSE."""
 
-    def __init__(self, server: Served, layout: Layout, tokens: dict[str, Any]) -> None:
+    def __init__(
+        self, server: Served, layout: Layout, tokens: dict[str, Any], sse_watcher: Any = None
+    ) -> None:
         self.layout = layout
         self.state = SimpleNamespace(
             fastmcp_server=server, path=layout.path, transport_type=layout.transport or "streamable-http"
         )
         self._server = server
         self._tokens = tokens
+        self._sse_watcher = sse_watcher
         self.sees_all = bool(layout.middleware)
         super().__init__(self._new_app)
 
     def _new_app(self) -> CustomApp:
         layout = self.layout
-        return _LivingApp(
+        app = _LivingApp(
             self._server.connect,
             PlaceGuard(authenticator_from(dict(self._tokens)), layout.places),
             tool_schema=self._server._input_schema_of,
@@ -114,6 +118,9 @@ class CompatApplication(Application):
             runtime=self._server.runtime,
             **layout.limits,
         )
+        if self._sse_watcher is not None:
+            app.watch_sse(self._sse_watcher.opened, self._sse_watcher.closed)
+        return app
 
     @property
     def metadata_paths(self) -> list[str]:

@@ -6,6 +6,8 @@ interrupted streams are resumed from the memory of the process (docs/compat.md).
 
 from __future__ import annotations
 
+from fastrpc.compat.field_types import ModelType
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +17,7 @@ EventId = str
 StreamId = str
 
 
-class TransportSecuritySettings:
+class TransportSecuritySettings(ModelType):
     """Which requests are accepted: any, or those with these values of Host and Origin; ``localhost:*`` is any
     port."""
 
@@ -25,6 +27,9 @@ class TransportSecuritySettings:
         allowed_hosts: Sequence[str] = (),
         allowed_origins: Sequence[str] = (),
     ) -> None:
+        for name, given in (("allowed_hosts", allowed_hosts), ("allowed_origins", allowed_origins)):
+            if isinstance(given, str):  # a list of its letters would let nobody in
+                raise ValueError(f"TransportSecuritySettings: {name}: expected a list of texts, got one text")
         self.enable_dns_rebinding_protection = enable_dns_rebinding_protection
         self.allowed_hosts = list(allowed_hosts)
         self.allowed_origins = list(allowed_origins)

@@ -8,7 +8,9 @@ application of a low-level server, of Starlette, with authorization.
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from uuid import UUID
 
+from fastrpc import diagnostics
 from fastrpc.compat.dialect import SDK_2
 from fastrpc.compat.http.apps import CompatApplication, Layout
 from fastrpc.compat.http.guard import Places
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from fastrpc.compat.http.parts import TransportSecuritySettings
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
+    from fastrpc.transports.http.sse import SseSession
 
 MCP, STREAM, MESSAGES = "/mcp", "/sse", "/messages"
 """The paths of an application that the program mounts at paths of its own."""
@@ -119,6 +122,8 @@ class SseServerTransport:
         self._security = security_settings
         self._limits = {} if max_request_body_size is None else {"max_body": max_request_body_size}
         self._applications: dict[tuple[int, str], CompatApplication] = {}
+        self._read_stream_writers: dict[UUID, MessageWriter] = {}
+        """What takes the messages of each open session: subclasses that serve posts themselves look there."""
 
     @asynccontextmanager
     async def connect_sse(
@@ -148,8 +153,39 @@ class SseServerTransport:
                 mount_path=root.rstrip("/"),
                 message_path=self.endpoint,
                 limits=self._limits,
+                sse_watcher=self,
             )
         return found
+
+    def opened(self, session: SseSession) -> None:
+        """Called when a session begins."""
+        self._read_stream_writers[UUID(hex=session.id)] = MessageWriter(session)
+
+    def closed(self, session: SseSession) -> None:
+        """Called when a session is over."""
+        self._read_stream_writers.pop(UUID(hex=session.id), None)
+
+
+class MessageWriter:
+    """Takes the messages of a session, as the SDK's stream does: ``await writer.send(SessionMessage(…))``."""
+
+    def __init__(self, session: SseSession) -> None:
+        self._session = session
+
+    def send_nowait(self, item: Any) -> None:
+        """Serve a message, a SessionMessage or what it holds; an exception is logged."""
+        if isinstance(item, Exception):
+            diagnostics.write("warning", f"a message could not be read: {item}")
+            return
+        message = getattr(item, "message", item)
+        self._session.receive(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+
+    async def send(self, item: Any) -> None:
+        """Do what `send_nowait` does."""
+        self.send_nowait(item)
+
+    async def aclose(self) -> None:
+        """The session ends with its stream."""
 
 
 class SseStream:
@@ -179,6 +215,7 @@ def _application(
         )
     server._over_http = True
     message_path = options.pop("message_path", MESSAGES)
+    watcher = options.pop("sse_watcher", None)
     layout = Layout(
         transport,
         places=_places(security),
@@ -187,7 +224,7 @@ def _application(
         message_path=message_path,
         **options,
     )
-    return CompatApplication(server, layout, WITHOUT_AUTHORIZATION)
+    return CompatApplication(server, layout, WITHOUT_AUTHORIZATION, watcher)
 
 
 def _places(security: TransportSecuritySettings | None) -> Places:

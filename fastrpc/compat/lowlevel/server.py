@@ -103,7 +103,7 @@ class Server(PlainServer):
             title=title,
             description=description,
             website_url=website_url,
-            icons=plain(icons),
+            icons=icons,
             instructions=instructions,
             lifespan=lifespan,
         )
@@ -128,6 +128,9 @@ class Server(PlainServer):
                 method, model = PARAMS.get(callback) or NOTIFICATIONS[callback]
                 add = self.add_request_handler if callback in PARAMS else self.add_notification_handler
                 add(method, model, handler)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, plain(value) if name == "icons" else value)
 
     def __class_getitem__(cls, parameters: Any) -> type[Server]:
         return cls

@@ -152,9 +152,9 @@ class SeenCall:
     def _seen_error(self, handler: Any, name: str, error: BaseException) -> BaseException:
         """Return the ToolError that middleware sees in the place of an unexpected error, and log that."""
         tracebacks.report(handler, error)
-        return errors.tool_error(self._complaint(name, error))
+        return errors.tool_error(self._complaint(handler, name, error))
 
-    def _complaint(self, name: str, error: BaseException) -> str:
+    def _complaint(self, handler: Any, name: str, error: BaseException) -> str:
         raise NotImplementedError
 
     @property
@@ -191,7 +191,7 @@ class ToolCall(SeenCall):
 
         return LATEST_LEGACY  # without what 2026-07-28 has around each result
 
-    def _complaint(self, name: str, error: BaseException) -> str:
+    def _complaint(self, handler: Any, name: str, error: BaseException) -> str:
         from fastrpc.redaction import masked
 
         style = getattr(self._server, "_style", None)
@@ -251,11 +251,11 @@ class ResourceRead(SeenCall):
             seen.contents = contents_of(value, name, handler.mime_type)
         return seen
 
-    def _complaint(self, name: str, error: BaseException) -> str:
+    def _complaint(self, handler: Any, name: str, error: BaseException) -> str:
         from fastrpc.redaction import masked
+        from fastrpc.tool_style import PLAIN
 
-        text = masked(str(error))
-        return f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return str(getattr(handler, "style", PLAIN).failure_text(name, error, masked(str(error))))
 
 
 class PromptCall(SeenCall):
@@ -288,10 +288,10 @@ class PromptCall(SeenCall):
             seen.messages  # noqa: B018 - reads them
         return seen
 
-    def _complaint(self, name: str, error: BaseException) -> str:
+    def _complaint(self, handler: Any, name: str, error: BaseException) -> str:
         from fastrpc.methods.prompts import failure_text
 
-        return failure_text(self._server.runtime.registries.prompts.get(name), error)
+        return failure_text(handler, error)
 
 
 KINDS: dict[str, type[SeenCall]] = {kind.kind: kind for kind in (ToolCall, ResourceRead, PromptCall)}

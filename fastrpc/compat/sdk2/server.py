@@ -1,7 +1,7 @@
 """What only servers of the official SDK 2.x have: extensions, caching hints, a bus of changes, middleware.
 
-Also the check of what variables of a resource's address may be, and the key of what clients carry. A server
-that uses none of it pays nothing, but for that check in templates.
+Also which rules the variables of a resource's address have to keep, and the key of what clients carry. A
+server that uses none of it pays nothing, but for that check in templates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastrpc.compat.dialect import Dialect
     from fastrpc.compat.lowlevel.own_methods import OwnMethods
 
-OPTIONS = ("cache_hints", "extensions", "request_state_security", "resource_security", "subscriptions")
+OPTIONS = ("cache_hints", "extensions", "subscriptions")
 
 
 class SdkParts(Server):
@@ -34,8 +34,8 @@ class SdkParts(Server):
         TypeError and DefinitionError."""
         self._bus: Any = None
         self._hints: dict[str, dict[str, Any]] | None = None
-        self._key: bytes | None = None
-        self._resource_security: Any = None
+        self._key: bytes | None = getattr(options.pop("request_state_security", None), "key", None)
+        self._resource_security: Any = options.pop("resource_security", ...)
         self._own_methods: OwnMethods | None = None
         self._extensions: Sequence[Any] = ()
         if self.dialect is not SDK_2:
@@ -46,8 +46,6 @@ class SdkParts(Server):
         self._hints = members_of(given.get("cache_hints"))
         bus = given.get("subscriptions")
         self._bus = bus if hasattr(bus, "publish") else None
-        self._key = getattr(given.get("request_state_security"), "key", None)
-        self._resource_security = given.get("resource_security")
         if given.get("extensions"):
             from fastrpc.compat.sdk2.extensions import declared
 
@@ -100,13 +98,17 @@ class SdkParts(Server):
 
     # --- resources ------------------------------------------------------------------------------------
 
-    def _secured(self, function: Any, uri: str, security: Any) -> Any:
-        """Return a template's function that is not called with what its rules, or the server's, refuse."""
-        if self.dialect is not SDK_2 or not callable(function):
-            return function
-        from fastrpc.compat.sdk2.resource_security import DEFAULT_RESOURCE_SECURITY, guarded
+    def _screening(self, security: Any) -> Any:
+        """Return what says which values the variables of a template may have: its own rules (None: anything
+        goes, but in the SDK), or the server's."""
+        from fastrpc.compat.resource_security import DEFAULT_RESOURCE_SECURITY, InheritSecurity
 
-        return guarded(function, uri, security or self._resource_security or DEFAULT_RESOURCE_SECURITY)
+        means_default = (..., None) if self.dialect is SDK_2 else (...,)
+        if security not in means_default and not isinstance(security, InheritSecurity):
+            return security
+        if self._resource_security not in means_default:
+            return self._resource_security
+        return DEFAULT_RESOURCE_SECURITY if self.dialect.screens_templates else None
 
     def _cached(self, options: Any) -> Any:
         """Return the options of a resource, with the server's caching hints."""
@@ -120,7 +122,7 @@ class SdkParts(Server):
         """Return a resource's function whose contents have the resource's ``_meta``, as in the SDK."""
         if not meta or self.dialect not in (SDK_1, SDK_2) or not callable(function):
             return function
-        from fastrpc.compat.sdk2.resource_security import wrapped
+        from fastrpc.compat.resource_security import wrapped
 
         return wrapped(function, after=lambda value: _described(value, meta))
 

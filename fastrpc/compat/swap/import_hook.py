@@ -16,7 +16,7 @@ import os
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from fastrpc.compat.dialect import LATEST_KNOWN, follow_release, installed_version
+from fastrpc.compat.dialect import LATEST_KNOWN, follow_release, installed_release, installed_version
 from fastrpc.compat.swap import modules
 from fastrpc.compat.swap.original_packages import installed_spec, is_original_part
 from fastrpc.compat.swap.originals import spec_of_part
@@ -51,6 +51,8 @@ class ServedModules:
             if folder is None:
                 raise ModuleNotFoundError(f"{name} is the official SDK's own: install mcp", name=name)
             return spec_of_part(name) if is_original_part(name) else None
+        if folder is not None and modules.is_of_other_release(name, installed_release(package)):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)  # as there: files try both
         place = None if folder is None else os.path.join(folder, *name.split(".")[1:])
         if not modules.is_known(name) and not _is_module(place):
             parent, _, last = name.rpartition(".")

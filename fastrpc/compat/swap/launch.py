@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 VARIABLE = "FASTRPC_SWAP"
+ROOT = "FASTRPC_SWAP_ROOT"
+"""The id of the process that the command runs in: it says at its end if nothing of it was swapped."""
 PACKAGES = ("fastrpc", "orjson", "msgspec", "uvloop", "jsonschema_rs", "openapi_pydantic", "httptools")
 """What ``sitecustomize`` knows too: it is loaded where fastrpc may not be importable."""
 

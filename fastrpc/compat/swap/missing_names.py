@@ -102,7 +102,6 @@ _COMPONENT = "give add_tool, add_prompt the function, and add_resource the addre
 _CONTEXT = "take a parameter ctx: Context"
 _ELICIT = "await ctx.elicit(message, schema) in the tool"
 _ERROR = "raise ToolError"
-_SECURITY = "the function's own checks hold: it is called with the decoded variables"
 
 BY_NAME = {
     **dict.fromkeys(("FunctionPrompt", "FunctionResourceTemplate", "HttpResource"), _COMPONENT),
@@ -137,7 +136,6 @@ BY_NAME = {
         ("AcceptedUrlElicitation", "elicit_url", "elicit_with_validation"),
         _ELICIT,
     ),
-    **dict.fromkeys(("InheritSecurity", "ResourceSecurity", "ResourceSecurityError"), _SECURITY),
     "create_client_server_memory_streams": "use fastrpc.testing.Client(server)",
     **dict.fromkeys(
         (

@@ -27,6 +27,9 @@ COMMANDS = ("fastmcp.__main__", "fastmcp.cli", "fastmcp.cli.__main__", "mcp.cli"
 OBJECTS = ("fastmcp.prompts.prompt", "fastmcp.resources.resource", "fastmcp.settings", "fastmcp.tools.tool")
 """Modules, in one version, with the name of an object of the package: ``from fastmcp.tools import tool``."""
 
+RELEASES = {"mcp.server.fastmcp": (1, 2), "mcp.server.mcpserver": (2, 100)}
+"""The first release of an original that has a package of it, and the first one behind it that has not."""
+
 TYPES = "mcp.types"
 PACKAGE_NAMES = frozenset(
     {
@@ -113,6 +116,14 @@ def home_of(module: str) -> str | None:
 def is_known(module: str) -> bool:
     """Return whether an original has this module, in one of the versions that are known here."""
     return module in FASTMCP or module in SDK or module in COMMANDS
+
+
+def is_of_other_release(module: str, release: tuple[int, ...]) -> bool:
+    """Return whether this release of the original does not have a module that another one has."""
+    for package, (first, end) in RELEASES.items():
+        if module == package or module.startswith(package + "."):
+            return not (first,) <= release < (end,)
+    return False
 
 
 def find(module: str, name: str) -> Found:

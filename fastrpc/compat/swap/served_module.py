@@ -6,6 +6,7 @@ Names are looked up when they are used. One that is known to be missing raises w
 
 from __future__ import annotations
 
+import os
 import sys
 from types import ModuleType
 
@@ -27,6 +28,8 @@ class ServedModule(ModuleType):
             return modules.star_names(module)
         if name == "__version__":
             return installed_version(module.partition(".")[0])
+        if name == "__file__":
+            return self._file()
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         found = modules.find(module, name)
@@ -44,6 +47,16 @@ class ServedModule(ModuleType):
         value = getattr(place, found.member) if found.member else place
         self.__dict__[name] = value
         return value
+
+    def _file(self) -> str:
+        """Return the file of the installed original's module, which programs look beside. Raises
+        AttributeError."""
+        spec = self.__dict__.get("__spec__")
+        for place in getattr(spec, "submodule_search_locations", None) or ():
+            for path in (os.path.join(place, "__init__.py"), f"{place}.py"):
+                if os.path.isfile(path):
+                    return path
+        raise AttributeError(f"module {self.__name__!r} has no file: the original is not installed")
 
 
 def _imported(module: str) -> ModuleType:

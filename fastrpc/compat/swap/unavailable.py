@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class _Unavailable(type):
-    """The class of the classes that stand for missing names."""
+    """The class of the classes that stand for missing names. To ask one for a name of the language's own is
+    no use of it: pydantic, `inspect` and decorators do so."""
 
     complaint: str
 
@@ -23,6 +24,8 @@ class _Unavailable(type):
         raise NotOffered(cls.complaint)
 
     def __getattr__(cls, name: str) -> Any:
+        if name == "__get_pydantic_core_schema__":
+            return _of_anything  # it is the type of a field
         if name.startswith("__"):
             raise AttributeError(name)
         raise NotOffered(cls.complaint)
@@ -32,6 +35,12 @@ class _Unavailable(type):
 
     def __repr__(cls) -> str:
         return f"<unavailable {cls.__name__}>"
+
+
+def _of_anything(source: Any, handler: Any) -> Any:
+    from pydantic_core import core_schema
+
+    return core_schema.any_schema()
 
 
 def unavailable(module: str, name: str, complaint: str) -> Any:

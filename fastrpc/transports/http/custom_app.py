@@ -14,10 +14,11 @@ from fastrpc.transports.http.guard import Guard, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from fastrpc.transports.http.request import Request
+    from fastrpc.transports.http.sse import SseSession
     from fastrpc.transports.interfaces import Connect
 
 NEVER = 365 * 86400.0
@@ -63,6 +64,12 @@ class CustomApp(HttpApp):
             serve = partial(self._sse.open, address=mount_path.rstrip("/") + messages)
             self.routes.update(dict.fromkeys(spellings(stream), serve))
             self.routes.update(dict.fromkeys(spellings(messages), self._sse.post))
+
+    def watch_sse(
+        self, opened: Callable[[SseSession], object], closed: Callable[[SseSession], object]
+    ) -> None:
+        """Call these when a session over SSE begins and when it is over."""
+        self._sse.on_opened, self._sse.on_closed = opened, closed
 
     async def _route(self, request: Request) -> None:
         transport = "streamable-http" if request.path in self.mcp_paths else "sse"

@@ -1,4 +1,5 @@
-"""Ids of sessions over HTTP: 256 random bits, after the number of the worker that has the session.
+"""Ids of sessions over HTTP: 256 random bits, 128 over SSE, after the number of the worker that has the
+session.
 
 A process that serves alone has no number. The number is not secret: with another one, a request goes to a
 worker without that session.
@@ -21,6 +22,12 @@ def be_worker(number: int) -> None:
 
 def new_id() -> str:
     return f"{_prefix}{secrets.token_urlsafe(32)}"
+
+
+def new_hex_id() -> str:
+    """Return an id of 128 random bits, but for the worker's number the text of a UUID: programs for the
+    official SDK read the id of an SSE stream so."""
+    return f"{_prefix}{secrets.token_hex(16)}"
 
 
 def worker_of(id: bytes) -> int | None:

@@ -10,11 +10,12 @@ from fastrpc.errors import InternalError, ParseError
 from fastrpc.transports.http.exchange import ANSWER, Exchange
 from fastrpc.transports.http.guard import Refused
 from fastrpc.transports.http.request import Stalled
-from fastrpc.transports.http.session_ids import new_id
+from fastrpc.transports.http.session_ids import new_hex_id
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Protocol
 
     from fastrpc._core.message import Message
@@ -35,10 +36,16 @@ class SseSession:
     """One stream and the connection behind it."""
 
     def __init__(self, principal: str, exchange: Exchange) -> None:
-        self.id = new_id()
+        self.id = new_hex_id()
         self.principal = principal
         self.exchange = exchange
         self.ended = False
+
+    def receive(self, body: bytes) -> None:
+        """Serve a message; what answers it goes to the stream."""
+        answer = self.exchange.receive(body)
+        if answer is not None:
+            self.exchange.put(ANSWER, answer)
 
     def end(self) -> None:
         """End the stream after the queued messages are sent."""
@@ -55,6 +62,8 @@ class SseEndpoint:
         self._per_caller = per_caller
         self._in_all = in_all
         self._sessions: dict[str, SseSession] = {}
+        self.on_opened: Callable[[SseSession], object] | None = None
+        self.on_closed: Callable[[SseSession], object] | None = None
 
     @property
     def busy(self) -> bool:
@@ -76,6 +85,8 @@ class SseEndpoint:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
         session = SseSession(request.principal, self._app.new_exchange())
         self._sessions[session.id] = session
+        if self.on_opened is not None:
+            self.on_opened(session)
         dispatcher = session.exchange.dispatcher
         dispatcher.principal = request.principal
         dispatcher.session.quota.outer = dispatcher.runtime.quotas.of(request.principal)
@@ -87,6 +98,8 @@ class SseEndpoint:
             await self._send(request, session)
         finally:
             del self._sessions[session.id]
+            if self.on_closed is not None:
+                self.on_closed(session)
             session.exchange.close()
 
     async def _send(self, request: Request, session: SseSession) -> None:
@@ -129,7 +142,5 @@ class SseEndpoint:
         request.note_message(message, body)
         if message.kind == "broken":
             raise ParseError(f"Parse error: {message.error}")
-        answer = session.exchange.receive(body)
-        if answer is not None:
-            session.exchange.put(ANSWER, answer)
+        session.receive(body)
         await request.answer(202)

@@ -10,6 +10,7 @@ whether it can import fastrpc or not: only an import of fastmcp or mcp fails the
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 VARIABLE = "FASTRPC_SWAP"
+ROOT = "FASTRPC_SWAP_ROOT"
 ORIGINALS = ("fastmcp", "mcp")
 PACKAGES = ("fastrpc", "orjson", "msgspec", "uvloop", "jsonschema_rs", "openapi_pydantic", "httptools")
 
@@ -75,6 +77,18 @@ def _start() -> None:
         if suffix in EXTENSION_SUFFIXES:
             sys.meta_path.append(LentPackages(folders))
         sys.meta_path.insert(0, FirstImport(suffix))
+        if os.environ.get(ROOT) in (str(os.getpid()), str(os.getppid())):
+            atexit.register(_tell)
+
+
+def _tell() -> None:
+    """Say at the end of the command's own process, or of a child of it, that nothing of it was swapped."""
+    found = {name: sys.modules.get(name) for name in ORIGINALS}
+    if all(type(module).__name__ != "ServedModule" for module in found.values()):
+        others = [str(getattr(module, "__file__", name)) for name, module in found.items() if module]
+        why = f"it has packages of its own by these names ({', '.join(others)})" if others else ""
+        why = why or "it has imported neither fastmcp nor mcp"
+        print(f"fastrpc swap --run: nothing was swapped in {sys.argv[0] or 'python'}: {why}", file=sys.stderr)
 
 
 def _run_hidden() -> None:

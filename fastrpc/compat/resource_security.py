@@ -1,21 +1,37 @@
-"""What variables of a resource's address may be, as the official SDK 2.x has it: no path out of a folder.
+"""What variables of a resource's address may be, as FastMCP 4 and the official SDK 2.x have it: no path out
+of a folder.
 
-By default a template of an `MCPServer` is not called with a value that is an absolute path, climbs above its
-start by ``..`` or holds a NUL: there is no such resource. Checked in front of the function, at the cost of a
-look at each value that is a text; other servers, and templates that exempt a variable, have no check.
+By default a template is not read with a value that is an absolute path, climbs above its start by ``..`` or
+holds a NUL: there is no such resource. Values are looked at as they stand in the address, before they are
+converted to the parameter's type, wherever a template is bound. A template without such rules is not looked
+at.
 """
 
 from __future__ import annotations
 
 from functools import wraps
 
+from fastrpc.compat.errors import NotFoundError
 from fastrpc.definitions.handler import is_async
+from fastrpc.definitions.resource import ReadingSignature, ResourceTemplate
 from fastrpc.errors import ResourceNotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from typing import Any
+
+    from typing_extensions import Unpack
+
+    from fastrpc.options import TemplateOptions
+    from fastrpc.schema import Signature
+
+
+class InheritSecurity:
+    """Stands for the rules of the server."""
+
+
+INHERIT_SECURITY = InheritSecurity()
 
 
 class ResourceSecurity:
@@ -32,11 +48,12 @@ class ResourceSecurity:
         self.reject_absolute_paths = reject_absolute_paths
         self.reject_null_bytes = reject_null_bytes
         self.exempt_params = frozenset(exempt_params)
+        self._exempt = {*self.exempt_params, *(name.replace("-", "_") for name in self.exempt_params)}
 
     def validate(self, params: Mapping[str, Any]) -> str | None:
         """Return the name of the first value that is refused, None if there is none."""
         for name, value in params.items():
-            if name not in self.exempt_params:
+            if name not in self._exempt:
                 values = value if isinstance(value, (list, tuple)) else (value,)
                 if any(isinstance(each, str) and self._refuses(each) for each in values):
                     return name
@@ -50,10 +67,10 @@ class ResourceSecurity:
         )
 
 
-class ResourceSecurityError(ValueError):
+class ResourceSecurityError(NotFoundError, ValueError):
     """A variable of a template has a value that is refused."""
 
-    def __init__(self, template: str, param: str) -> None:
+    def __init__(self, template: str, param: str = "") -> None:
         super().__init__(f"{template}: the value of {param!r} is refused")
         self.template = template
         self.param = param
@@ -80,16 +97,38 @@ def is_absolute(value: str) -> bool:
     return value[:1] in ("/", "\\") or (value[1:2] == ":" and value[0].isascii() and value[0].isalpha())
 
 
-def guarded(function: Callable[..., Any], uri: str, security: Any) -> Callable[..., Any]:
-    """Return a function of a template that is not called with what `security` refuses."""
-    names = _positional(function)
+class ScreenedTemplate(ResourceTemplate):
+    """A template whose variables `security` has to allow."""
 
-    def check(values: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given = {**dict(zip(names, values, strict=False)), **named}
-        if security.validate(given) is not None:
-            raise ResourceNotFound(uri)
+    __slots__ = ("security",)
 
-    return wrapped(function, before=check)
+    def __init__(
+        self, function: Callable[..., Any], *, security: Any, uri: str, **options: Unpack[TemplateOptions]
+    ) -> None:
+        self.security = security
+        super().__init__(function, uri=uri, **options)
+
+    def describe(self) -> Signature:
+        return _ScreenedSignature(super().describe(), self.mime_type, self.security)
+
+
+class _ScreenedSignature(ReadingSignature):
+    __slots__ = ("security",)
+
+    def __init__(self, signature: Signature, mime_type: str | None, security: Any) -> None:
+        super().__init__(signature, mime_type)
+        self.security = security
+
+    def bind(self, arguments: dict[str, Any]) -> list[Any]:
+        screen(arguments, self.security)
+        return super().bind(arguments)
+
+
+def screen(values: Mapping[str, Any], security: Any) -> None:
+    """Raise ResourceNotFound for the values of a template's variables that `security` refuses."""
+    refused = None if security is None else security.validate(values)
+    if refused is not None:
+        raise ResourceNotFound(str(values[refused]))
 
 
 def wrapped(
@@ -115,14 +154,3 @@ def wrapped(
         return after(function(*values, **named))
 
     return called
-
-
-def _positional(function: Any) -> tuple[str, ...]:
-    """Return the names of the parameters that may be given by their place."""
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    if code is None:
-        return ()
-    names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
-    return names[1:] if hasattr(function, "__func__") else names
