@@ -484,3 +484,38 @@ def test_a_wait_of_odd_length_is_refused_or_bounded(
     assert read.refused(url, wait_ms=-1) == "wait_ms: expected 0 to 45000 milliseconds, got -1."
     monkeypatch.setenv("FASTRPC_PATIENCE_SECONDS", "8")
     assert "[wait_ms 99999 is taken as 1000, the longest]" in text_of(read(url, wait_ms=99_999))
+
+
+# --- frames -----------------------------------------------------------------------------------------------
+
+
+def test_a_frame_of_the_same_origin_is_read_where_it_stands(read: Reader, web: Web) -> None:
+    """ReadDocs: the text of a frame that the page itself may read stands in its place; of others, "
+    "the address."""
+    web.page("/deep/inner", "<p>inside the frame <a href='next'>on</a></p><iframe src='/third'></iframe>")
+    web.page("/third", "<p>inside the second frame</p><script>document.body.append('by script')</script>")
+    web.page("/tracker", "<p>nobody sees this</p>")
+    url = web.page(
+        "/outer",
+        f"<main><h1>Tides</h1><p>{PARAGRAPH}</p><iframe src='/deep/inner'></iframe><p>after it</p>"
+        "<iframe srcdoc='<p>written in the page</p>'></iframe>"
+        "<iframe src='/tracker' width=1 height=1></iframe>"
+        "<iframe src='/tracker' hidden></iframe>"
+        f"<iframe title='A film' src='{web.url('/third').replace('127.0.0.1', 'localhost')}'>"
+        f"</iframe></main>",
+    )
+    shown = text_of(read(url))
+    assert re.search(
+        r"inside the frame \[on\]\(http://127[^ ]*/deep/next\)\s+inside the second frame\s+by "
+        r"script\s+after it",
+        shown,
+    )
+    assert "written in the page" in shown
+    assert "nobody sees this" not in shown
+    assert re.search(r"\[frame: A film: <http://localhost:\d+/third>\]", shown)
+
+
+def test_a_page_that_frames_itself_is_read_in_bounded_time(read: Reader, web: Web) -> None:
+    url = web.page("/self", f"<main><p>{PARAGRAPH}</p>{'<iframe src=/self?1></iframe>' * 4}</main>")
+    shown = text_of(read(url))
+    assert PARAGRAPH.strip() in shown

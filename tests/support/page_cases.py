@@ -3,6 +3,7 @@
 Beside each page lies a JSON file that says what its Markdown must hold (`headings`, `keep`, `inline_code`,
 `code` with language, table `rows`, absolute `links` and `images`, `lists` with their depth) and what it must
 `leave` out. `verdicts` compares. What CommonMark takes in several forms is taken in each: `-`, `*` and `+`,
+a letter before an item,
 any indentation of lists, escapes, padded tables. The page of 2 MB is made here rather than kept.
 """
 
@@ -30,7 +31,7 @@ SHAPES = {
     "lists": "nested lists",
     "large": "a page of 2 MB",
 }
-ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d+[.)])[ \t]+(.*)")
+ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d+[.)])[ \t]+(?:[a-z]\.[ \t]+)?(.*)")
 
 
 class Case:

@@ -283,7 +283,7 @@ def test_a_cell_that_spans_rows_is_repeated_and_bars_do_not_end_a_cell() -> None
         "<tr><td colspan=2><ul><li>p<li>q</ul></table>"
     )
     lines = within(html).split("\n")
-    assert lines == ["| a | b | c |", "| --- | --- | --- |", "| 1 | 2\\|3 | x y |", "| 1 | p q |  |"]
+    assert lines[2:] == ["| 1 | 2\\|3 | x<br>y |", "| 1 | - p<br>- q |  |"]
 
 
 def test_a_span_beyond_reason_does_not_make_a_table_of_a_billion_cells() -> None:
@@ -454,7 +454,7 @@ def _workers() -> list[str]:
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{name}/cmdline", encoding="utf-8") as file:
+            with open(f"/proc/{name}/cmdline", encoding="utf-8", errors="replace") as file:
                 command = file.read()
             with open(f"/proc/{name}/environ", encoding="utf-8", errors="replace") as file:
                 mine = f"PYTEST_CURRENT_TEST={os.environ['PYTEST_CURRENT_TEST']}" in file.read()

@@ -41,14 +41,36 @@ STATE = """(() => {
             refresh ? refresh.content : ""];
 })()"""
 
-# Scripts and styles say nothing to a reader and are most of many pages. What hangs in shadow roots is put
-# where it shows; in a document without a window, where no script of the page runs.
+# Scripts and styles say nothing to a reader and are most of many pages. What the page's frames show is put
+# where they stand, if the page may read it itself. What hangs in shadow roots is put where it shows; in a
+# document without a window, where no script of the page runs.
 READ = """((limit) => {
     const useless = 'script:not([type^="math/"]), style, link[rel="preload"]';
     const root = document.documentElement;
     if (!root) return [location.href, "", "", ""];
     const scripts = [...document.scripts].slice(0, 40).map(
         (script) => script.src.slice(0, 300) + " " + script.textContent.slice(0, 700)).join("\\n");
+    let frames = %d;
+    const bringIn = (within, depth) => {
+        for (const frame of within.querySelectorAll("iframe, frame")) {
+            if (frame.tagName === "IFRAME" && (frame.clientWidth < 3 || frame.clientHeight < 3)) {
+                frame.remove();
+                continue;
+            }
+            let body = null;
+            try { body = frame.contentDocument && frame.contentDocument.body; } catch (refused) {}
+            if (!body || !body.childNodes.length || depth > 3 || --frames < 0) continue;
+            bringIn(body, depth + 1);
+            for (const element of body.querySelectorAll(useless)) element.remove();
+            for (const name of ["href", "src"])
+                for (const element of body.querySelectorAll(`[${name}]`))
+                    if (typeof element[name] === "string") element.setAttribute(name, element[name]);
+            const shown = document.createElement("div");
+            for (const node of [...body.childNodes]) shown.append(document.importNode(node, true));
+            frame.replaceWith(shown);
+        }
+    };
+    bringIn(document, 1);
     const shadows = [];
     const look = (from) => {
         for (const element of from.querySelectorAll("*"))
@@ -76,7 +98,8 @@ READ = """((limit) => {
         html = inert.documentElement.outerHTML;
     }
     return [location.href, document.title, html, scripts];
-})(%d)"""
+})"""
+FRAMES = 50  # of a page whose text is taken; of the others the address
 
 
 class Visit:
@@ -263,7 +286,7 @@ class Visit:
         while True:
             round = self._navigations
             await self._wait(wait_ms)
-            found = await self._look(READ % self._limit)
+            found = await self._look(f"{READ % FRAMES}({self._limit})")
             if found is not None and round == self._navigations:
                 return self._page_of(*found)
             wait_ms = None  # it went to another page meanwhile

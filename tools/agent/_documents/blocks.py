@@ -1,22 +1,20 @@
-"""What in a page's content is taken as a whole: code, tables, images' and links' addresses, formulas.
+"""What in a page's content is taken as a whole: code, and the addresses of links and images.
 
-Code keeps each character, its language and none of the line numbers, whatever the highlighter has made of
-it. Tables become a rectangle of cells; tables that only lay out a page are none.
+Code keeps each character, its language and none of the line numbers, whatever the highlighter has made of it.
 """
 
 from __future__ import annotations
 
 import re
-from html import escape
+from itertools import islice
 from urllib.parse import urldefrag, urljoin
 
 import lxml.etree
 
-from .page import names_of, plain_text, squeeze, words
+from .tree import names_of, plain_text, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 LANGUAGE = re.compile(
@@ -38,8 +36,11 @@ DIGITS = re.compile(r"[\d\s.:|]*")
 LINE = re.compile(r"(?<![a-z])(?:line|cl|code-line|token-line|view-line)(?![a-z])")
 CODE_LINE_TABLE = re.compile(r"blob-code|js-file-line|hljs-ln-code")
 LINES = ("div", "p", "li", "tr")
-WIDEST = 200  # columns; what lies beyond is left out
-REPEATED = 300  # rows that one cell may span
+ADDRESSES = (
+    "data-src", "data-original", "data-lazy-src", "data-lazy", "data-url", "src",
+    "srcset", "data-srcset", "data-lazy-srcset",
+)  # fmt: skip
+WAITING = re.compile(r"/(?:blank|spacer|placeholder|transparent|pixel|1x1|loading)[^/]*$", re.IGNORECASE)
 SCHEMES = ("http:", "https:", "mailto:", "tel:", "ftp:", "geo:", "magnet:", "xmpp:", "sms:")
 
 
@@ -69,30 +70,30 @@ def absolute(address: str | None, base: str, link: bool = False) -> str:
 
 def image_address(element: Any, base: str) -> str:
     """Return where an image lies; nothing for decoration, counters and images inside the page itself."""
-    if element.get("alt") == "" and element.getparent().tag not in ("figure", "picture"):
+    if element.get("alt") == "" and not _is_shown_alone(element):
         return ""
     if element.get("width") in ("0", "1", "2") or element.get("height") in ("0", "1", "2"):
         return ""
-    for name in ("src", "data-src", "data-original", "data-lazy-src", "srcset", "data-srcset"):
-        value = (element.get(name) or "").strip()
-        if name.endswith("srcset"):
-            value = value.split(" ")[0].rstrip(",")
-        address = absolute(value, base)
-        if address.startswith("http"):
-            return address
-    return ""
+    sources = [element]
+    if element.getparent().tag == "picture":
+        sources += islice(element.itersiblings("source", preceding=True), 8)
+    found = ""
+    for source in sources:
+        for name in ADDRESSES:
+            value = (source.get(name) or "").strip()
+            if name.endswith("set"):
+                value = value.partition(" ")[0].rstrip(",")
+            address = absolute(value, base)
+            if address.startswith("http"):
+                if not WAITING.search(address):
+                    return address
+                found = found or address
+    return found
 
 
-def formula(element: Any) -> str:
-    """Return a formula as TeX if the page has it, else its text."""
-    tex = element.get("alttext") or ""
-    for note in element.iter("annotation"):
-        if "tex" in (note.get("encoding") or "").lower():
-            tex = tex or note.text or ""
-    tex = squeeze(tex)
-    if tex.startswith("{\\displaystyle") and tex.endswith("}"):
-        tex = tex[len("{\\displaystyle") : -1].strip()
-    return f"${tex}$" if tex else squeeze(plain_text(element))
+def _is_shown_alone(element: Any) -> bool:
+    """Whether an image is all that a figure, or a picture in several sizes, shows."""
+    return any(above.tag in ("figure", "picture") for above in islice(element.iterancestors(), 4))
 
 
 # --- code ---------------------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def is_code(element: Any) -> bool:
             len(element) > 0 and "\n" in plain_text(element).strip() and element.find(".//br") is None
         )
     return tag == "table" and any(
-        CODE_LINE_TABLE.search(cell.get("class") or "") for cell in element.iter("td")
+        CODE_LINE_TABLE.search(cell.get("class") or "") for cell in islice(element.iter("td"), 8)
     )
 
 
@@ -131,7 +132,7 @@ def code_text(element: Any) -> str:
     for event, inner in walk:
         tag = inner.tag
         if event == "start":
-            if inner is not element and is_line_numbers(inner):
+            if inner is not element and (tag == "button" or is_line_numbers(inner)):
                 skipped = inner
                 walk.skip_subtree()
             elif tag == "br":
@@ -193,93 +194,3 @@ def language_of(element: Any) -> str:
                 if value in KNOWN:
                     return value
     return ""
-
-
-# --- tables -------------------------------------------------------------------------------------------------
-
-
-def is_data_table(element: Any) -> bool:
-    """Whether a table holds data, rather than the layout of a page."""
-    if element.get("role") in ("presentation", "none") or element.find(".//table") is not None:
-        return False
-    if next(element.iter("pre", "h1", "h2", "h3", "h4"), None) is not None:
-        return False
-    rows = _rows(element)
-    return len(rows) > 0 and max(len(row) for row in rows) > 1
-
-
-def _rows(table: Any) -> list[list[Any]]:
-    rows = [list(row.iterchildren("td", "th")) for row in table.iter("tr")]
-    return [row for row in rows if row]
-
-
-def _span(cell: Any, name: str, most: int) -> int:
-    value = (cell.get(name) or "").strip()
-    return min(int(value), most) if value.isdecimal() and len(value) < 6 and int(value) > 0 else 1
-
-
-def table(element: Any, write_cell: Callable[[Any], str]) -> str:
-    """Return a table as HTML with one header row and rows of equal length. A cell that spans rows is repeated
-    in each; one that spans columns is followed by empty ones."""
-    grid: list[list[str]] = []
-    heads: list[bool] = []  # for each row, whether it has header cells only
-    hanging: dict[int, tuple[int, str]] = {}  # column -> for how many rows more, what
-    for row in _rows(element):
-        line: list[str] = []
-        for cell in row:
-            _hang(hanging, line)
-            if len(line) >= WIDEST:
-                break
-            text = write_cell(cell)
-            for place in range(_span(cell, "colspan", WIDEST - len(line))):
-                rows = _span(cell, "rowspan", REPEATED)
-                if rows > 1:
-                    hanging[len(line)] = (rows - 1, text if place == 0 else "")
-                line.append(text if place == 0 else "")
-        _hang(hanging, line)
-        grid.append(line)
-        heads.append(all(cell.tag == "th" for cell in row) or row[0].getparent().getparent().tag == "thead")
-    width = max(map(len, grid))
-    for line in grid:
-        line.extend([""] * (width - len(line)))
-    header, body = _split(element, grid, heads, width)
-    caption = element.find("caption")
-    before = ""
-    if caption is not None and squeeze(plain_text(caption)):
-        before = f"<p><em>{escape(squeeze(plain_text(caption)), quote=False)}</em></p>"
-    lines = "".join(_row(line, "td") for line in body)
-    return f"{before}<table><thead>{_row(header, 'th')}</thead><tbody>{lines}</tbody></table>"
-
-
-def _hang(hanging: dict[int, tuple[int, str]], line: list[str]) -> None:
-    """Put in what hangs down from the rows above."""
-    while len(line) in hanging:
-        column = len(line)
-        rows, text = hanging.pop(column)
-        if rows > 1:
-            hanging[column] = (rows - 1, text)
-        line.append(text)
-
-
-def _split(
-    element: Any, grid: list[list[str]], heads: list[bool], width: int
-) -> tuple[list[str], list[list[str]]]:
-    """Divide rows into the header, which Markdown must have, and the rest."""
-    count = 0
-    while count < min(len(heads), 4) and heads[count]:
-        count += 1
-    if count == 0 and element.find(".//th") is None:
-        count = 1
-    if count == 0:
-        return [""] * width, grid
-    if count == len(grid) and count > 1:
-        count = 1
-    header = [
-        " / ".join(dict.fromkeys(line[column] for line in grid[:count] if line[column]))
-        for column in range(width)
-    ]
-    return header, grid[count:]
-
-
-def _row(cells: list[str], tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"

@@ -16,6 +16,7 @@ import markdownify
 
 from . import page as pages
 from . import writer
+from .tree import plain_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +96,34 @@ class _Converter(markdownify.MarkdownConverter):
     def convert_p(self, el: Any, text: str, parent_tags: set[str]) -> str:
         return str(super().convert_p(el, _guarded(text.strip(" \t\r\n")), parent_tags))  # type: ignore[misc]
 
+    def convert_br(self, el: Any, text: str, parent_tags: set[str]) -> str:
+        if "td" in parent_tags or "th" in parent_tags:
+            return "<br>"
+        return str(super().convert_br(el, text, parent_tags))  # type: ignore[misc]
+
+    def convert_code(self, el: Any, text: str, parent_tags: set[str]) -> str:
+        if "td" in parent_tags or "th" in parent_tags:
+            text = el.get_text()  # with its indentation
+            mark = "`" * (max(map(len, re.findall(r"`+", text)), default=0) + 1)
+            space = " " if "`" in text else ""
+            return f"{mark}{space}{text}{space}{mark}"
+        return str(super().convert_code(el, text, parent_tags))  # type: ignore[misc]
+
+    def convert_li(self, el: Any, text: str, parent_tags: set[str]) -> str:
+        """An item of a numbered list has the number that it is given, else the next."""
+        parent = el.parent
+        if parent is None or parent.name != "ol":
+            return str(super().convert_li(el, text, parent_tags))  # type: ignore[misc]
+        place = int(
+            parent.get("place", 0)
+        )  # kept there: looking for it each time takes as long as the list is
+        parent["place"] = str(place + 1)
+        number = el.get("value") or int(parent.get("start") or 1) + place
+        mark = f"{number}. "
+        lines = text.strip().split("\n")
+        inside = [lines[0], *(f"{' ' * len(mark)}{line}" if line.strip() else "" for line in lines[1:])]
+        return mark + "\n".join(inside) + "\n" if text.strip() else "\n"
+
     def convert_td(self, el: Any, text: str, parent_tags: set[str]) -> str:
         return str(super().convert_td(el, _cell(text), parent_tags))  # type: ignore[misc]
 
@@ -136,9 +165,9 @@ def _plain(block: str) -> list[str]:
 def _lines(element: Any) -> list[str]:
     tag = element.tag
     if tag == "pre":
-        return pages.plain_text(element).split("\n")
+        return plain_text(element).split("\n")
     if tag == "table":
-        rows = (["" if cell is None else _line(cell) for cell in row] for row in element.iter("tr"))
+        rows = ([_line(cell).replace("\n", " ") for cell in row] for row in element.iter("tr"))
         return ["\t".join(row) for row in rows if any(row)]
     if tag in ("ul", "ol"):
         return _list_lines(element)
@@ -153,7 +182,7 @@ def _list_lines(element: Any) -> list[str]:
     number = int(element.get("start") or 1)
     lines = []
     for item in element:
-        mark = f"{number}. " if element.tag == "ol" else "- "
+        mark = f"{item.get('value') or number}. " if element.tag == "ol" else "- "
         number += 1
         inside = [line for part in _parts(item) for line in part]
         lines += [
@@ -177,4 +206,4 @@ def _line(element: Any) -> str:
     for inner in element.iter("br", "img"):
         shown = "\n" if inner.tag == "br" else inner.get("alt") or ""
         inner.tail = f"{shown}{inner.tail or ''}"
-    return pages.plain_text(element).strip()
+    return plain_text(element).strip()

@@ -2,10 +2,9 @@
 chooses the element that holds it.
 
 What goes: scripts and styles, hidden elements, navigation, page headers and footers, dialogs and cookie
-banners, advertisements, share and subscribe boxes, forms' controls. The rule above all others: the content
+banners, advertisements, share and subscribe boxes, buttons. The rule above all others: the content
 is never lost. An element that holds the main part of the text is never taken for a surrounding, and where
-too little is left, everything but scripts and hidden elements is kept. Linear in the length of the page:
-0.2 s a megabyte. Needs lxml; nothing is fetched, no entity or DTD loaded.
+too little is left, everything but scripts and hidden elements is kept.
 """
 
 from __future__ import annotations
@@ -14,22 +13,17 @@ import re
 
 import lxml.etree
 
+from . import embedded, formulas
+from .tree import drop, is_never_shown, is_tick, names_of, parse, plain_text, remove, squeeze, words
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 
-def words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
+LITTLE = 60  # characters that are no links: a line of who made the page, not a paragraph
 ENOUGH = 200  # characters: an element with fewer is seldom the content of a page
-NEVER_TEXT = words(
-    "script style template noscript link meta base title iframe frame object embed applet param canvas "
-    "svg audio video source track map area datalist progress meter"
-)
-CONTROLS = words("button input select textarea option optgroup menu nav dialog")
+CONTROLS = words("button input option optgroup menu nav dialog")
 SURROUNDING_ROLES = words(
     "navigation banner contentinfo search dialog alertdialog menu menubar toolbar tablist tooltip "
     "complementary button"
@@ -41,24 +35,45 @@ MAIN_NAMES = re.compile(
 )
 
 # Words of class names and ids. A word stands between anything that is no lower-case letter: `ad-slot`,
-# `adSlot` and `AD_SLOT` hold the word ad, `shadow` and `adopt` do not.
+# `adSlot` and `AD_SLOT` hold the word ad, `shadow` and `adopt` do not, nor does the number 2ad446 or ad44f.
+WORD = r"(?<![a-z0-9])(?:%s)(?![a-z]|\d+[a-wyz])"
 CONSENT = re.compile(
-    r"(?<![a-z])(?:cookies?|consent|gdpr|ccpa|onetrust|didomi|cookiebot|usercentrics|qc-cmp\d*|cmp|truste|cky|osano|"
-    r"iubenda|privacy-(?:banner|notice|popup|wall))(?![a-z])"
+    WORD
+    % (
+        r"cookies?|consent|gdpr|ccpa|onetrust|didomi|cookiebot|usercentrics|qc-cmp\d*|cmp|truste|cky|osano|iubenda|"
+        r"privacy-(?:banner|notice|popup|wall)"
+    )
+)
+LEADING = (  # what leads elsewhere consists of links
+    r"side-?bars?|bread-?crumbs?|nav|navbox|navbar|navigation(?!-not)|menus?|drop-?downs?|toc|table-of-contents|"
+    r"pagination|pagers?"
 )
 SURROUNDING = re.compile(
-    r"(?<![a-z])(?:ads?|adverts?|advertisements?|advertising|adsense|adsbygoogle|sponsor(?:ed|s)?|promo(?:s|tion|ted)?|"
-    r"newsletters?|subscri(?:be|ption)|sign-?up|share|sharing|social|addthis|side-?bars?|bread-?crumbs?|nav|navbox|navbar|"
-    r"navigation(?!-not)|menus?|drop-?downs?|interlanguage-link|language-(?:list|switcher|selector)|toc|table-of-contents|footers?|site-?header|page-?header|top-?bar|related|recommend(?:ed|ations?)?|"
-    r"pagination|pagers?|skip-?(?:link|nav|to-content|to-main)|pop-?ups?|modals?|overlays?|lightbox|toast|"
-    r"mw-editsection|editsection|edit-(?:link|page|this-page)|header-?links?|anchor-?links?|copy-?(?:btn|button|code)|"
-    r"mw-jump-link|catlinks|site-?notice|noprint|print-?only|sr-only|visually-?hidden|screen-reader-text|"
-    r"hidden|invisible|d-none|paywall|outbrain|taboola|disqus)(?![a-z])"
+    WORD
+    % (
+        r"ads?|adverts?|advertisements?|advertising|adsense|adsbygoogle|sponsor(?:ed|s)?|promo(?:s|tion|ted)?|"
+        r"related|recommend(?:ed|ations?)?|newsletters?|subscri(?:be|ption)|sign-?up|share|sharing|social|"
+        r"addthis|interlanguage-link|language-(?:list|switcher|selector)|footers?|site-?header|page-?header|top-?bar|"
+        r"skip-?(?:link|nav|to-content|to-main)|pop-?ups?|modals?|overlays?|toast|"
+        r"mw-editsection|editsection|edit-(?:link|page|this-page)|header-?links?|anchor-?links?|"
+        r"copy-?(?:btn|button|code)|mw-jump-link|catlinks|site-?notice|noprint|print-?only|sr-only|"
+        rf"visually-?hidden|screen-reader-text|paywall|outbrain|taboola|disqus|(?P<leading>{LEADING})"
+    )
 )
+UNSEEN = re.compile(r"(?<!\S)(?:hidden|invisible|d-none|is-hidden)(?!\S)")  # a class of its own
+PAGES = re.compile(r"(?<!\S)(?:pagination|pagers?)(?!\S)")
+SEEN_ON_WIDE = re.compile(
+    r":(?:block|flex|grid|inline|table|contents|visible)|(?<!\S)d-(?:sm|md|lg|x+l)-(?!none)"
+)
+OF_ANY_PART = re.compile(
+    r"(?<![a-z])(?:site|page|main|left|right|global|wrapper|container|inner|outer|box|area|widget|block|section|"
+    r"top|bottom|primary|secondary|col|column)(?![a-z])|[^a-z]"
+)
+PLACES = words("h1 h2 h3 h4 h5 h6 dt dd tr td th li span a code p pre table tbody")
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+SLUG = re.compile(r"[\W_]+")
+ICON = re.compile(r"icon|symbol|glyph")
 REMARK = re.compile(r"note|warn|tip|hint|admonition|callout|alert|info|important|caution|danger")
-CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-HIDING = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
-SPACE = re.compile(r"\s+")
 AGREE = re.compile(
     r"^(?:i )?(?:accept|agree|allow|reject|decline|got it|ok|okay|manage|only necessary)\b.{0,30}$"
     r"|^(?:alle )?(?:akzeptieren|ablehnen|zustimmen)|^(?:tout )?(?:accepter|refuser)"
@@ -71,10 +86,6 @@ COOKIES = re.compile(
     re.IGNORECASE,
 )
 CONSENT_LENGTH = 2_500
-SHALLOW = re.compile(
-    r"</?(?:div|span|section|font|center|b|i|em|strong|a|article|main|p)\b[^<>]*>", re.IGNORECASE
-)
-ANY_TAG = re.compile(r"<[^<>]*>")
 
 
 class Page:
@@ -93,14 +104,14 @@ def read(html: str, url: str) -> Page:
     root = parse(html)
     title = title_of(root)
     base = base_of(root, url)
-    drop(root, is_never_shown)
+    _show(root, base)
     shown = text_length(root)
     _drop_consent_boxes(root)
-    drop(root, _Surroundings(root).has)
+    drop(root, _Surroundings(root).has, whole="pre")
     content, left = choose(root)
     if not left or (left < ENOUGH and left < shown / 2):  # too little: better everything than nothing
         root = parse(html)
-        drop(root, is_never_shown)
+        _show(root, base)
         content = [root]
         if not text_length(root):
             root = parse(html)
@@ -109,33 +120,12 @@ def read(html: str, url: str) -> Page:
     return Page(title, base, content)
 
 
-# --- parsing ------------------------------------------------------------------------------------------------
-
-
-def parse(html: str) -> Any:
-    """Return the root of any text taken as HTML. The parser goes 2,048 elements deep and drops what lies
-    deeper; there the elements that only group go first, then all."""
-    for text in (html, None, ""):
-        if text is None:
-            text = SHALLOW.sub(" ", html)
-        elif text == "":
-            text = "<pre>" + ANY_TAG.sub(" ", html).replace("<", "&lt;")
-        root, whole = _parse_once(text)
-        if whole:
-            break
-    return root
-
-
-def _parse_once(html: str) -> tuple[Any, bool]:
-    parser = lxml.etree.HTMLParser(
-        encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, no_network=True
-    )
-    data = html.replace("\0", "").encode("utf-8", "replace")
-    root = lxml.etree.fromstring(data, parser)
-    if root is None:  # nothing in it
-        return lxml.etree.HTML("<html><body></body></html>"), True
-    too_deep = any("xcessive depth" in entry.message for entry in parser.error_log)
-    return root, not too_deep
+def _show(root: Any, base: str) -> None:
+    """Leave what a reader gets to see, as text."""
+    formulas.settle(root)
+    embedded.reveal(root, base)
+    drop(root, is_never_shown)
+    embedded.settle(root, base)
 
 
 def title_of(root: Any) -> str:
@@ -164,23 +154,6 @@ def base_of(root: Any, url: str) -> str:
 # --- measures -----------------------------------------------------------------------------------------------
 
 
-def squeeze(text: str) -> str:
-    return SPACE.sub(" ", text).strip()
-
-
-def plain_text(element: Any) -> str:
-    return "".join(element.itertext())
-
-
-def is_tick(element: Any) -> bool:
-    """Whether an element is the box of an item in a list of things to do."""
-    return (
-        element.tag == "input"
-        and element.get("type") == "checkbox"
-        and element.getparent().tag in ("li", "p", "label")
-    )
-
-
 def text_length(element: Any) -> int:
     """Return how many characters an element shows, spaces apart."""
     return sum(len(part) for piece in element.itertext() for part in piece.split())
@@ -205,59 +178,20 @@ class Lengths:
                 text[parent] += text[element] + _length(element.tail)
                 linked[parent] += linked[element]
 
+    def left_out(self, outer: Any, inner: Any) -> int:
+        """How much text that is no link stands in one element, but not in another that it holds."""
+        return self.text[outer] - self.linked[outer] - self.text[inner] + self.linked[inner]
+
 
 def _length(text: str | None) -> int:
     return sum(map(len, text.split())) if text else 0
 
 
-def names_of(element: Any) -> str:
-    """Return classes and id in lower case, `camelCase` and `snake_case` divided by hyphens."""
-    joined = f"{element.get('class') or ''} {element.get('id') or ''}"
-    if joined == " ":
-        return ""
-    return CAMEL.sub("-", joined).replace("_", "-").lower()
-
-
 # --- taking out ---------------------------------------------------------------------------------------------
-
-
-def drop(root: Any, unwanted: Callable[[Any], bool]) -> None:
-    """Take out the elements that are unwanted, but not the text behind them."""
-    walk = lxml.etree.iterwalk(root, events=("start",))
-    doomed = []
-    for _, element in walk:
-        if element is not root and unwanted(element):
-            doomed.append(element)
-            walk.skip_subtree()
-    for element in doomed:
-        remove(element)
-
-
-def remove(element: Any) -> None:
-    parent = element.getparent()
-    if parent is None:
-        return
-    if element.tail:
-        before = element.getprevious()
-        if before is not None:
-            before.tail = f"{before.tail or ''}{element.tail}"
-        else:
-            parent.text = f"{parent.text or ''}{element.tail}"
-    parent.remove(element)
 
 
 def _is_code_for_machines(element: Any) -> bool:
     return element.tag in ("script", "style", "template", "title")
-
-
-def is_never_shown(element: Any) -> bool:
-    """Whether a browser shows nothing of an element, or nothing that is text."""
-    if element.tag in NEVER_TEXT:
-        return True
-    if element.get("hidden") is not None and element.get("hidden") != "until-found":
-        return True
-    style = element.get("style")
-    return style is not None and HIDING.search(style) is not None
 
 
 def _holders(root: Any, lengths: dict[Any, int]) -> set[Any]:
@@ -316,7 +250,7 @@ class _Surroundings:
         tag = element.tag
         if tag in CONTROLS:
             return not is_tick(element)
-        names = names_of(element)
+        names = names_of(element, with_id=self._id_tells(element))
         if names and CONSENT.search(names):  # longer than the content at times; but a recipe's cookies stay
             return self._is_small(element) or any(map(_agrees, element.iter("button", "a", "input")))
         return self._looks_so(element, names) and self._is_small(element)
@@ -325,15 +259,42 @@ class _Surroundings:
         tag, role = element.tag, element.get("role")
         if role in SURROUNDING_ROLES and not (role == "complementary" and _is_remark(element)):
             return True
-        if names and tag != "article" and SURROUNDING.search(names):
+        if names and tag != "article" and self._is_named_so(element, names):
             return True
         if tag == "aside":
-            return not _is_remark(element)
+            return not _is_remark(element) and not (_in_main(element) and not self._leads_elsewhere(element))
         if tag == "header":
             return not _in_any(element, ("article", "main", "section"))
         if tag == "footer":
             return not _in_any(element, ("blockquote",))
-        return bool(element.get("aria-hidden") == "true")
+        return bool(element.get("aria-hidden") == "true") and not _is_seen(element)
+
+    def _is_named_so(self, element: Any, names: str) -> bool:
+        for match in SURROUNDING.finditer(names):
+            if match["leading"] is None or self._leads_elsewhere(element):
+                return True
+        if UNSEEN.search(names) and not SEEN_ON_WIDE.search(names):
+            return True
+        return PAGES.search(names) is not None
+
+    def _leads_elsewhere(self, element: Any) -> bool:
+        """Whether enough of an element is links: a box in a text's margin, a menu of dishes is content."""
+        linked, text = self.lengths.linked[element], self.lengths.text[element]
+        if _in_main(element):
+            return linked > text * 0.25
+        return (
+            linked > 0 or text == 0 or next(element.iter("a", "button", "h2", "h3", "h4"), None) is not None
+        )
+
+    def _id_tells(self, element: Any) -> bool:
+        """Whether an id says what an element is. Most are places to link to, named after a heading."""
+        id = element.get("id")
+        if not id or element.tag in PLACES or _is_linked_to(element, id):
+            return False
+        whole = OF_ANY_PART.sub("", names_of(element).rpartition(" ")[2])
+        if SURROUNDING.fullmatch(whole) or CONSENT.search(whole):
+            return True
+        return self.lengths.linked[element] * 2 >= self.lengths.text[element]
 
     def _is_small(self, element: Any) -> bool:
         """Whether an element holds less than the main part of the text; links hardly count."""
@@ -344,10 +305,40 @@ def _in_any(element: Any, tags: tuple[str, ...]) -> bool:
     return any(above.tag in tags for above in element.iterancestors())
 
 
+def _is_linked_to(element: Any, id: str) -> bool:
+    """Whether an id is that of the heading with which an element begins."""
+    head = next(element.iter(*HEADINGS), None)
+    if head is None or head.getparent() is not element:
+        return False
+    if any((link.get("href") or "").endswith(f"#{id}") for link in head.iterchildren("a")):
+        return True
+    return SLUG.sub("", id.lower()) == SLUG.sub("", plain_text(head).lower())
+
+
+def _is_seen(element: Any) -> bool:
+    """Whether words that are hidden from readers aloud stand in a line for all others to see: a price that is
+    read aloud in another form beside it."""
+    if element.tag not in ("span", "b", "strong", "em", "sup", "sub", "small", "td", "th"):
+        return False
+    text = squeeze(plain_text(element))
+    if len(text) > ENOUGH or not any(map(str.isalnum, text)) or ICON.search(names_of(element)):
+        return False
+    return not any(
+        twin is not None and SLUG.sub("", plain_text(twin)) == SLUG.sub("", text)
+        for twin in (element.getprevious(), element.getnext())
+    )
+
+
+def _in_main(element: Any) -> bool:
+    return any(
+        above.tag in ("main", "article") or above.get("role") == "main" for above in element.iterancestors()
+    )
+
+
 def _is_remark(element: Any) -> bool:
     """Whether an aside belongs to the text: a note, a warning."""
     named = REMARK.search(names_of(element)) or element.get("role") in ("note", "doc-tip", "doc-notice")
-    return bool(named) and _in_any(element, ("article", "main"))
+    return bool(named) and _in_main(element)
 
 
 # --- choosing -----------------------------------------------------------------------------------------------
@@ -359,12 +350,13 @@ def choose(root: Any) -> tuple[list[Any], int]:
     body, head = root.find("body"), root.find("head")
     if body is None or (head is not None and text_length(head)):
         body = root  # without a tag for the body, the parser puts much into the head
-    lengths = Lengths(body).text
+    both = Lengths(body)
+    lengths = both.text
     best = _marked(body, lengths)
     if best is None:
-        best = _named(body, lengths)
+        best = _named(body, both)
     if best is None:
-        best = _densest(body, lengths)
+        best = _densest(body, both)
     if best is not body and next(best.iter("h1"), None) is None:
         outside = [h1 for h1 in body.iter("h1") if lengths[h1]]
         if len(outside) == 1:
@@ -389,24 +381,26 @@ def _marked(body: Any, lengths: dict[Any, int]) -> Any:
     return None
 
 
-def _named(body: Any, lengths: dict[Any, int]) -> Any:
+def _named(body: Any, lengths: Lengths) -> Any:
     """The innermost element with a telling name that still holds nearly everything."""
-    least = max(lengths[body] * 0.6, 1)
+    least = max(lengths.text[body] * 0.6, 1)
     best = None
     for element in body.iter("div", "section", "td"):
-        if lengths[element] >= least:
-            names = f"{element.get('id') or ''} {element.get('class') or ''}"
-            if element.get("itemprop") == "articleBody" or MAIN_NAMES.search(names):
-                best = element
+        if lengths.text[element] < least or (best is not None and lengths.left_out(best, element) > LITTLE):
+            continue
+        names = f"{element.get('id') or ''} {element.get('class') or ''}"
+        if element.get("itemprop") == "articleBody" or MAIN_NAMES.search(names):
+            best = element
     return best
 
 
-def _densest(body: Any, lengths: dict[Any, int]) -> Any:
-    """Descend as long as one child holds nearly everything."""
+def _densest(body: Any, lengths: Lengths) -> Any:
+    """Descend as long as one child holds everything but a few words and links."""
     best = body
-    while lengths[best]:
+    while lengths.text[best]:
         for child in best.iterchildren("div", "section", "center", "form", "article"):
-            if lengths[child] >= lengths[best] * 0.95:
+            most = lengths.text[child] >= lengths.text[best] * 0.95
+            if most and lengths.left_out(best, child) <= LITTLE:
                 best = child
                 break
         else:

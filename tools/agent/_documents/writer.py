@@ -13,8 +13,9 @@ from html import escape
 
 import lxml.etree
 
-from . import blocks
-from .page import plain_text, squeeze, words
+from . import blocks, formulas, tables
+from .numbering import Numbering
+from .tree import is_tick, plain_text, squeeze, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +36,16 @@ INLINE = {
 LABELS = {"dt": "strong", "summary": "strong", "legend": "strong", "caption": "em", "figcaption": "em"}
 GROUPING = words(  # inline, and of no meaning of their own here
     "abbr acronym bdi bdo big data font ins label mark nobr output picture q rb rp rt ruby small span sub "
-    "sup time u wbr semantics"
+    "sup time u wbr semantics source area"
 )
 ANCHOR_TEXTS = frozenset(("#", "¶", "§", "🔗", "🔗︎", "\uf0c1", "^", "↑", "↩", "↩︎"))
-EXPONENT = re.compile(r"[\w+−-]{1,6}")
+EXPONENT = re.compile(r"[\w+−-]{1,6}\)?")
+SIGNED = words("sup sub q rt abbr acronym")
+ORDINAL = re.compile(r"st|nd|rd|th|er|ère|ème|º|ª", re.IGNORECASE)
+ATOMS = re.compile(r"[A-Z][a-z]?$|[)\]]$")  # what a number of atoms stands behind
+FRACTION = re.compile(r"\s*[/⁄]\s*")
+ABBREVIATIONS = 500  # whose long form is given, where it first stands
+INNERMOST = 3  # tables inside cells
 
 
 def write(elements: list[Any], base: str) -> list[str]:
@@ -49,9 +56,9 @@ def write(elements: list[Any], base: str) -> list[str]:
     return [*writer.finish(), LEFT_OUT] if writer.is_full() else writer.finish()
 
 
-def write_cell(element: Any, base: str) -> str:
-    """Return what a cell of a table holds, in one line."""
-    writer = Writer(base, one_line=True)
+def write_cell(element: Any, base: str, depth: int = 1) -> str:
+    """Return what a cell of a table holds, in one line; `depth` says how many tables it stands in."""
+    writer = Writer(base, depth)
     writer.add(element)
     return "".join(writer.finish())
 
@@ -59,13 +66,19 @@ def write_cell(element: Any, base: str) -> str:
 class Writer:
     """Takes in elements; `finish` hands back the blocks."""
 
-    def __init__(self, base: str, one_line: bool = False) -> None:
+    def __init__(self, base: str, depth: int = 0) -> None:
         self.base = base
-        self._one_line = one_line
+        self._depth = depth
+        self._one_line = depth > 0
         self._blocks: list[str] = []  # finished
         self._out: list[str] = []  # the block that is being written
         self._containers: list[str] = []  # open lists, items and quotations; "" for one that is not written
         self._filled: list[bool] = []  # for each, whether something is in it
+        self._numbers: list[Numbering | None] = []  # for each, what counts its items
+        self._cell_lists: list[Numbering | None] = []  # the same in a cell, where no list is written
+        self._due = ""  # the mark of an item that has begun, where it is text
+        self._signs: list[str] = []  # what closes each open exponent, quotation, reading
+        self._named: set[str] = set()  # abbreviations whose long form was given
         self._block: str | None = None  # the open paragraph's tag; "" for text right in an item
         self._heading = ""
         self._wanted: list[tuple[str, str]] = []  # inline elements around what comes: tag, start tag
@@ -135,6 +148,9 @@ class Writer:
             self._out.append(" ")
         self._space = False
         self._breaks = 0
+        if self._due:
+            self._out.append(self._due)
+            self._due = ""
         while len(self._opened) < len(self._wanted):
             tag, start = self._wanted[len(self._opened)]
             plain = self._heading and tag in ("strong", "em")
@@ -165,6 +181,10 @@ class Writer:
             self._end_block()
 
     def _image(self, element: Any) -> None:
+        formula = formulas.of_image(element)
+        if formula:
+            self.text(formula)
+            return
         alt = squeeze(element.get("alt") or "")
         if alt and len(alt) <= 8 and not any(map(str.isalnum, alt)) and not alt.isascii():
             self.text(alt)  # an emoji
@@ -180,6 +200,9 @@ class Writer:
         self._end_block()
         if self._containers and self._containers[-1] in ("ul", "ol"):
             self._open_item()
+        if self._due:
+            self._open(before_text=False)
+            self._close_block()
         self._fill()
         self._out.append(html)
         self._push()
@@ -228,13 +251,14 @@ class Writer:
 
     # --- lists and quotations ---------------------------------------------------------------------------
 
-    def _open_container(self, tag: str, start: str) -> None:
+    def _open_container(self, tag: str, start: str, numbers: Numbering | None = None) -> None:
         self._end_block()
         self._fill()
         if len(self._containers) >= DEEPEST * 2:
             tag = start = ""
         self._containers.append(tag)
         self._filled.append(False)
+        self._numbers.append(numbers)
         self._out.append(start)
 
     def _open_list(self, tag: str, element: Any) -> None:
@@ -247,19 +271,35 @@ class Writer:
                 self._out.pop()
                 self._containers.append("li")
                 self._filled.append(True)
+                self._numbers.append(None)
             else:
                 self._open_item()
-        first = element.get("start") or ""
-        numbered = tag == "ol" and first.isdecimal() and len(first) < 7
-        self._open_container(tag, f'<ol start="{int(first)}">' if numbered else f"<{tag}>")
+        numbers = Numbering(element) if tag == "ol" else None
+        if numbers is None or numbers.kind:  # letters are no numbers to Markdown: they stand in the items
+            self._open_container(tag, "<ul>", numbers)
+        else:
+            start = f' start="{numbers.start}"' if numbers.start != 1 else ""
+            self._open_container(tag, f"<ol{start}>", numbers)
 
-    def _open_item(self) -> None:
+    def _open_item(self, element: Any = None) -> None:
         self._end_block()
         if self._containers and self._containers[-1] == "li":
             self._close_top()
         if not self._containers or self._containers[-1] not in ("ul", "ol", ""):
             self._open_container("ul", "<ul>")
-        self._open_container("li", "<li>")
+        numbers = self._numbers[-1]
+        if numbers is None:
+            self._open_container("li", "<li>")
+            return
+        value, jumps = numbers.take(element)
+        self._open_container("li", f'<li value="{value}">' if jumps and not numbers.kind else "<li>")
+        self._due = f"{numbers.label(value)} " if numbers.kind else ""
+
+    def _mark_item(self, element: Any) -> None:
+        """Put the mark of an item before what it holds, in a cell."""
+        self._end_block()
+        numbers = self._cell_lists[-1] if self._cell_lists else None
+        self._due = "- " if numbers is None else f"{numbers.label(numbers.take(element)[0])} "
 
     def _close(self, tag: str) -> None:
         """Close the innermost such container and what is still open in it."""
@@ -278,8 +318,9 @@ class Writer:
         self._end_block()
         tag = self._containers.pop()
         filled = self._filled.pop()
+        numbers = self._numbers.pop()
         if tag:
-            self._out.append(f"</{tag}>")
+            self._out.append(f"</{'ul' if numbers is not None and numbers.kind else tag}>")
             if not filled:
                 self._out[-2:] = []  # nothing was in it
         self._push()
@@ -295,28 +336,49 @@ class Writer:
         elif tag == "img":
             self._image(element)
         elif tag == "hr":
-            if not self._one_line:
+            if self._one_line:
+                self._end_block()
+            else:
                 self.block("<hr>")
         elif blocks.is_code(element):
             self._code(element)
-        elif tag == "table" and not self._one_line and blocks.is_data_table(element):
-            self.block(blocks.table(element, lambda cell: write_cell(cell, self.base)))
+        elif tag == "table" and self._depth < INNERMOST and tables.is_data(element):
+            self._table(element)
         elif tag == "input":
-            self.text("[x] " if element.get("checked") is not None else "[ ] ")
+            if is_tick(element):
+                self.text("[x] " if element.get("checked") is not None else "[ ] ")
         elif tag == "math":
-            self.text(f" {blocks.formula(element)} ")
+            self.text(formulas.of_math(element))
         elif tag == "a":
             return _is_anchor(element)
         else:
             return tag in ("annotation", "annotation-xml") or blocks.is_line_numbers(element)
         return True
 
+    def _table(self, element: Any) -> None:
+        def cell(inner: Any) -> str:
+            return write_cell(inner, self.base, self._depth + 1)
+
+        if not self._one_line:
+            self.block(tables.write(element, cell))
+            return
+        for line in tables.inner_lines(element, cell):
+            self._end_block()
+            self.inline(line)
+        self._end_block()
+
     def _code(self, element: Any) -> None:
         code = blocks.code_text(element)
         if not code.strip():
             return
-        if self._one_line or self._heading:
+        if self._heading:
             self.inline(f"<code>{escape(SPACES.sub(' ', code).strip(), quote=False)}</code>")
+            return
+        if self._one_line:
+            for line in filter(str.strip, code.split("\n")):
+                self._end_block()
+                self.inline(f"<code>{escape(line.rstrip(), quote=False)}</code>")
+            self._end_block()
             return
         language = blocks.language_of(element)
         mark = f' class="language-{escape(language)}"' if language else ""
@@ -327,28 +389,58 @@ class Writer:
         if tag in INLINE:
             self._start_inline(INLINE[tag], element)
         elif tag in GROUPING:
-            if (
-                tag == "sup"
-                and self._block is not None
-                and not self._space
-                and EXPONENT.fullmatch(plain_text(element))
-            ):
-                self.text("^")
+            if tag in SIGNED:
+                self._open_grouping(tag, element)
+        elif "-" in tag and _is_in_text(element):
+            return
         elif self._one_line or self._heading:
             self._end_block()
+            if tag == "li" and self._one_line:
+                self._mark_item(element)
+            elif tag in ("ul", "ol"):
+                self._cell_lists.append(Numbering(element) if tag == "ol" else None)
         elif tag in HEADINGS:
             self._end_block()
             self._heading = tag
         elif tag in ("ul", "ol"):
             self._open_list(tag, element)
         elif tag == "li":
-            self._open_item()
+            self._open_item(element)
         elif tag == "blockquote":
             self._open_container("blockquote", "<blockquote>")
         else:
             self._end_block()
             if tag in LABELS:
                 self._wanted.append((LABELS[tag], f"<{LABELS[tag]}>"))
+
+    def _open_grouping(self, tag: str, element: Any) -> None:
+        """Say by a sign what a browser says by a place above or below the line, or by quotation marks."""
+        opening, closing = "", ""
+        if tag == "q":
+            opening, closing = "“", "”"
+        elif tag == "rt" and not _has_brackets(element):
+            opening, closing = "(", ")"
+        elif tag in ("sup", "sub") and self._block is not None and not self._space and not self._breaks:
+            opening, closing = _index_signs(tag, element, self._out[-1][-3:] if self._out else "")
+        if opening:
+            self.text(opening)
+        self._signs.append(closing)
+
+    def _close_grouping(self, tag: str, element: Any) -> None:
+        closing = self._signs.pop()
+        if closing:
+            self._space = False
+            self.text(closing)
+        if tag in ("abbr", "acronym") and element.get("title") and len(self._named) < ABBREVIATIONS:
+            self._spell_out(squeeze(plain_text(element)), squeeze(element.get("title")))
+
+    def _spell_out(self, short: str, long: str) -> None:
+        """Give the long form of an abbreviation, where it first stands."""
+        if len(short) < 2 or not short.isalnum() or short in self._named or "code" in self._opened:
+            return
+        self._named.add(short)
+        if long and long.lower() != short.lower():
+            self.text(f" ({long[:200]})")
 
     def _end(self, element: Any) -> None:
         tag = element.tag
@@ -357,12 +449,17 @@ class Writer:
             if tag == "cite" and _names_the_quoted(element):
                 self._end_block()
         elif tag in GROUPING:
+            if tag in SIGNED:
+                self._close_grouping(tag, element)
+        elif "-" in tag and _is_in_text(element):
             return
         elif self._heading and tag == self._heading:
             self._heading = ""
             if self._block is not None:
                 self._close_block()
         elif self._one_line or self._heading:
+            if tag in ("ul", "ol") and self._cell_lists:
+                self._cell_lists.pop()
             self._end_block()
         elif tag in ("ul", "ol", "li", "blockquote"):
             self._close(tag)
@@ -370,6 +467,42 @@ class Writer:
             if tag in LABELS:
                 self._end_inline()
             self._end_block()
+
+
+def _index_signs(tag: str, element: Any, before: str) -> tuple[str, str]:
+    """What to put around an exponent or an index, so that 10³ is not 103, nor x₁ of another kind than x1."""
+    text = plain_text(element).strip()
+    if tag == "sup":
+        if FRACTION.fullmatch(element.tail or "") and element.getnext() is not None:
+            return (" " if before[-1:].isdigit() else "", "")  # 2 1/2
+        if ORDINAL.fullmatch(text) and before[-1:].isdigit():
+            return "", ""
+        mark = "^"
+    elif FRACTION.search(before) or (text.isdigit() and ATOMS.search(before)):
+        return "", ""
+    else:
+        mark = "_"
+    if EXPONENT.fullmatch(text):
+        return mark, ""
+    if text[:1] in "[(" or not any(map(str.isalnum, text)):
+        return "", ""
+    return f"{mark}(", ")"
+
+
+def _has_brackets(element: Any) -> bool:
+    before = element.getprevious()
+    return before is not None and before.tag == "rp"
+
+
+def _is_in_text(element: Any) -> bool:
+    """Whether an element of the page's own making stands in a line of text, as far as its neighbours say."""
+    above, before = element.getparent(), element.getprevious()
+    if above is None or element.tag.startswith("mjx-"):
+        return above is not None
+    if before is not None and (before.tag in INLINE or before.tag in GROUPING):
+        return True
+    text = above.text if before is None else before.tail
+    return bool((text or "").strip() or (element.tail or "").strip())
 
 
 def _is_anchor(element: Any) -> bool:

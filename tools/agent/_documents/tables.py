@@ -1,0 +1,210 @@
+"""Tables: which hold data, and the rectangle of cells that each becomes.
+
+A table that only lays out a page is none. One that has headers, or is as regular as data is, stays a table
+whatever a cell holds: paragraphs, items of a list, lines of code and rows of an inner table stand on lines of
+their own in the cell. A cell that spans rows is repeated in each, one of the header in each of its columns.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+import lxml.etree
+
+from .tree import plain_text, squeeze
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+WIDEST = 200  # columns; how many lie beyond is said
+REPEATED = 300  # rows in which a cell that spans more is written again; below, its place is empty
+LONGEST_REPEATED = 1_000  # characters of it; of a longer one the places below are empty
+LONGEST_CELL = 3_000  # characters; a table without headers with a longer one lays out a page
+GROUPS = ("tr", "thead", "tbody", "tfoot")
+HEADS = 4  # rows of headers at most
+BLOCKS = ("pre", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "fieldset")
+
+
+def is_data(element: Any) -> bool:
+    """Whether a table holds data, rather than the layout of a page."""
+    if element.get("role") in ("presentation", "none"):
+        return False
+    rows = _rows(element)
+    if not rows or max(map(len, rows)) < 2:
+        return False
+    if element.find(".//table") is None and next(element.iter(*BLOCKS), None) is None:
+        return True
+    return _has_headers(element, rows) or _is_regular(rows)
+
+
+def _has_headers(element: Any, rows: list[list[Any]]) -> bool:
+    if element.find("caption") is not None or element.find("thead") is not None:
+        return True
+    count = sum(1 for row in rows for cell in row if cell.tag == "th")
+    return count >= min(2, len(rows))
+
+
+def _is_regular(rows: list[list[Any]]) -> bool:
+    """Whether rows are alike, and few cells hold more than text: a layout has few rows, and large cells."""
+    if len(rows) < 3 or len({sum(map(_columns, row)) for row in rows}) > 1:
+        return False
+    cells = [cell for row in rows for cell in row]
+    odd = sum(next(cell.iter("table", *BLOCKS), None) is not None for cell in cells)
+    return odd <= len(cells) / 4 and not any(map(_is_long, cells))
+
+
+def _is_long(cell: Any) -> bool:
+    length = 0
+    for part in cell.itertext():
+        length += len(part)
+        if length > LONGEST_CELL:
+            return True
+    return False
+
+
+def _columns(cell: Any) -> int:
+    return _span(cell, "colspan", WIDEST)
+
+
+def _rows(table: Any, stray: list[Any] | None = None) -> list[list[Any]]:
+    """The cells of each row of a table, those of inner tables apart; the footer last, wherever it stands.
+
+    Cells without a row make one. What stands between the cells goes into `stray`, text or elements; browsers
+    show it before the table."""
+    rows: list[list[Any]] = []
+    footer: list[list[Any]] = []
+    row: list[Any] | None = None
+    between: list[Any] = []
+    group = rows
+    walk = lxml.etree.iterwalk(table, events=("start", "end"))
+    for event, element in walk:
+        tag = element.tag
+        if event == "end":
+            if tag in GROUPS:
+                row = None
+                group = rows if tag == "tfoot" else group
+            if element is not table and element.tail and element.tail.strip():
+                between.append(element.tail)
+        elif tag in ("td", "th"):
+            if row is None:
+                row = []
+                group.append(row)
+            row.append(element)
+            walk.skip_subtree()
+        elif tag == "caption" or (tag == "table" and element is not table):
+            between += [element] if tag == "table" else []
+            walk.skip_subtree()
+        else:
+            if tag in GROUPS:
+                row = None
+                group = footer if tag == "tfoot" else group
+            if element.text and element.text.strip():
+                between.append(element.text)
+    if stray is not None:
+        stray += between
+    return rows + footer
+
+
+def _span(cell: Any, name: str, most: int) -> int:
+    value = (cell.get(name) or "").strip()
+    return max(1, min(int(value), most)) if value.isdecimal() and len(value) < 6 else 1
+
+
+def write(element: Any, write_cell: Callable[[Any], str]) -> str:
+    """Return a table as HTML with one header row and rows of equal length."""
+    grid: list[list[str]] = []
+    heads: list[bool] = []  # for each row, whether it has header cells only
+    hanging: dict[int, tuple[int, str]] = {}  # column -> for how many rows more, what
+    beyond = 0
+    stray: list[Any] = []
+    all_rows = _rows(element, stray)
+    for number, row in enumerate(all_rows):
+        line: list[str] = []
+        head = _is_head(row)
+        for index, cell in enumerate(row):
+            _hang(hanging, line)
+            if len(line) >= WIDEST:
+                beyond = max(beyond, sum(map(_columns, row[index:])))
+                break
+            text = write_cell(cell)
+            left = len(all_rows) - number
+            rows = left if cell.get("rowspan") == "0" else _span(cell, "rowspan", left)
+            for place in range(_span(cell, "colspan", WIDEST - len(line))):
+                shown = text if place == 0 or (head and len(text) <= LONGEST_REPEATED) else ""
+                if rows > 1:
+                    again = shown if len(text) <= LONGEST_REPEATED else ""
+                    hanging[len(line)] = (rows - 1, again if rows <= REPEATED else "")
+                line.append(shown)
+        _hang(hanging, line)
+        grid.append(line)
+        heads.append(head)
+    width = max(map(len, grid))
+    for line in grid:
+        line.extend([""] * (width - len(line)))
+    header, body = _split(_has_no_th(all_rows), grid, heads, width)
+    caption = element.find("caption")
+    after = ""
+    before = "".join(
+        f"<p>{escape(squeeze(part), quote=False) if isinstance(part, str) else write_cell(part)}</p>"
+        for part in stray
+    )
+    if caption is not None and squeeze(plain_text(caption)):
+        before += f"<p><em>{escape(squeeze(plain_text(caption)), quote=False)}</em></p>"
+    if beyond:
+        after = f"<p>[{beyond} more columns of the table are left out.]</p>"
+    lines = "".join(_row(line, "td") for line in body)
+    return f"{before}<table><thead>{_row(header, 'th')}</thead><tbody>{lines}</tbody></table>{after}"
+
+
+def inner_lines(element: Any, write_cell: Callable[[Any], str]) -> list[str]:
+    """Return a table inside a cell: a line for each row, with bars between the cells."""
+    return [" | ".join(filter(None, map(write_cell, row))) for row in _rows(element)]
+
+
+def _is_head(row: list[Any]) -> bool:
+    """Whether a row holds headers only, or an empty corner before them."""
+    if row[0].getparent().getparent().tag == "thead":
+        return True
+    if row[0].tag != "th" and plain_text(row[0]).strip():
+        return False
+    return all(cell.tag == "th" for cell in row[1:] or row)
+
+
+def _hang(hanging: dict[int, tuple[int, str]], line: list[str]) -> None:
+    """Put in what hangs down from the rows above."""
+    while len(line) in hanging:
+        column = len(line)
+        rows, text = hanging.pop(column)
+        if rows > 1:
+            hanging[column] = (rows - 1, text)
+        line.append(text)
+
+
+def _has_no_th(rows: list[list[Any]]) -> bool:
+    return not any(cell.tag == "th" for row in rows for cell in row)
+
+
+def _split(
+    without_th: bool, grid: list[list[str]], heads: list[bool], width: int
+) -> tuple[list[str], list[list[str]]]:
+    """Divide rows into the header, which Markdown must have, and the rest."""
+    count = 0
+    while count < min(len(heads), HEADS) and heads[count]:
+        count += 1
+    if count == 0 and without_th:
+        count = 1
+    if count == 0:
+        return [""] * width, grid
+    if count == len(grid) and count > 1:
+        count = 1
+    header = [
+        " / ".join(dict.fromkeys(line[column] for line in grid[:count] if line[column]))
+        for column in range(width)
+    ]
+    return header, grid[count:]
+
+
+def _row(cells: list[str], tag: str) -> str:
+    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
