@@ -1,8 +1,8 @@
 """What the benchmarks stand on, both in C: a reference that skips no work, a load client that sees a lie.
 
 The C reference goes through the cases of our own wire tests that apply to it. The load client is shown
-servers that answer wrongly, twice, late, out of order or not at all. Nothing is fetched: without a
-compiler, or before `python benchmarks/build.py` has fetched yyjson once, these tests are skipped.
+servers that answer wrongly, twice, late, out of order or not at all. Nothing is fetched: before
+`make prepare` has fetched yyjson once these tests are skipped.
 SANITIZE=1 runs them on the build with ASan and UBSan.
 """
 
@@ -21,6 +21,7 @@ from conftest import REPOSITORY
 from support import twin
 from support.json_cases import BLANK, cases, is_accepted
 from support.protocol import LEGACY
+from support.skips import not_prepared
 from support.stdio import Process, decode, encode, serve
 from support.waiting import SECONDS, eventually
 from support.wire_conversation import Conversation, error_of, id_text
@@ -42,8 +43,8 @@ def program(name: str) -> str:
     module: ModuleType = build
     try:
         path: str = module.build(name, offline=True, sanitize=SANITIZE)
-    except module.CannotBuild as reason:
-        pytest.skip(str(reason))
+    except module.CannotBuild:
+        pytest.skip(not_prepared(f"the benchmarks' {name}"))
     return path
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+from support.skips import not_installed
 
 from fastrpc.cli import COMMANDS
 from fastrpc.cli._clients import CLIENTS
@@ -34,7 +35,7 @@ def script(shell: str) -> str:
 
 def need(shell: str) -> None:
     if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+        pytest.skip(not_installed(shell))
 
 
 @pytest.fixture(params=["bash", "fish"])
