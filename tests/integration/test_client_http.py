@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.remote_server import TOKEN, Remote
-from support.waiting import until
+from support.waiting import SECONDS, until
 
 from fastrpc.client import Client
 from fastrpc.errors import ConnectionLost, HttpStatusError, RemoteError, RequestTimeout
@@ -20,9 +20,6 @@ SPOKEN = [None, "2025-11-25", "2025-06-18", "2025-03-26", "sse"]
 """The latest version, each of Streamable HTTP with sessions, and HTTP+SSE."""
 each_version = pytest.mark.parametrize("spoken", SPOKEN)
 each_transport = pytest.mark.parametrize("spoken", [None, "2025-11-25", "sse"])
-
-SECONDS = 25.0
-"""For one conversation: less than the server's `sleep` takes when nobody cancels it."""
 
 
 def client_of(remote: Remote, spoken: str | None = None, **options: Any) -> Client:
@@ -188,7 +185,7 @@ def test_the_form_without_a_loop_does_the_same(shared_remote: Remote, spoken: st
         client.call_tool("work", on_progress=reports.append)
         assert [report["progress"] for report in reports] == [1, 2]
         with pytest.raises(RequestTimeout):
-            client.call_tool("wait", {"ms": 30_000}, timeout_seconds=0.2)
+            client.call_tool("wait", {"ms": 100_000}, timeout_seconds=0.2)
         assert client.call_tool("add", {"a": 2}).text == "4"
 
 

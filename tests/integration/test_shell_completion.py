@@ -13,12 +13,11 @@ import time
 
 import pytest
 from support.skips import not_installed
+from support.waiting import SECONDS
 
 from fastrpc.cli import COMMANDS
 from fastrpc.cli._clients import CLIENTS
 from fastrpc.cli.serve import OPTIONS
-
-SECONDS = 20
 
 
 def script(shell: str) -> str:

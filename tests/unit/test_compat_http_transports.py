@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from support.waiting import SECONDS
 
 from fastrpc.compat import mcp as sdk
 
@@ -22,7 +23,6 @@ from starlette.routing import Mount, Route  # noqa: E402
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "seen", "arguments": {}}}
 ACCEPTED = {"accept": "application/json, text/event-stream"}
-SECONDS = 20
 
 
 def low() -> Any:
