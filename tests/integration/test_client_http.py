@@ -286,6 +286,10 @@ def test_a_token_may_come_from_a_function_that_is_asked_each_time(shared_remote:
         ("http://host/", {"tls_ca": "/no/such/file"}, ValueError, "No such file"),
         ("http://host/", {"cwd": "/"}, TypeError, "those of a URL are auth, headers, tls_ca, token"),
         (["python"], {"token": "secret-word"}, TypeError, "those of a command are"),
+        (["python", 1], {}, ValueError, r"expected a command, a list of str, got \['python', 1\]"),
+        ([["python"], "x"], {}, ValueError, "expected a command, a list of str, got"),
+        ((None,), {}, ValueError, "expected a command, a list of str, got"),
+        ([], {}, ValueError, r"expected a command, a list of str, got \[\]"),
     ],
 )
 def test_a_mistake_is_told_at_once_and_without_secrets(
