@@ -31,9 +31,12 @@ if TYPE_CHECKING:
 settings.register_profile("fastrpc", deadline=None)
 settings.load_profile("fastrpc")
 
-# A shell starts what it runs in the background with SIGINT ignored, and so would be every server of a test.
+# A shell starts what it runs in the background with SIGINT ignored, nohup with SIGHUP: every server of a test would
+# ignore it, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NAMED_DATA = os.environ.get("FASTRPC_DATA_DIR", "")

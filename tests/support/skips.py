@@ -97,6 +97,8 @@ def _with_the_run_before(found: list[tuple[str, int]], path: str) -> list[tuple[
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     config = terminalreporter.config
+    if hasattr(config, "workerinput"):  # nobody sees what a worker writes, and all of them have one file
+        return
     found = own = _found(config)
     if path := config.getoption("--skipped"):
         found = _with_the_run_before(own, path)

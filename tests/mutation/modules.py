@@ -1,0 +1,26 @@
+"""What `make mutate` changes: modules in which an error would be dear, each with the tests that have to see it.
+
+`EQUIVALENT` has the changes that no test can see, as a run prints them, and why nobody could.
+"""
+
+from __future__ import annotations
+
+MODULES = {
+    "fastrpc/client_requests/request_state.py": "tests/unit/test_asking_rounds.py",
+    "fastrpc/compat/lowlevel/own_methods.py": "tests/unit/test_compat_lowlevel.py "
+    "tests/unit/test_compat_lowlevel_methods.py",
+    "fastrpc/compat/lowlevel/server.py": "tests/unit/test_compat_lowlevel.py "
+    "tests/unit/test_compat_lowlevel_methods.py",
+    "fastrpc/engine/output_validation.py": "tests/unit/test_results.py",
+    "fastrpc/guard/budgets/ledger.py": "tests/unit/test_budgets.py tests/unit/test_spending.py",
+    "fastrpc/guard/policy/decisions.py": "tests/unit/test_guard_policy.py tests/unit/test_guard_risk_order.py "
+    "tests/unit/test_guards.py",
+    "fastrpc/guard/policy/patterns.py": "tests/unit/test_guard_policy.py",
+    "fastrpc/guard/shell/git.py": "tests/unit/test_shell_lines.py",
+    "fastrpc/guard/shell/harmless.py": "tests/unit/test_shell_lines.py tests/unit/test_shell_rules.py",
+    "fastrpc/protocol/lifecycle.py": "tests/unit/test_lifecycle.py",
+    "fastrpc/protocol/uri_template.py": "tests/unit/test_uri_templates.py",
+    "fastrpc/redaction.py": "tests/unit/test_masking.py",
+}
+
+EQUIVALENT: dict[tuple[str, ...], str] = {}
