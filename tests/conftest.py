@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 settings.register_profile("fastrpc", deadline=None)
 settings.load_profile("fastrpc")
 
-# A shell starts what it runs in the background with SIGINT ignored, nohup with SIGHUP: every server of a test would
-# ignore it, too.
+# A shell starts what it runs in the background with SIGINT ignored, nohup with SIGHUP, and so would be every
+# server of a test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

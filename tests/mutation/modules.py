@@ -1,4 +1,4 @@
-"""What `make mutate` changes: modules in which an error would be dear, each with the tests that have to see it.
+"""What `make mutate` changes: modules in which an error would be dear, each with the tests that must see it.
 
 `EQUIVALENT` has the changes that no test can see, as a run prints them, and why nobody could.
 """
@@ -13,8 +13,8 @@ MODULES = {
     "tests/unit/test_compat_lowlevel_methods.py",
     "fastrpc/engine/output_validation.py": "tests/unit/test_results.py",
     "fastrpc/guard/budgets/ledger.py": "tests/unit/test_budgets.py tests/unit/test_spending.py",
-    "fastrpc/guard/policy/decisions.py": "tests/unit/test_guard_policy.py tests/unit/test_guard_risk_order.py "
-    "tests/unit/test_guards.py",
+    "fastrpc/guard/policy/decisions.py": "tests/unit/test_guard_policy.py "
+    "tests/unit/test_guard_risk_order.py tests/unit/test_guards.py",
     "fastrpc/guard/policy/patterns.py": "tests/unit/test_guard_policy.py",
     "fastrpc/guard/shell/git.py": "tests/unit/test_shell_lines.py",
     "fastrpc/guard/shell/harmless.py": "tests/unit/test_shell_lines.py tests/unit/test_shell_rules.py",

@@ -4,11 +4,11 @@
     python tests/mutation/run.py --seed 7 --mutants 20      # others
     python tests/mutation/run.py --only shell --show        # of some modules, only shown
 
-The mutants are those of Cosmic Ray's operators. Which of them, the seed says: a run of all of some thousand takes
-a day. Each is tried by the files of tests that `modules.py` names for its module, in a tree of its own; the
-checkout is never changed. A mutant is killed where a test fails, or where they take ten times as long as
-they do. One that no test can see is shown equivalent in `modules.py`. Exit code 1 below the bar of 90 %.
-For Linux and macOS; it runs in an environment of its own (`make mutate` makes it), the tests in the project's.
+The mutants are made by Cosmic Ray's operators; which of the thousands, the seed says. Each is tried by the
+files of tests that `modules.py` names for its module, in a tree of its own; the checkout is never changed. A
+mutant is killed where a test fails, or where they take ten times as long as without it. One that no test can
+see is shown equivalent in `modules.py`. Exit code 1 below the bar of 90 %. For Linux and macOS; it runs in an
+environment of its own (`make mutate` makes it), the tests in the project's. Costs some minutes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 from cosmic_ray.ast import ast_nodes, get_ast
@@ -75,20 +76,22 @@ def lines_without_effect(text: str) -> set[int]:
     """The lines that only type checkers read: annotations, and what stands below ``if TYPE_CHECKING``."""
     found: set[int] = set()
     for node in ast.walk(ast.parse(text)):
-        parts: list[ast.AST | None] = []
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        for part in parts_for_type_checkers(node):
+            found |= set(range(part.lineno, (part.end_lineno or part.lineno) + 1))
+    return found
+
+
+def parts_for_type_checkers(node: ast.AST) -> list[ast.expr | ast.stmt]:
+    parts: list[ast.expr | ast.stmt | None] = []
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
             every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             parts = [node.returns, *(each.annotation for each in every)]
-        elif isinstance(node, ast.AnnAssign):
+        case ast.AnnAssign():
             parts = [node.annotation]
-        elif (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)) or (
-            isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TYPE_CHECKING"
-        ):
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.Assign(targets=[ast.Name(id="TYPE_CHECKING")]):
             parts = [node]
-        for part in parts:
-            if part is not None:
-                found |= set(range(part.lineno, (part.end_lineno or part.lineno) + 1))  # type: ignore[attr-defined]
-    return found
+    return [part for part in parts if part is not None]
 
 
 def mutants_of(module: str) -> list[Mutant]:
@@ -121,7 +124,7 @@ def tree(folder: Path, module: str, source: str) -> None:
     """Make a folder for PYTHONPATH: links to the package, but for the one file."""
     place, real = folder, REPOSITORY
     parts = Path(module).parts
-    for part, following in zip(parts, parts[1:], strict=False):
+    for part, following in pairwise(parts):
         place, real = place / part, real / part
         place.mkdir()
         for name in os.listdir(real):

@@ -132,9 +132,8 @@ if __name__ == "__main__":
         file.write("nameserver 127.0.0.53\noptions timeout:1 attempts:1\n")
         file.flush()
         os.chmod(file.name, 0o644)
-        if ctypes.CDLL(None, use_errno=True).mount(
-            file.name.encode(), b"/etc/resolv.conf", None, MS_BIND, None
-        ):
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mount(file.name.encode(), b"/etc/resolv.conf", None, MS_BIND, None):
             raise OSError(ctypes.get_errno(), "resolv.conf cannot be covered")
         asyncio.run(main())
         sys.exit(0)

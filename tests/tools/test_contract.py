@@ -143,6 +143,11 @@ def listed(tmp_path_factory: Any) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+def published(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the page: a tool that has come since has nothing to be held against."""
+    return [tool for tool in tools if tool["name"] in CONTRACT]
+
+
 every_version = pytest.mark.parametrize("version", [*LEGACY, MODERN])
 
 
@@ -175,21 +180,21 @@ def test_the_arabic_page_publishes_the_same_tools_and_parameters(page: Page) -> 
 @every_version
 def test_names_and_order_are_the_published_ones(listed: Any, version: str) -> None:
     """Every tool: names and order are those of the published page."""
-    assert [tool["name"] for tool in listed[version]] == list(CONTRACT)
+    assert [tool["name"] for tool in published(listed[version])] == list(CONTRACT)
 
 
 @every_version
 def test_descriptions_are_the_published_ones(listed: Any, version: str) -> None:
     """Every tool: its description is the published one."""
-    for tool in listed[version]:
-        published = CONTRACT[tool["name"]]["description"]
+    for tool in published(listed[version]):
+        words = CONTRACT[tool["name"]]["description"]
         if tool["name"] == "InvokeSkill":
-            assert tool["description"].startswith(f"{published}\n")
-            catalogue = tool["description"].removeprefix(published).strip().split("\n")
+            assert tool["description"].startswith(f"{words}\n")
+            catalogue = tool["description"].removeprefix(words).strip().split("\n")
             assert catalogue
             assert all(line.startswith("- ") for line in catalogue)
         else:
-            assert tool["description"] == published
+            assert tool["description"] == words
 
 
 @every_version
@@ -197,16 +202,16 @@ def test_properties_types_and_required_are_the_published_ones(listed: Any, versi
     """Every tool: the list shows exactly the published properties, with type and description, and the
     published `required`.
     """
-    for tool in listed[version]:
+    for tool in published(listed[version]):
         name, schema = tool["name"], tool["inputSchema"]
-        published = CONTRACT[name]["parameters"]
-        required = sorted(key for key, parameter in published.items() if parameter["required"])
+        parameters = CONTRACT[name]["parameters"]
+        required = sorted(key for key, parameter in parameters.items() if parameter["required"])
         assert schema["type"] == "object"
         assert sorted(schema.get("required", [])) == required, name
         shown = schema["properties"]
-        assert [key for key in shown if key in published] == list(published), f"{name}: their order"
-        assert set(shown) - set(published) == LATER.get(name, set()), f"{name}: more than was published"
-        for key, parameter in published.items():
+        assert [key for key in shown if key in parameters] == list(parameters), f"{name}: their order"
+        assert set(shown) - set(parameters) == LATER.get(name, set()), f"{name}: more than was published"
+        for key, parameter in parameters.items():
             assert shown[key]["type"] == parameter["type"], f"{name}.{key}"
             assert shown[key]["description"] == parameter["description"], f"{name}.{key}"
         for key in LATER.get(name, ()):
@@ -225,7 +230,7 @@ def test_limits_stand_in_the_schema_where_the_description_states_them(listed: An
     Every tool: `enum`, `minimum` and `maximum` stand in the schema where the description states them, and
     nowhere else.
     """
-    shown = {tool["name"]: tool["inputSchema"]["properties"] for tool in listed[MODERN]}
+    shown = {tool["name"]: tool["inputSchema"]["properties"] for tool in published(listed[MODERN])}
     for name, parameter in (("TaskManager", "action"), ("PlanMode", "action"), ("SetCallback", "action")):
         schema = shown[name][parameter]
         documented = schema["description"].partition(": ")[2].split(", ")
