@@ -61,7 +61,7 @@ test-unit: prepare       ## all tests but those of real processes
 coverage: prepare        ## which lines of Python the tests run in their own process; fails below the bar in pyproject.toml
 	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --cov --cov-report=$(COVERAGE_PAGES)
 
-test-uncovered: SUITE := tests $(addprefix --ignore=,$(COVERED))
+test-uncovered: SUITE := tests $(addprefix --ignore=,$(COVERED)) $(LEFT_OUT)
 test-uncovered: test     ## all that `make coverage` does not run: both together are `make test`
 
 sanitize: $(STAMP)       ## property tests, then two minutes of fuzzing, on a build with ASan and UBSan
