@@ -110,3 +110,17 @@ def test_a_list_without_pages_replaces_what_was_known() -> None:
     paged.pages = ("two",)
     asked(paged.server, LATEST_LEGACY, ("tools/list", {}))
     assert paged.known == ["two"]
+
+
+def test_a_handler_of_a_list_may_take_the_request_by_keyword_alone() -> None:
+    class ListToolsRequest:
+        """Stands for the SDK's class: it is known by its name."""
+
+    server, taken = Server("keyword"), []
+
+    @server.list_tools()
+    async def list_tools(*, request: ListToolsRequest) -> Any:
+        return taken.append(request.method) or []  # type: ignore[attr-defined, func-returns-value]
+
+    assert asked(server, LATEST_LEGACY, ("tools/list", {})) == [{"tools": []}]
+    assert taken == ["tools/list"]
