@@ -38,6 +38,11 @@ EQUIVALENT: dict[tuple[str, ...], str] = {
         f'+ if values.kind == "json" and {EXACT}',
     ): "this only saves the loop behind it, which finds nothing wrong with these values either",
     (
+        "fastrpc/guard/policy/decisions.py",
+        '- RANKS = {"": 0, ALLOW: 1, ASK: 2, DENY: 3}',
+        '+ RANKS = {"": 0, ALLOW: 1, ASK: 2, DENY: 2}',
+    ): "a decision that denies has no rules over arguments behind it: nothing is ranked against it",
+    (
         "fastrpc/guard/budgets/ledger.py",
         "- self.begins = self.ends = 0",
         "+ self.begins = self.ends = -1",

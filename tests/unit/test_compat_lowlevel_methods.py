@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fastrpc.compat.lowlevel.server import Server
+from fastrpc.errors import RemoteError
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY
 from fastrpc.testing import Client
 
@@ -124,3 +125,34 @@ def test_a_handler_of_a_list_may_take_the_request_by_keyword_alone() -> None:
 
     assert asked(server, LATEST_LEGACY, ("tools/list", {})) == [{"tools": []}]
     assert taken == ["tools/list"]
+
+
+def test_a_handler_of_a_list_whose_parameters_have_defaults_is_called_without_arguments() -> None:
+    class ListToolsRequest:
+        """Stands for the SDK's class: it is known by its name."""
+
+    server, taken = Server("defaults"), []
+
+    @server.list_tools()
+    async def list_tools(request: ListToolsRequest | None = None, *, also: ListToolsRequest = None) -> Any:  # type: ignore[assignment]
+        taken.append((request, also))
+        return []
+
+    @server.list_prompts()
+    async def list_prompts(request: ListToolsRequest = None) -> Any:  # type: ignore[assignment]
+        taken.append(request)
+        return []
+
+    asked(server, LATEST_LEGACY, ("tools/list", {}), ("prompts/list", {}))
+    assert taken == [(None, None), None]
+
+
+def test_a_handler_of_a_list_that_wants_something_else_gets_nothing() -> None:
+    server = Server("other")
+
+    @server.list_tools()
+    async def list_tools(other: dict[str, Any]) -> Any:
+        return []
+
+    with pytest.raises(RemoteError):
+        asked(server, LATEST_LEGACY, ("tools/list", {}))
