@@ -235,3 +235,10 @@ def test_an_escape_stays_as_it_is_at_the_end_too(uri: str) -> None:
 )
 def test_what_only_looks_like_an_escape_is_text(uri: str, inside: str) -> None:
     assert Template("docs://{id}").match(f"docs://{uri}") == {"id": inside}
+
+
+@pytest.mark.parametrize(
+    ("value", "expanded"), [("a%2F", "a%2F"), ("%41b", "%41b"), ("a%2", "a%252"), ("%zz", "%25zz")]
+)
+def test_only_what_is_an_escape_is_kept_as_one(value: str, expanded: str) -> None:
+    assert Template("{+x}").expand({"x": value}) == expanded
