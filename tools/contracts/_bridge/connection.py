@@ -1,4 +1,4 @@
-"""The interfaces of an engine and of transports to it (`http_engine`, `stdio_engine`), their errors, the breaker.
+"""The interfaces of an engine and of transports to it (`http_engine`, `stdio_engine`), errors, the breaker.
 
 A transport sends one request and returns the envelope. If the engine cannot be reached it raises
 `Unreachable`; its `was_sent` tells whether the engine may have received the request.
