@@ -22,6 +22,10 @@ IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,approval_binding a
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 MEASURED_SOURCE ?= .
 FASTMCP := .cache/fastmcp
+MUTATION := .cache/mutation
+# What `make test` could not fetch is skipped, and its end says so; in CI that is a failure.
+MAY_FAIL := $(if $(filter-out 0 false,$(CI)),,-)
+SKIPPED := .cache/skipped.json
 STUBBED := $(subst /,.,$(basename $(wildcard fastrpc/_core/*.pyi)))
 COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx .pxd .h .c))
 
@@ -31,7 +35,7 @@ SANITIZED_SECONDS ?= 120
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: fastmcp help run test test-fast test-unit test-uncovered coverage sanitize fuzz conformance interop swap lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
+.PHONY: fastmcp help run prepare test test-fast test-unit test-uncovered coverage sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,20 +43,26 @@ help:                    ## show this
 run: $(STAMP)            ## build, then show a real client talking to a real server
 	$(BIN)/fastrpc demo
 
-test: $(STAMP)           ## everything: unit, property, tools, real processes
-	$(BIN)/python -m pytest $(SUITE) -m "not alone" $(SPREAD)
-	$(BIN)/python -m pytest $(ALONE) -m alone
+prepare: $(STAMP)        ## for `make test`, from PyPI and npm: the C reference and load client, solc, forge, anvil, FastMCP
+	$(MAY_FAIL)$(BIN)/python benchmarks/build.py
+	$(MAY_FAIL)$(BIN)/fastrpc contracts install
+	$(MAY_FAIL)$(MAKE) --no-print-directory fastmcp
+
+test: prepare            ## everything: unit, property, tools, real processes
+	@rm -f $(SKIPPED)
+	$(BIN)/python -m pytest $(SUITE) -m "not alone" $(SPREAD) --skipped $(SKIPPED)
+	$(BIN)/python -m pytest $(ALONE) -m alone --skipped $(SKIPPED)
 
 test-fast: $(STAMP)      ## the unit tests, in under a minute: for while you write
 	$(BIN)/python -m pytest tests/unit -m "not alone" $(SPREAD)
 
-test-unit: $(STAMP)      ## all tests but those of real processes
+test-unit: prepare       ## all tests but those of real processes
 	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta $(SPREAD)
 
-coverage: $(STAMP)       ## which lines of Python the tests run in their own process; fails below the bar in pyproject.toml
+coverage: prepare        ## which lines of Python the tests run in their own process; fails below the bar in pyproject.toml
 	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --cov --cov-report=$(COVERAGE_PAGES)
 
-test-uncovered: SUITE := tests $(addprefix --ignore=,$(COVERED))
+test-uncovered: SUITE := tests $(addprefix --ignore=,$(COVERED)) $(LEFT_OUT)
 test-uncovered: test     ## all that `make coverage` does not run: both together are `make test`
 
 sanitize: $(STAMP)       ## property tests, then two minutes of fuzzing, on a build with ASan and UBSan
@@ -70,6 +80,14 @@ interop: $(STAMP)        ## the client against servers of others, all versions a
 
 swap: $(STAMP)           ## public servers on their own framework and on fastrpc, compared; a quarter of an hour; choose with SWAP="--help"
 	$(BIN)/python tests/swap/run.py $(SWAP)
+
+mutate: $(MUTATION)/.made prepare  ## try the tests: which changes of chosen modules they notice; some minutes; choose with MUTATE="--help"
+	$(MUTATION)/bin/python tests/mutation/run.py $(MUTATE)
+
+$(MUTATION)/.made: .ci/mutation.txt
+	test -x $(MUTATION)/bin/python || $(PYTHON) -m venv $(MUTATION)
+	$(MUTATION)/bin/python -m pip install --quiet -r $<
+	touch $@
 
 lint: $(STAMP)           ## ruff, mypy --strict, the stubs against what is compiled, cython-lint
 	$(BIN)/ruff check .
@@ -139,7 +157,7 @@ $(WHEELS_VENV)/.made: .ci/wheels/wheels.txt
 	touch $@
 
 clean:
-	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) $(FASTMCP) fastrpc/_core/*.so fastrpc/_core/reaper
+	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) $(FASTMCP) $(MUTATION) fastrpc/_core/*.so fastrpc/_core/reaper
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): $(COMPILED)

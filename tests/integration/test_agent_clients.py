@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.agent._contract import CONTRACT
 from support import images, web_server
+from support.agent_tools import EFFECTS
 from support.node_packages import put
 from support.protocol import LEGACY, MODERN
 from support.search_engines import search_engines
@@ -97,7 +98,7 @@ def session(tmp_path: Any) -> Iterator[dict[str, Any]]:
 
 def check(session: dict[str, Any], came: dict[str, Any], version: str) -> None:
     """Hold what a client has got against what it should have got."""
-    assert [tool["name"] for tool in came["tools"]] == list(CONTRACT)
+    assert [tool["name"] for tool in came["tools"]] == list(EFFECTS)
     assert {call["tool"] for call in session["calls"]} == set(CONTRACT)
     results = iter(came["results"])
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.skips import not_prepared
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BENCHMARKS = os.path.join(REPOSITORY, "benchmarks")
@@ -187,7 +188,7 @@ sys.exit(guard.main(sys.argv[1:]))
 """The guard, for a loss that no warming up and no repetition could hide."""
 
 
-@pytest.mark.skipif(not BUILT, reason="the load client is not built: python benchmarks/build.py")
+@pytest.mark.skipif(not BUILT, reason=not_prepared("the load client"))
 def test_a_planted_slowdown_makes_the_guard_fail_in_every_row() -> None:
     names = ["W2", "W11-cpu", "W12-context", "W12-coroutine", "W12-guard", "W13-sync"]
     names += ["W15-one", "W15-256", "W15-rules"]

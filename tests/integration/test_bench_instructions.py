@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import pytest
+from support.skips import not_installed
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(REPOSITORY, "benchmarks"))
@@ -42,7 +43,7 @@ def count(folder: str) -> float:
     return float(many - few) / 1000
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind")
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason=not_installed("valgrind"))
 def test_a_guard_that_says_nothing_is_over_the_bar_of_a_server_that_has_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 import pytest
+from support.skips import not_prepared
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BENCHMARKS = os.path.join(REPOSITORY, "benchmarks")
@@ -31,7 +32,7 @@ OVER_STDIO = ("W13-sync", "W13-async", "W13-256")
 OVER_HTTP = ("W13-http-sync", "W13-http-async", "W13-http-256")
 needs_the_load_client = pytest.mark.skipif(
     not os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "client")),
-    reason="the load client is not built: python benchmarks/build.py",
+    reason=not_prepared("the load client"),
 )
 
 # Answers calls of echo; runs the statement that is its argument before the third answer.

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from support.http_server import HttpProcess
+from support.skips import not_prepared
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BENCHMARKS = os.path.join(REPOSITORY, "benchmarks")
@@ -34,7 +35,7 @@ from workloads.row import Options, run_client  # noqa: E402
 pytestmark = [
     pytest.mark.skipif(
         not os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "client")),
-        reason="the load client is not built: python benchmarks/build.py",
+        reason=not_prepared("the load client"),
     ),
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the client needs epoll"),
     pytest.mark.skipif(not roster.has_http(sys.executable), reason="without the extra http"),

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 import pytest
+from support.skips import not_prepared
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BENCHMARKS = os.path.join(REPOSITORY, "benchmarks")
@@ -29,7 +30,7 @@ BEHIND_A_GUARD = (roster.GUARDED, roster.GUARDED_HTTP, roster.GUARDED_RULE, rost
 OF_SERVERS_OF_OTHERS = (roster.SWAPPED,)
 OF_A_USERS_FILE = (roster.ECHO, roster.PAYLOAD, roster.SLEEP, roster.SLEEP_SYNC, roster.START, roster.MODERN)
 BUILT = os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "server"))
-needs_the_reference = pytest.mark.skipif(not BUILT, reason="not built: python benchmarks/build.py")
+needs_the_reference = pytest.mark.skipif(not BUILT, reason=not_prepared("the C reference"))
 
 
 @pytest.fixture(scope="module")

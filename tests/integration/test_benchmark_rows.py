@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import pytest
+from support.skips import not_prepared
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BENCHMARKS = os.path.join(REPOSITORY, "benchmarks")
@@ -21,7 +22,7 @@ from workloads.row import Options, run_client  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     not os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "client")),
-    reason="the load client is not built: python benchmarks/build.py",
+    reason=not_prepared("the load client"),
 )
 ROW = {row.name: row for row in ROWS}
 SHORT = Options(rounds=1, seconds=0.02, starts=2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.remote_server import TOKEN, Remote
-from support.waiting import until
+from support.waiting import SECONDS, until
 
 from fastrpc.client import Client
 from fastrpc.errors import ConnectionLost, HttpStatusError, RemoteError, RequestTimeout
@@ -20,9 +20,6 @@ SPOKEN = [None, "2025-11-25", "2025-06-18", "2025-03-26", "sse"]
 """The latest version, each of Streamable HTTP with sessions, and HTTP+SSE."""
 each_version = pytest.mark.parametrize("spoken", SPOKEN)
 each_transport = pytest.mark.parametrize("spoken", [None, "2025-11-25", "sse"])
-
-SECONDS = 25.0
-"""For one conversation: less than the server's `sleep` takes when nobody cancels it."""
 
 
 def client_of(remote: Remote, spoken: str | None = None, **options: Any) -> Client:
@@ -188,7 +185,7 @@ def test_the_form_without_a_loop_does_the_same(shared_remote: Remote, spoken: st
         client.call_tool("work", on_progress=reports.append)
         assert [report["progress"] for report in reports] == [1, 2]
         with pytest.raises(RequestTimeout):
-            client.call_tool("wait", {"ms": 30_000}, timeout_seconds=0.2)
+            client.call_tool("wait", {"ms": 100_000}, timeout_seconds=0.2)
         assert client.call_tool("add", {"a": 2}).text == "4"
 
 
@@ -289,6 +286,10 @@ def test_a_token_may_come_from_a_function_that_is_asked_each_time(shared_remote:
         ("http://host/", {"tls_ca": "/no/such/file"}, ValueError, "No such file"),
         ("http://host/", {"cwd": "/"}, TypeError, "those of a URL are auth, headers, tls_ca, token"),
         (["python"], {"token": "secret-word"}, TypeError, "those of a command are"),
+        (["python", 1], {}, ValueError, r"expected a command, a list of str, got \['python', 1\]"),
+        ([["python"], "x"], {}, ValueError, "expected a command, a list of str, got"),
+        ((None,), {}, ValueError, "expected a command, a list of str, got"),
+        ([], {}, ValueError, r"expected a command, a list of str, got \[\]"),
     ],
 )
 def test_a_mistake_is_told_at_once_and_without_secrets(

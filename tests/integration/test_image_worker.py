@@ -7,7 +7,6 @@ import base64
 import gc
 import io
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,7 +19,7 @@ import pytest
 from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
 from PIL import Image
-from support import images
+from support import chromium, images
 from support.child_processes import gone, reaper_below, reapers
 from support.image_calls import run
 from support.protocol import LEGACY, MODERN
@@ -444,9 +443,9 @@ def test_nothing_stays_open_after_many_calls(small_image: str, tmp_path: Any) ->
     run(look)
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs a browser")
 def test_a_drawing_is_painted_by_the_browser(server: Process, tmp_path: Any) -> None:
     """ReadImage: an SVG becomes a PNG through the browser."""
+    chromium.need()
     drawing = """<svg xmlns="http://www.w3.org/2000/svg" width="900" height="600" viewBox="0 0 3 2">
     <rect width="3" height="2" fill="lime"/><text x="1" y="1" font-size=".4">مرحبا 👩‍👩‍👧</text></svg>"""
     (tmp_path / "drawing.svg").write_text(drawing, encoding="utf-8")

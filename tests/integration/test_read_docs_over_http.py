@@ -75,9 +75,9 @@ class Canary:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = listener.accept()
-                self.heard.append("TCP")
-                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret")
-                connection.close()
+                with connection:
+                    self.heard.append("TCP")
+                    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret")
 
     def _packets(self, udp: socket.socket) -> None:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Lists of the real server, `fastrpc serve` with its thirteen tools: ready bytes, and nothing beside them.
+"""Lists of the real server, `fastrpc serve` with the agent's tools: ready bytes, and nothing beside them.
 
 The server runs with every function of `os` that asks the file system, and the dispatcher, writing down that
 it was called; skills are looked at once an hour, so that whatever is written down is the list's own doing.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support.agent_tools import EFFECTS
 from support.http_client import Serving, request
 from support.protocol import LEGACY, MODERN
 from support.stdio import MODERN_META, SECONDS, Process, serve
@@ -103,7 +104,7 @@ def test_a_list_asks_neither_the_file_system_nor_the_dispatcher(
     """InvokeSkill: a list itself looks at no folder."""
     ask = lister(server, version)
     tools = ask()
-    assert len(tools) == 13
+    assert len(tools) == len(EFFECTS)
     assert any(line.startswith("listdir ") for line in notes.more())  # the first one has looked
     lists_become_ready(notes, ask)
     for _ in range(LISTS):
@@ -126,7 +127,7 @@ def test_a_list_over_http_asks_neither_the_file_system_nor_the_dispatcher(
             return served.modern("tools/list", {}).json["result"]["tools"]
 
         tools = ask()
-        assert len(tools) == 13
+        assert len(tools) == len(EFFECTS)
         lists_become_ready(notes, ask)
         for _ in range(LISTS):
             assert ask() == tools
@@ -144,7 +145,7 @@ def test_a_list_of_a_session_over_http_asks_no_file_system(
             return session.send(request("tools/list", {})).json["result"]["tools"]
 
         tools = ask()
-        assert len(tools) == 13
+        assert len(tools) == len(EFFECTS)
         notes.more()
         for _ in range(LISTS):
             assert ask() == tools

@@ -1,8 +1,8 @@
 """What the benchmarks stand on, both in C: a reference that skips no work, a load client that sees a lie.
 
 The C reference goes through the cases of our own wire tests that apply to it. The load client is shown
-servers that answer wrongly, twice, late, out of order or not at all. Nothing is fetched: without a
-compiler, or before `python benchmarks/build.py` has fetched yyjson once, these tests are skipped.
+servers that answer wrongly, twice, late, out of order or not at all. Nothing is fetched: before
+`make prepare` has fetched yyjson once these tests are skipped.
 SANITIZE=1 runs them on the build with ASan and UBSan.
 """
 
@@ -19,10 +19,12 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY
 from support import twin
+from support.child_processes import gone
 from support.json_cases import BLANK, cases, is_accepted
 from support.protocol import LEGACY
+from support.skips import not_prepared
 from support.stdio import Process, decode, encode, serve
-from support.waiting import SECONDS, eventually
+from support.waiting import SECONDS
 from support.wire_conversation import Conversation, error_of, id_text
 from test_wire_envelopes import malformed
 
@@ -42,8 +44,8 @@ def program(name: str) -> str:
     module: ModuleType = build
     try:
         path: str = module.build(name, offline=True, sanitize=SANITIZE)
-    except module.CannotBuild as reason:
-        pytest.skip(str(reason))
+    except module.CannotBuild:
+        pytest.skip(not_prepared(f"the benchmarks' {name}"))
     return path
 
 
@@ -185,7 +187,11 @@ def test_payload_returns_the_object_as_text_and_where_known_as_structure(
         ("kill -9 $$", "[killed by signal 9]", True),
         ("head -c 3 /dev/stdin | wc -c", "0\n", False),
         (r"printf 'a\xffb\xc3\xa9\xed\xa0\x80'", "a\ufffdbé\ufffd\ufffd\ufffd", False),
-        ("ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo own session", "own session\n", False),
+        (
+            "stat=$(</proc/$$/stat); set -- ${stat##*) }; [ $4 = $$ ] && echo own session",
+            "own session\n",
+            False,
+        ),
     ],
 )
 def test_bash_says_what_was_printed_and_how_it_ended(
@@ -211,13 +217,7 @@ def test_bash_ends_the_session_when_its_time_is_up(server: Process) -> None:
     child, ending = text_of(result).splitlines()
     assert (ending, result["isError"]) == ("[timed out after 1500 ms]", True)
     assert text_of(server.call("echo", text="next")) == "next"
-    eventually(lambda: not runs(int(child)))
-
-
-def runs(pid: int) -> bool:
-    """Whether a process is there and is more than a zombie that nobody has reaped."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout
-    return bool(state.strip()) and not state.strip().startswith("Z")
+    gone(int(child))
 
 
 # --- the reference: the wire -----------------------------------------------------------------------

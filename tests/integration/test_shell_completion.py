@@ -12,12 +12,12 @@ import sys
 import time
 
 import pytest
+from support.skips import not_installed
+from support.waiting import SECONDS
 
 from fastrpc.cli import COMMANDS
 from fastrpc.cli._clients import CLIENTS
 from fastrpc.cli.serve import OPTIONS
-
-SECONDS = 20
 
 
 def script(shell: str) -> str:
@@ -34,7 +34,7 @@ def script(shell: str) -> str:
 
 def need(shell: str) -> None:
     if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+        pytest.skip(not_installed(shell))
 
 
 @pytest.fixture(params=["bash", "fish"])

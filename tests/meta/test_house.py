@@ -14,6 +14,7 @@ import sys
 import pytest
 from fastrpc.tools.agent import _settings as agent_settings
 from fastrpc.tools.agent._contract import CONTRACT
+from support.agent_tools import EFFECTS
 
 import fastrpc
 from fastrpc.settings import declared_in
@@ -579,7 +580,7 @@ def test_listing_the_agents_tools_imports_next_to_nothing() -> None:
     shown = without_site_packages(code)
     assert shown.returncode == 0, shown.stderr
     count, *modules = shown.stdout.split()
-    assert count == "13"
+    assert count == str(len(EFFECTS))
     assert not set(HEAVY) & set(modules)
 
 

@@ -1,7 +1,8 @@
 """No test that runs beside others puts an upper bound on how long something took: a machine can be busy.
 
 Looked for in the sources: an assertion that what the clock says, or a name that was made of what it said, is
-below something that is not made of the clock itself. Two forms are no such bound and are let through: a
+below something that is not made of the clock itself. What a function called `cost` or `ratio` returns counts
+as said by a clock, and is looked for in every comparison. Two forms are no such bound and are let through: a
 `deadline` that is seconds away and only says that waiting has an end (at least 5 s, where the number can be
 seen), and what is compared with the clock on both sides, since both grow on a busy machine. What is marked
 `alone` may hold such a bound; a helper may not, for whoever calls it.
@@ -17,8 +18,11 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parent.parent
-CLOCK = re.compile(r"\b((monotonic|perf_counter|process_time)(_ns)?|time\.time|loop(\(\))?\.time)\(\)")
-NAMES = re.compile(r"monotonic|perf_counter|process_time|\.time\b")
+CLOCK = re.compile(
+    r"\b((monotonic|perf_counter|process_time|thread_time)(_ns)?|time\.time|loop(\(\))?\.time)\(\)"
+)
+MEASURED = re.compile(r"(?<![a-z])(costs?|ratios?)(_of)?\(")
+NAMES = re.compile(r"monotonic|perf_counter|process_time|thread_time|\.time\b|cost|ratio")
 """Where none of them stands no clock is read, and nothing has to be parsed."""
 LEAST_SECONDS = 5.0  # of a deadline
 
@@ -63,11 +67,14 @@ class Clocked:
     def __init__(self, function: Function, constants: dict[str, str]) -> None:
         self.moments: set[str] = set()  # what the clock said
         self.spans: set[str] = set()  # how long something took
+        self.measured: set[str] = set()  # of these, what another function has measured
         self.deadlines: dict[str, float] = {}  # and the seconds until then, where they can be seen
         defaults = defaults_of(function)
         values = [*assigned(function)]
         for _ in range(4):  # from name to name
             for name, value in values:
+                if self.is_measured(value):
+                    self.measured.add(name)
                 if self.is_span(value):
                     self.spans.add(name)
                 elif self.mentions(value):
@@ -79,10 +86,15 @@ class Clocked:
                     self.deadlines[name] = float(seconds) if visible else LEAST_SECONDS
 
     def mentions(self, source: str) -> bool:
-        return bool(CLOCK.search(source)) or has(source, self.moments | self.spans)
+        return bool(CLOCK.search(source) or MEASURED.search(source)) or has(source, self.moments | self.spans)
 
     def is_span(self, source: str) -> bool:
-        return has(source, self.spans) or (" - " in source and self.mentions(source))
+        return (
+            self.is_measured(source) or has(source, self.spans) or (" - " in source and self.mentions(source))
+        )
+
+    def is_measured(self, source: str) -> bool:
+        return bool(MEASURED.search(source)) or has(source, self.measured)
 
     def is_bounded(self, low: str, high: str) -> bool:
         """Return whether `low < high` says that something was over in time."""
@@ -138,12 +150,19 @@ def found_in(source: str) -> list[str]:
             continue
         clocked = Clocked(function, constants)
         for node in ast.walk(function):
-            if not isinstance(node, ast.Assert):
-                continue
-            sides = bounds(node.test)
-            found += [
-                f"{function.name}: {low} < {high}" for low, high in sides if clocked.is_bounded(low, high)
-            ]
+            if isinstance(node, ast.Assert):
+                found += [
+                    f"{function.name}: {low} < {high}"
+                    for low, high in bounds(node.test)
+                    if clocked.is_bounded(low, high)
+                ]
+            elif isinstance(node, ast.If):
+                found += [
+                    f"{function.name}: {low} < {high}"
+                    for pair in bounds(node.test)
+                    for low, high in (pair, pair[::-1])
+                    if clocked.is_measured(low) and not clocked.mentions(high)
+                ]
     return found
 
 
@@ -181,6 +200,9 @@ def test_it():
         ("began = time.monotonic(); work(); assert time.monotonic() - began > 0.1", False),
         ("began = time.monotonic(); work(); assert count() < 5 + 15 * (time.monotonic() - began)", False),
         ("began = time.time(); work(); assert began + 30 <= due() <= time.time() + 30", False),
+        ("assert costs.best_cost(line) / ordinary < 5", True),
+        ("ratio = ratio_of(line)\n        if ratio > 5: over.append(line)", True),
+        ("began = time.monotonic(); assert best_cost(line) < 5 * best_cost(ordinary)", False),
     ],
 )
 def test_a_bound_is_found_where_one_is_planted(body: str, is_found: bool) -> None:

@@ -187,12 +187,14 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ONE_TEST = "unit/test_lifespan.py"
 
 
-def run_of_a_test(folder: Any, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run one test of this suite in a pytest of its own, whose cache is in a folder."""
+def run_of_a_test(
+    folder: Any, *options: str, tests: str = TESTS, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run one file of this suite in a pytest of its own, whose cache is in a folder."""
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-o", f"cache_dir={folder}", *options, ONE_TEST],
-        cwd=TESTS,
-        env={**os.environ, "CI": "", "FASTRPC_UNRECORDED": "", **environment},
+        cwd=tests,
+        env={**os.environ, "CI": "", **environment},
         capture_output=True,
         text=True,
         timeout=110,
@@ -200,7 +202,7 @@ def run_of_a_test(folder: Any, *options: str, **environment: str) -> subprocess.
     )
 
 
-def test_a_run_without_the_schemas_fails_before_its_first_test(tmp_path: Any) -> None:
+def test_a_run_with_a_named_folder_without_the_schemas_fails_before_its_first_test(tmp_path: Any) -> None:
     done = run_of_a_test(tmp_path, FASTRPC_DATA_DIR=str(tmp_path))
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "the recorder cannot run: no mcp-schema in" in done.stderr
@@ -216,27 +218,41 @@ def test_a_run_without_a_versions_schema_fails(tmp_path: Any, data_folder: str) 
     assert f"{THIRD}.json" in done.stderr
 
 
-def test_a_run_without_the_library_fails(tmp_path: Any) -> None:
+def test_a_run_without_the_library_fails(tmp_path: Any, data_folder: str) -> None:
     (tmp_path / "jsonschema_rs.py").write_text("raise ImportError('taken away by a test')")
     done = run_of_a_test(tmp_path, PYTHONPATH=str(tmp_path))
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "the recorder cannot run: taken away by a test" in done.stderr
 
 
-def test_who_says_so_runs_without_and_is_told(tmp_path: Any) -> None:
-    done = run_of_a_test(tmp_path, FASTRPC_DATA_DIR=str(tmp_path), FASTRPC_UNRECORDED="1")
-    assert done.returncode == 0
-    assert "NOT held against their schemas: no mcp-schema in" in done.stdout
+@pytest.fixture
+def clone(tmp_path: Any) -> str:
+    """What a run of that file reads, in a folder with nothing beside it."""
+    tests = tmp_path / "clone" / "tests"
+    shutil.copytree(os.path.join(TESTS, "support"), tests / "support")
+    (tests / "unit").mkdir()
+    for name in ("conftest.py", ONE_TEST):
+        shutil.copy(os.path.join(TESTS, name), tests / name)
+    return str(tests)
 
 
-def test_nobody_says_so_in_ci(tmp_path: Any) -> None:
-    done = run_of_a_test(tmp_path, FASTRPC_DATA_DIR=str(tmp_path), FASTRPC_UNRECORDED="1", CI="1")
+def test_a_clone_with_no_data_beside_it_runs_unrecorded_and_says_so(tmp_path: Any, clone: str) -> None:
+    done = run_of_a_test(tmp_path, tests=clone, FASTRPC_DATA_DIR="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
+    assert "NOT held against their schemas: there is no " in done.stdout
+
+
+def test_in_ci_such_a_clone_fails(tmp_path: Any, clone: str) -> None:
+    done = run_of_a_test(tmp_path, tests=clone, FASTRPC_DATA_DIR="", CI="1")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "the recorder cannot run" in done.stderr
 
 
 @pytest.mark.parametrize("spread", [(), ("-n", "2")], ids=["alone", "spread"])
-def test_a_run_says_how_many_lines_were_judged(tmp_path: Any, spread: tuple[str, ...]) -> None:
+def test_a_run_says_how_many_lines_were_judged(
+    tmp_path: Any, data_folder: str, spread: tuple[str, ...]
+) -> None:
     done = run_of_a_test(tmp_path, *spread)
     assert done.returncode == 0
     assert re.search(r"^[1-9]\d* lines of servers were held against their schemas", done.stdout, re.MULTILINE)

@@ -92,3 +92,42 @@ def test_a_reason_that_only_begins_like_a_listed_one_is_not_listed(tmp_path) -> 
     source = SKIPPING.replace("no Chromium", "FASTRPC_URL_TESTS is empty")
     (tmp_path / "test_it.py").write_text(source, encoding="utf-8")
     assert run(tmp_path, "true").returncode == 1
+
+
+WANTING = """
+import pytest
+from support.skips import not_installed, not_prepared
+
+@pytest.mark.parametrize("number", range(2))
+def test_wants_a_program(number):
+    pytest.skip(not_installed("tmux"))
+
+def test_wants_a_package():
+    pytest.skip(not_prepared("FastMCP"))
+"""
+
+
+@SPREAD
+def test_what_one_command_brings_is_counted_behind_it(tmp_path, spread) -> None:
+    (tmp_path / "test_it.py").write_text(WANTING, encoding="utf-8")
+    done = run(tmp_path, "", *spread)
+    assert (
+        "\n     2 tmux is not installed: .ci/packages\n     1 FastMCP is not there: make prepare\n"
+        in done.stdout
+    )
+    assert "\n.ci/packages: this installs what 2 of them want\n" in done.stdout
+    assert "\nmake prepare: this builds and fetches what 1 of them want\n" in done.stdout
+
+
+@SPREAD
+def test_a_second_run_counts_on_from_the_first(tmp_path, spread) -> None:
+    (tmp_path / "test_it.py").write_text(WANTING, encoding="utf-8")
+    (tmp_path / "test_other.py").write_text(SKIPPING, encoding="utf-8")
+    tally = ("--skipped", str(tmp_path / "of" / "both.json"))
+    first = run(tmp_path, "", *spread, *tally, "test_it.py")
+    second = run(tmp_path, "", *spread, *tally, "test_other.py")
+    assert "3 skipped, for want of" in first.stdout
+    assert "7 skipped, for want of" in second.stdout
+    assert ".ci/packages: this installs what 2 of them want" in second.stdout
+    nothing_new = run(tmp_path, "", *spread, *tally, "-k", "no_such_test")
+    assert "7 skipped, for want of" in nothing_new.stdout

@@ -6,6 +6,8 @@ import pytest
 from fastrpc.tools.contracts import _programs
 from fastrpc.tools.contracts._errors import EngineError
 
+from support.skips import not_installed, not_prepared
+
 NESTED = "struct S0 { uint256 a; }" + "".join(
     f"struct S{n} {{ S{n - 1} a; S{n - 1} b; }}" for n in range(1, 25)
 )
@@ -21,11 +23,19 @@ contract Slow {{
 
 
 def needs(name: str) -> pytest.MarkDecorator:
-    """Skip a test where a program is missing; CI, which installs them, lets no such skip pass."""
+    """Skip a test where a program is missing, or Node for a compiler that is npm's."""
+    path = _path_of(name)
+    if path is None:
+        reason = not_installed("Node") if name == "node" else not_prepared(name)
+    elif path.endswith(".js") and _path_of("node") is None:
+        reason = not_installed("Node")
+    else:
+        reason = ""
+    return pytest.mark.skipif(bool(reason), reason=reason)
+
+
+def _path_of(name: str) -> str | None:
     try:
-        path = _programs.find(name)
-        if path.endswith(".js"):
-            _programs.find("node")
-    except EngineError as error:
-        return pytest.mark.skipif(True, reason=error.message)
-    return pytest.mark.skipif(False, reason="")
+        return _programs.find(name)
+    except EngineError:
+        return None

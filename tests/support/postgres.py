@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+from support.skips import not_installed
 from support.waiting import eventually
 
 SECONDS = 60.0
@@ -157,7 +158,7 @@ def postgres() -> Iterator[Cluster]:
     """A PostgreSQL server."""
     initdb, server = program("initdb"), program("postgres")
     if initdb is None or server is None:
-        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+        pytest.skip(not_installed("PostgreSQL"))
     pytest.importorskip("psycopg", reason='pip install "psycopg[binary]"')
     folder = tempfile.mkdtemp(prefix="fastrpc-pg-")
     cluster = None

@@ -60,7 +60,7 @@ async def ask(ctx: Context) -> str:
 async def sleep(path: str) -> str:
     open(path + ".begun", "w").close()
     try:
-        await asyncio.sleep(30)
+        await asyncio.sleep(100)
     finally:
         open(path, "w").close()
 

@@ -1,10 +1,14 @@
-"""Says at the end of a run what was skipped, for want of what; fails it in CI, where nothing may be missing.
+"""Says at the end of a run what was skipped, for want of what, and what brings it; fails the run in CI, where
+nothing may be missing.
 
-A plugin of `conftest.py`. A skip says its reason in the test; here equal reasons are counted together.
+A plugin of `conftest.py`. A skip says its reason in the test; here equal reasons are counted together. What
+one command brings has one form of reason: `not_installed`, `not_prepared`. With ``--skipped FILE`` a run
+counts on from what the run before it has left in that file: `make test` is two runs.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
@@ -30,6 +34,20 @@ EXPECTED = {
 in CI, too; and why that is."""
 
 
+PACKAGES = ".ci/packages"
+PREPARE = "make prepare"
+
+
+def not_installed(what: str) -> str:
+    """The reason of a skip for want of a program of the system, which its package manager brings."""
+    return f"{what} is not installed: {PACKAGES}"
+
+
+def not_prepared(what: str) -> str:
+    """The reason of a skip for want of what `make test` builds or fetches where registries are reached."""
+    return f"{what} is not there: {PREPARE}"
+
+
 def in_ci() -> bool:
     """Whether this is a run of CI: the variable `CI` is set, as every service of that kind does."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false")
@@ -50,29 +68,54 @@ def counted(reports: Iterable[Any]) -> list[tuple[str, int]]:
     return reasons.most_common()
 
 
-def _reports(config: pytest.Config) -> Iterable[Any]:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--skipped", metavar="FILE", help="count skips on from this file, and leave them there")
+
+
+def _found(config: pytest.Config) -> list[tuple[str, int]]:
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    return reporter.stats.get("skipped", ()) if reporter is not None else ()
+    return counted(reporter.stats.get("skipped", ())) if reporter is not None else []
 
 
 def _unexpected(config: pytest.Config) -> int:
     """How many tests were skipped for a reason that is not listed."""
-    return sum(number for reason, number in counted(_reports(config)) if not excuse_of(reason))
+    return sum(number for reason, number in _found(config) if not excuse_of(reason))
 
 
+def _with_the_run_before(found: list[tuple[str, int]], path: str) -> list[tuple[str, int]]:
+    """Return the skips of this run and of the one that has left its own in a file, and leave them there."""
+    whole = Counter(dict(found))
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            whole.update(json.load(file))
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(whole, file)
+    return whole.most_common()
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    found = counted(terminalreporter.stats.get("skipped", ()))
+    config = terminalreporter.config
+    if hasattr(config, "workerinput"):  # nobody sees what a worker writes, and all of them have one file
+        return
+    found = own = _found(config)
+    if path := config.getoption("--skipped"):
+        found = _with_the_run_before(own, path)
     if not found:
         return
-    whole = sum(number for _, number in found)
-    terminalreporter.section(f"{whole} skipped, for want of")
+    terminalreporter.section(f"{sum(number for _, number in found)} skipped, for want of")
     for reason, number in found:
         excuse = excuse_of(reason)
         terminalreporter.write_line(f"{number:6} {reason}{': ' if excuse else ''}{excuse}")
-    if in_ci() and (unexpected := _unexpected(terminalreporter.config)):
-        place = "tests/support/skips.py"
+    for command, what in ((PREPARE, "builds and fetches"), (PACKAGES, "installs")):
+        if number := sum(number for reason, number in found if reason.endswith(f": {command}")):
+            terminalreporter.write_line(f"{command}: this {what} what {number} of them want", yellow=True)
+    if in_ci() and (unexpected := _unexpected(config)):
         terminalreporter.write_line(
-            f"CI takes no skip: {unexpected} of {whole} are not listed in {place}", red=True
+            f"CI takes no skip: {unexpected} of {sum(number for _, number in own)} are not listed in "
+            f"tests/support/skips.py",
+            red=True,
         )
 
 

@@ -35,7 +35,6 @@ ENVIRONMENT = {
     "DO_NOT_TRACK": "1",
     "FASTMCP_CHECK_FOR_UPDATES": "off",
     "FASTMCP_SHOW_SERVER_BANNER": "false",
-    "FASTRPC_UNRECORDED": "1",
     "PYTHONHASHSEED": "0",
 }
 """What servers have in their environment beside their own: no colours, no looking for updates."""

@@ -29,6 +29,7 @@ from fastrpc.tools.contracts._errors import (
 )
 from fastrpc.tools.contracts._project_files import source_files
 from support.contracts import SLOW, needs
+from support.skips import not_prepared
 from support.waiting import eventually, until
 
 from fastrpc import processes
@@ -78,7 +79,7 @@ def installed() -> str:
     """The compiler of the install folder, whichever one lies along PATH."""
     path = os.path.join(_programs.install_folder(), _programs.SOLJSON)
     if not os.path.exists(path):
-        pytest.skip("npm's solc is not installed: run `fastrpc contracts install`")
+        pytest.skip(not_prepared("solc"))
     return path
 
 

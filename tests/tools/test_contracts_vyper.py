@@ -189,6 +189,7 @@ class TestCompiling:
             error = refused({"src/Counter.vy": source})
             assert error.message.startswith("src/Counter.vy:2:1: limits")
 
+    @needs("solc")
     def test_errors_of_both_languages_come_together(self) -> None:
         error = refused({"a.sol": "contract A { uint x = y; }", "b.vy": "x: nothing\n"})
         assert error.code == "COMPILER_SOLC_FAILED"

@@ -8,6 +8,7 @@ from typing import Any
 import fastrpc.tools.agent as toolset
 import pytest
 from fastrpc.tools.agent._contract import CONTRACT
+from support.agent_tools import EFFECTS
 
 from fastrpc import Server, processes
 from fastrpc.testing import Client, RemoteError
@@ -57,10 +58,10 @@ def call(tool: str, arguments: dict[str, Any]) -> Any:
 def test_each_effect_has_its_annotations() -> None:
     """Every tool: `annotations` follow from the effect: read, network, write or exec."""
     listed = with_client(lambda client: client.tools())
-    assert [tool["name"] for tool in listed] == list(CONTRACT)
+    assert [tool["name"] for tool in listed] == list(EFFECTS)
     for tool in listed:
         shown = {name: hint for name, hint in tool["annotations"].items() if name.endswith("Hint")}
-        wanted = ANNOTATIONS[CONTRACT[tool["name"]]["effect"]]
+        wanted = ANNOTATIONS[EFFECTS[tool["name"]]]
         assert {**wanted, **shown} == {**shown, **wanted}, tool["name"]
 
 

@@ -18,12 +18,10 @@ from typing import Any
 
 import orjson
 import pytest
-from support.waiting import eventually
+from support.waiting import SECONDS, eventually
 
 from fastrpc import redaction
 from fastrpc.guard.audit import AuditLog, AuditUnavailable, records, retention, salted_hash, segments, verify
-
-SECONDS = 20.0
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.waiting import eventually
+from support.waiting import SECONDS, eventually
 
 from fastrpc.guard.audit import AuditLog, delivery, verify
 from fastrpc.guard.audit.delivery import Delivery
@@ -88,7 +88,7 @@ def daemon(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any
         listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         listener.bind(("127.0.0.1", 0))
         address = listener.getsockname()
-    listener.settimeout(20)
+    listener.settimeout(SECONDS)
     with listener:
         yield address, listener
 

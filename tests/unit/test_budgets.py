@@ -477,3 +477,19 @@ def test_a_mistake_in_a_budget_is_named_with_its_line_and_what_was_expected(
     with pytest.raises(GuardConfigError) as caught:
         policy_of(tmp_path, text, Server("t"))
     assert said in str(caught.value)
+
+
+def test_a_clock_that_is_set_back_counts_for_the_day_that_it_shows(tmp_path: Path) -> None:
+    ledger = Ledger(BudgetFile(str(tmp_path / "budgets")), lambda: NOON)
+    ledger.turn(NOON)
+    assert ledger.begins <= NOON < ledger.ends == ledger.begins + 86_400
+    assert not ledger.begins <= NOON - 86_400 < ledger.ends
+
+
+def test_an_account_that_waits_for_a_record_is_not_forgotten(tmp_path: Path) -> None:
+    ledger = Ledger(BudgetFile(str(tmp_path / "budgets")), lambda: NOON)
+    idle, busy = (ledger.account("ada", "ada", tool, ()) for tool in ("idle", "busy"))
+    busy._without["refused"].append(None)
+    ledger.forget_idle()
+    assert ledger.account("ada", "ada", "busy", ()) is busy
+    assert ledger.account("ada", "ada", "idle", ()) is not idle

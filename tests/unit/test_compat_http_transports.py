@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
+from support.waiting import SECONDS
 
 from fastrpc.compat import mcp as sdk
 
@@ -26,7 +27,6 @@ from starlette.routing import Mount, Route  # noqa: E402
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "seen", "arguments": {}}}
 ACCEPTED = {"accept": "application/json, text/event-stream"}
-SECONDS = 20
 
 
 def low() -> Any:

@@ -170,3 +170,17 @@ def test_a_rule_of_risk_that_fails_denies(tmp_path: Path) -> None:
     found = policy(tmp_path, rule("fails", "10 / args.count > 1", "risk low", "order"))
     verdict = judged(found, item="x", count=0)
     assert (verdict.action, verdict.rule) == ("deny", "fails")
+
+
+@pytest.mark.parametrize("then", ["ask", "allow"])
+@pytest.mark.parametrize("at", ["first", "last"])
+def test_of_a_rule_over_arguments_and_one_without_the_stricter_holds(
+    tmp_path: Path, then: str, at: str
+) -> None:
+    denies, other = (
+        rule("no", 'caller.class == "staff"', "deny"),
+        rule("many", "args.count > 10", then, "order"),
+    )
+    found = policy(tmp_path, *((denies, other) if at == "first" else (other, denies)))
+    assert (judged(found, count=11).action, judged(found, count=11).rule) == ("deny", "no")
+    assert judged(found, count=1).action == "deny"

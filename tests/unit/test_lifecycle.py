@@ -9,8 +9,10 @@ import pytest
 from support.in_memory import connected
 
 from fastrpc import Server
-from fastrpc.errors import suggest
+from fastrpc.errors import InvalidParams, Overloaded, suggest
+from fastrpc.protocol.lifecycle import AGREED, NEW, READY, Session, bytes_of_uri
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
+from fastrpc.quotas import Quota
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -288,3 +290,47 @@ def test_malformed_calls_are_minus_32602(params: Any) -> None:
     peer = Peer()
     peer.initialize()
     assert code(peer.ask("tools/call", params)) == -32602
+
+
+# --- what a session keeps -----------------------------------------------------------------------------------
+
+CLIENT = {"protocolVersion": LEGACY_VERSIONS[-1], "capabilities": {}, "clientInfo": {"name": "t"}}
+
+
+def test_a_session_is_ready_only_after_what_was_agreed() -> None:
+    session = Session()
+    session.ready()
+    assert session.state == NEW
+    session.agree(CLIENT)
+    assert session.state == AGREED
+    session.ready()
+    assert session.state == READY
+    session.ready()
+    assert session.state == READY
+
+
+def test_roots_that_are_given_up_give_back_what_they_took_and_no_more() -> None:
+    session = Session()
+    for _ in range(2):
+        session.agree(CLIENT)
+        kept = session.quota.used
+        session.take_roots(None)
+        assert session.quota.used == kept
+        session.take_roots([{"uri": "file:///a"}])
+        assert session.quota.used > kept
+        session.take_roots(None)
+        assert session.quota.used == kept
+
+
+def test_what_a_session_may_keep_and_there_is_no_memory_for_is_an_overload() -> None:
+    session = Session()
+    size = bytes_of_uri("docs://a")
+    session.quota = Quota(size, Quota(0))
+    with pytest.raises(Overloaded, match="no room to keep subscriptions"):
+        session.subscribe("docs://a")
+    session.quota = Quota(size - 1)
+    with pytest.raises(InvalidParams, match=f"more than the {size - 1} bytes"):
+        session.subscribe("docs://a")
+    session.quota = Quota(size)
+    session.subscribe("docs://a")
+    assert session.quota.used == size

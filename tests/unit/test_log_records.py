@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-SECONDS = 20.0
+from support.waiting import SECONDS
 
 
 def run(program: str, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:

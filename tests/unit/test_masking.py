@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastrpc import redaction
 from fastrpc._core.redaction import may_match
 from fastrpc.redaction import PATTERNS, masked, masked_line
 
@@ -118,3 +119,21 @@ def test_a_variable_that_changes_is_masked_at_once(monkeypatch: pytest.MonkeyPat
     assert masked("first-secret, second-secret") == "first-secret, second-secret"
     monkeypatch.setattr(os, "environ", {"MY_TOKEN": "third-secret"})
     assert masked("third-secret") == "****"
+
+
+def test_what_is_hidden_is_masked_and_the_oldest_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"hidden-by-a-test-{number}" for number in range(3)]
+    monkeypatch.setattr(redaction, "MOST_HIDDEN", len(redaction.hidden) + 3)
+    before = dict(redaction.hidden)
+    try:
+        for name in names:
+            redaction.hide(name)
+        assert masked(" ".join(names)) == "**** **** ****"
+        assert set(redaction.hidden) == {*before, *names}
+        redaction.hide("hidden-by-a-test-too")
+        assert len(redaction.hidden) == len(before) + 3
+        assert next(iter([*before, *names])) not in redaction.hidden
+        assert masked("hidden-by-a-test-too") == "****"
+    finally:
+        redaction.hidden.clear()
+        redaction.hidden.update(before)

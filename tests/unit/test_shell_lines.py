@@ -116,3 +116,15 @@ def test_no_option_of_git_is_the_beginning_of_one_that_writes(name: str) -> None
 
 def test_a_program_has_one_entry() -> None:
     assert not programs.PROGRAMS.keys() & (harmless.SPECIAL.keys() - {"date"})
+
+
+@pytest.mark.parametrize("line", ["sed -n 5p", "sed -n 5p file", "sed -n '1,$p' a b", "ls | sed -n 2,4p"])
+def test_sed_may_print_lines_by_their_numbers(line: str) -> None:
+    assert only_reads(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["sed", "sed -n", "sed 5p file", "sed -n 5d file", "sed -n 5p -i file", "sed -n w"]
+)
+def test_sed_may_do_nothing_else(line: str) -> None:
+    assert not only_reads(line)

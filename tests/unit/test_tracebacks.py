@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from support.in_memory import with_client
+from support.waiting import SECONDS
 
 from fastrpc import Context, Server, ToolError, tracebacks
 from fastrpc.testing import Client
 
-SECONDS = 30.0
 PREFIX = r"(?m)^[\d-]+ [\d:,]+ ERROR fastrpc: "
 
 PROGRAM = """

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from fastrpc.errors import DefinitionError
-from fastrpc.protocol.uri_template import LONGEST, Template
+from fastrpc.protocol.uri_template import LONGEST, Template, normal
 
 # The variables and the examples of levels 1 to 3 of RFC 6570, sections 1.2 and 3.2, as (template, URI).
 VALUES = {
@@ -223,3 +223,22 @@ def test_a_uri_beyond_the_limit_fits_nothing() -> None:
     template = Template("a:{x}")
     assert template.match("a:" + "x" * (LONGEST - 2)) is not None
     assert template.match("a:" + "x" * (LONGEST - 1)) is None
+
+
+@pytest.mark.parametrize("uri", ["docs://a%2F", "docs://%41", "docs://a%20b"])
+def test_an_escape_stays_as_it_is_at_the_end_too(uri: str) -> None:
+    assert normal(uri) == uri
+
+
+@pytest.mark.parametrize(
+    ("uri", "inside"), [("a%4", "a%4"), ("a%4z", "a%4z"), ("a%z4", "a%z4"), ("%41", "A")]
+)
+def test_what_only_looks_like_an_escape_is_text(uri: str, inside: str) -> None:
+    assert Template("docs://{id}").match(f"docs://{uri}") == {"id": inside}
+
+
+@pytest.mark.parametrize(
+    ("value", "expanded"), [("a%2F", "a%2F"), ("%41b", "%41b"), ("a%2", "a%252"), ("%zz", "%25zz")]
+)
+def test_only_what_is_an_escape_is_kept_as_one(value: str, expanded: str) -> None:
+    assert Template("{+x}").expand({"x": value}) == expanded

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._chain.rpc import Node
-    from .engine import BridgedEngine, Report
+    from .connection import Engine, Report
 
     Wire = dict[str, Any]
 
@@ -63,7 +63,7 @@ logger = logging.getLogger("fastrpc")
 class Broadcasts:
     """The transactions of a bridge. `folder` holds the locks; `is_local`: the engine runs on this machine."""
 
-    def __init__(self, engine: BridgedEngine, store: Store, folder: str, *, is_local: bool) -> None:
+    def __init__(self, engine: Engine, store: Store, folder: str, *, is_local: bool) -> None:
         self._engine = engine
         self._store = store
         self._folder = folder

@@ -1,4 +1,4 @@
-"""The interface of the transports to an engine (`http_engine`, `stdio_engine`), their errors, the breaker.
+"""The interfaces of an engine and of transports to it (`http_engine`, `stdio_engine`), errors, the breaker.
 
 A transport sends one request and returns the envelope. If the engine cannot be reached it raises
 `Unreachable`; its `was_sent` tells whether the engine may have received the request.
@@ -14,7 +14,11 @@ from .._errors import ENGINE_PROTOCOL, ENGINE_UNAVAILABLE, INVALID_REQUEST, Engi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Protocol
+
+    Report = Callable[[str], None]
+    """What is called with the name of each phase of a request."""
 
     class Transport(Protocol):
         """The connections to one engine."""
@@ -30,6 +34,18 @@ if TYPE_CHECKING:
 
         async def close(self) -> None:
             """Close the connections."""
+
+    class Engine(Protocol):
+        """What transactions want of the engine behind the bridge."""
+
+        async def ask(self, verb: str, wire: dict[str, Any], *, reads: bool = False) -> dict[str, Any]:
+            """Return the data of its answer. Raises EngineError."""
+
+        async def chains(self) -> dict[str, Any]:
+            """Return the data of chain_list, with the URLs unmasked. Raises EngineError."""
+
+        async def artifact(self, name: str, project: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+            """An artifact, and the parameters by which the engine knows it. Raises EngineError."""
 
 
 LONGEST_MESSAGE = 20_000  # characters; of a compiler's output some pages

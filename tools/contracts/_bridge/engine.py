@@ -29,11 +29,9 @@ from .wire_format import to_wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
-    from .connection import Transport
-
-    Report = Callable[[str], None]
+    from .connection import Report, Transport
 
 STDIO = "stdio:"
 REPEAT_PAUSES = (0.1, 0.4)
