@@ -145,6 +145,7 @@ class Guard:
         guards = server.runtime.guards
         guards.insert(0, guards.pop())  # the record of whatever a guard refuses is that of a call it has seen
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
+        server.list_filters[-1].refusal = self._refusal_to_notify
         for registry in server.registries:
             registry.watchers.append(lambda kind: self._registry_changed())
 
@@ -232,7 +233,7 @@ class Guard:
         try:
             edited = await self._approve(asked)
             if edited:
-                call.arguments = {**call.arguments, **edited}
+                call.change(edited)
                 target = Target(call.kind, call.name, call.effect)
                 again = policy.judge(decision, entry.caller, target, call.arguments)
                 if again.action == DENY:  # whoever has written the arguments
@@ -344,6 +345,13 @@ class Guard:
             found = self._entries[principal] = Entry(caller, caller_class)
         return found
 
+    def knows(self, kind: str, name: str) -> bool:
+        """Whether the server has a tool or a prompt of this name."""
+        if self._server is None:
+            return True
+        registries = self._server.registries
+        return (registries.prompts if kind == "prompt" else registries.tools).get(name) is not None
+
     def general_verdict(self, entry: Entry, kind: str, name: str) -> Verdict | None:
         """Return what the policy says of all calls of a thing of which no rule about arguments says something
         else; None if the caller has not called it. For whoever records calls, on any thread."""
@@ -400,6 +408,13 @@ class Guard:
     def _shows(self, caller_class: CallerClass, item: ListItem) -> bool:
         target = Target(item.kind, item.uri or item.name, item.effect)
         return not self._decision_for(caller_class, target).is_hidden
+
+    def _refusal_to_notify(self, caller_class: CallerClass, uri: str, version: str) -> BaseException | None:
+        """Return what refuses to notify callers of changes of a resource: that they may not read it."""
+        decision = self._decision_for(caller_class, Target("resource", uri, None))
+        if decision.is_allowed or (decision.is_hidden and self._policy.config.hides):  # which does not exist
+            return None
+        return NotAllowed(f"resource {uri} is not allowed", version)
 
     def _visible(self, entry: Entry) -> frozenset[tuple[str, str]]:
         """Return what the caller sees of what is registered."""
