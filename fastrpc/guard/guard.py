@@ -182,7 +182,7 @@ class Guard:
             wait = limit.take()
             if wait:
                 self._give_back(limits, limit)
-                error = _too_often(call, wait)
+                error = _too_often(call.context.protocol_version, wait)
                 error.about, error.rate = decision.rates[limits.index(limit)]
                 raise self._refused(call, entry, decision.verdict, error)
         if decision.is_plain:
@@ -261,6 +261,14 @@ class Guard:
         if approval:
             fields["approval"] = approval
         call.decided = {**(call.decided or {}), self: fields}
+
+    def count_request(self, principal: str, version: str) -> None:
+        """Count a request that is no call for its caller's rate. Raises RateExceeded."""
+        entry = self.entry(principal)
+        for about, rate in self._decision_for(entry.caller_class, Target("request", "", None)).rates:
+            wait = self._limit(entry.caller, about, rate).take()
+            if wait:
+                raise _too_often(version, wait)
 
     # --- budgets ------------------------------------------------------------------------------------------
 
@@ -374,8 +382,10 @@ class Guard:
                     call.principal, entry.caller.principal, call.name, decision.budgets
                 )
                 reserve = account.reserve_plainly
-            if not decision.needs_judging and self._entries.get(call.principal) is entry:
-                self._gate.open(call.principal, call.name, limits, reserve)
+            screens = decision.screens if decision.needs_judging else None
+            is_open = not decision.needs_judging or screens is not None
+            if is_open and self._entries.get(call.principal) is entry:
+                self._gate.open(call.principal, call.name, limits, reserve, screens)
         return decision, limits
 
     def _decision_for(self, caller_class: CallerClass, target: Target) -> Decision:
@@ -484,11 +494,11 @@ def _why(call: CallInfo, verdict: Verdict) -> str:
     return f"{call.kind} {call.name} is not allowed{reason}{rule}"
 
 
-def _too_often(call: CallInfo, wait_ns: int) -> RateExceeded:
+def _too_often(version: str, wait_ns: int) -> RateExceeded:
     seconds = max(1, -(-wait_ns // 1_000_000_000))
     return RateExceeded(
         f"Rate limit exceeded; retry in {seconds} s",
-        call.context.protocol_version,
+        version,
         retry_after_seconds=seconds,
     )
 

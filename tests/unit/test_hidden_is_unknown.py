@@ -326,9 +326,7 @@ hide = false
 
 
 @VERSIONS
-@pytest.mark.parametrize(
-    "uri", ["shop://secrets/key", "shop://hidden/42", "shop://secrets/a/1"]
-)
+@pytest.mark.parametrize("uri", ["shop://secrets/key", "shop://hidden/42", "shop://secrets/a/1"])
 def test_what_is_not_allowed_cannot_be_subscribed_to_where_it_is_not_hidden(
     tmp_path: Path, version: str, uri: str
 ) -> None:

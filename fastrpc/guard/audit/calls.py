@@ -184,6 +184,30 @@ class CallAudit:
             }
         )
 
+    def request(self, request: Any, principal: str, outcome: str, answer: bytes | None) -> None:
+        """Record a request that is no call. Raises AuditFailed in mode ``strict`` if that cannot be."""
+        import json
+
+        assert self.guard is not None
+        caller = self.guard.entry(principal).caller
+        text = json.dumps(request.params, sort_keys=True).encode("utf-8", "surrogatepass")
+        fields: dict[str, Any] = {
+            "category": CATEGORY,
+            "actor": caller.principal,
+            "class": caller.caller_class,
+            "action": request.method[:LONGEST_ID],
+            "outcome": outcome,
+            "decision": "deny" if outcome == "refused" else "allow",
+            "policy": self.guard.policy.version,
+            "request": request.id.decode("utf-8", "replace")[:LONGEST_ID],
+            "arguments": salted_hash(text),
+            **({} if answer is None else {"result": salted_hash(answer)}),
+        }
+        try:
+            self._log.append(fields)
+        except AuditUnavailable as error:
+            raise _failed(error, True, request.version) from None
+
     def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         """Record what has become of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
         fields = {
