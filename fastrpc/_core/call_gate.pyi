@@ -17,6 +17,8 @@ class Screen:
         name: str | None = None,
         constant: object = None,
         parts: tuple[Screen | None, ...] = (),
+        *,
+        measured: bool = False,
     ) -> None: ...
 
 class OpenTool:

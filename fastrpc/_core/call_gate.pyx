@@ -36,16 +36,18 @@ cdef class Screen:
     cdef Kind kind
     cdef int order               # of COMPARED
     cdef str name                # of the argument
-    cdef object constant         # that it is compared with
+    cdef object constant         # that it, or its size, is compared with
+    cdef bint measured           # its size
     cdef tuple parts             # of a condition that consists of others; None: it says nothing
     cdef tuple names             # of the plan whose values were read last,
     cdef Py_ssize_t at           # and the place of the argument among these, or -1
 
-    def __init__(self, str kind not None, str name=None, constant=None, tuple parts=()):
+    def __init__(self, str kind not None, str name=None, constant=None, tuple parts=(), *, bint measured=False):
         self.kind = COMPARED if kind in ORDERS else KINDS[kind]
         self.order = ORDERS.get(kind, 0)
         self.name = name
         self.constant = constant
+        self.measured = measured
         self.parts = parts
         for part in parts:
             if part is not None and not isinstance(part, Screen):
@@ -78,6 +80,10 @@ cdef class Screen:
 
     cdef int state_of_value(self, object value) except -2:
         cdef type kind = type(value)
+        if self.measured:
+            if kind is not str and kind is not list and kind is not dict:
+                return UNKNOWN
+            return PyObject_RichCompareBool(len(value), self.constant, self.order)
         if kind is str and len(<str> value) > LONGEST_TEXT:
             return UNKNOWN
         if self.kind == COMPARED:

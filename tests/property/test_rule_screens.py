@@ -27,6 +27,7 @@ CONDITIONS = [
     *('args.text.startsWith("x")', 'args.text.endsWith("x")', 'args.text.contains("x")'),
     *("!(args.count > 10)", '!args.text.contains("x")', "!(args.count > 10 && args.flag == true)"),
     *('args.count > 10 && args.text == "x"', 'args.count > 10 || args.text == "x"'),
+    *("size(args.text) > 2", "args.text.size() == 0", "args.any.size() != 1", "size(args.text) < 1001"),
     *("args.count > 10 && size(args.text) > 2", "args.count > 10 || size(args.text) > 2"),
     *("args.count > 10 && 1 / args.count > 0", "args.count == 0 || 1 / args.count == 0"),
     *('args.text.matches("^x+$")', "args.count % 2 == 0", 'args.any == "x"', "args.any > 1", "args.any == 1"),

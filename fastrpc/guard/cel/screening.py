@@ -1,9 +1,9 @@
 """Makes a `Screen` of a condition: what compiled code can say of it for certain, before it is evaluated.
 
-Known are comparisons of an argument with a literal, ``in`` a list of texts, ``startsWith``, ``endsWith``,
-``contains``, and ``&& || !`` of these. Of anything else a screen says nothing, and nothing of a value whose
-type is not exactly the literal's: then the condition is evaluated as ever (`compiler`). So a screen never
-decides otherwise; it only makes most calls quick of which no rule holds.
+Known are comparisons of an argument, or its ``size``, with a literal, ``in`` a list of texts, ``startsWith``,
+``endsWith``, ``contains``, and ``&& || !`` of these. Of anything else a screen says nothing, and nothing of a
+value whose type is not exactly the literal's: then the condition is evaluated as ever (`compiler`). So a
+screen never decides otherwise; it only makes most calls quick of which no rule holds.
 """
 
 from __future__ import annotations
@@ -46,6 +46,14 @@ def screen_of(node: Node) -> Screen | None:
 
 def _of_comparison(node: Binary) -> Screen | None:
     name, operator, other = _argument(node.left), node.operator, node.right
+    measured = _measured(node.left)
+    if (
+        measured is not None
+        and operator in TURNED
+        and isinstance(other, Literal)
+        and type(other.value) is int
+    ):
+        return Screen(operator, measured, other.value, measured=True)
     if operator == "in" and name is not None and isinstance(other, ListLiteral):
         texts = [each.value for each in other.items if isinstance(each, Literal) and type(each.value) is str]
         return Screen("in", name, frozenset(texts)) if len(texts) == len(other.items) else None
@@ -54,6 +62,14 @@ def _of_comparison(node: Binary) -> Screen | None:
     if name is None or operator not in TURNED or not isinstance(other, Literal):
         return None
     return Screen(operator, name, other.value) if type(other.value) in (str, int, float, bool) else None
+
+
+def _measured(node: Node) -> str | None:
+    """Return the name of the argument whose size a node is, as ``size(args.x)`` or ``args.x.size()``."""
+    if not isinstance(node, Call) or node.name != "size":
+        return None
+    (operand,) = node.children()
+    return _argument(operand)
 
 
 def _argument(node: Node) -> str | None:
