@@ -42,7 +42,9 @@ cdef class Screen:
     cdef tuple names             # of the plan whose values were read last,
     cdef Py_ssize_t at           # and the place of the argument among these, or -1
 
-    def __init__(self, str kind not None, str name=None, constant=None, tuple parts=(), *, bint measured=False):
+    def __init__(
+        self, str kind not None, str name=None, constant=None, tuple parts=(), *, bint measured=False
+    ):
         self.kind = COMPARED if kind in ORDERS else KINDS[kind]
         self.order = ORDERS.get(kind, 0)
         self.name = name
