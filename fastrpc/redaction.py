@@ -65,6 +65,11 @@ def masked(text: str) -> str:
     if may_match(text):
         for pattern, replacement in PATTERNS:
             text = pattern.sub(replacement, text)
+    return masked_values(text)
+
+
+def masked_values(text: str) -> str:
+    """Return a text with the values masked that are known to be secret, wherever they stand."""
     if not secrets.are_current():
         _read_environment()
     for value in secrets.values:

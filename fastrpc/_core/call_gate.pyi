@@ -6,6 +6,21 @@ from fastrpc._core.call_info import CallInfo
 from fastrpc._core.plan import Gate
 from fastrpc._core.rate_limiter import RateLimit
 
+class Screen:
+    """A condition about the bound values of a call, as far as it is certain: `kind` is an operator or a
+    method of CEL. Of a value that is not exactly of the type that is expected it says nothing; then the rule
+    itself is evaluated."""
+
+    def __init__(
+        self,
+        kind: str,
+        name: str | None = None,
+        constant: object = None,
+        parts: tuple[Screen | None, ...] = (),
+        *,
+        measured: bool = False,
+    ) -> None: ...
+
 class OpenTool:
     """A tool that a caller may call."""
 
@@ -19,9 +34,10 @@ class CallGate(Gate):
         tool: str,
         limits: tuple[RateLimit, ...],
         reserve: Callable[[], bool] | None = None,
+        screens: tuple[Screen, ...] | None = None,
     ) -> None:
-        """Allow the calls of a tool by a principal, as long as each limit has room, and then ``reserve()`` is
-        true."""
+        """Allow the calls of a tool by a principal of which all `screens` are surely false, as long as each
+        limit has room, and then ``reserve()`` is true."""
     def close(self) -> None:
         """Ask `otherwise` about every call."""
     def close_to(self, principal: str) -> None:

@@ -1,18 +1,110 @@
 """The likely decision of a guard: of a tool that its caller may call, as far as rates and budgets go.
 
 `CallGate` is a guard (`Server.guard`) in compiled code: two look-ups, and a count for each rate, by the names
-of the caller and the tool alone. A call that it allows needs no `CallInfo` and no Context, so a connection
-that callers share can answer it. Who may call what is `open`ed by the guard in Python, `otherwise`, which
-decides about all other calls, and about those that come too soon. Costs 0.1 µs a call, and what a budget
-takes; what a decision follows from is left to `fastrpc.guard`.
+of the caller and the tool; and for each rule about arguments a `Screen`, which says whether it surely does
+not hold. A call that it allows needs no `CallInfo` and no Context, so a connection that callers share can
+answer it. Who may call what is `open`ed by the guard in Python, `otherwise`, which decides about all other
+calls, and about those that come too soon. Costs 0.1 µs a call, and what a budget takes; what a decision
+follows from is left to `fastrpc.guard`.
 """
 
 from cpython.dict cimport PyDict_GetItem
-from cpython.object cimport PyObject
+from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject, PyObject_RichCompareBool
 
 from fastrpc._core.call_info cimport CallInfo
-from fastrpc._core.plan cimport Gate
+from fastrpc._core.plan cimport Gate, Plan
 from fastrpc._core.rate_limiter cimport RateLimit
+
+cdef enum:
+    UNKNOWN = -1                 # whether a condition holds; otherwise 0 or 1
+    LONGEST_TEXT = 1000          # characters: reading more counts as work of the rule (`fastrpc.guard.cel`)
+
+cdef enum Kind:
+    COMPARED, ONE_OF, BEGINS, ENDS, CONTAINS, ALL, ANY, NOT
+
+cdef dict KINDS = {
+    "in": ONE_OF, "startsWith": BEGINS, "endsWith": ENDS, "contains": CONTAINS, "&&": ALL, "||": ANY, "!": NOT
+}
+cdef dict ORDERS = {"==": Py_EQ, "!=": Py_NE, "<": Py_LT, "<=": Py_LE, ">": Py_GT, ">=": Py_GE}
+
+
+cdef class Screen:
+    """A condition about the bound values of a call, as far as it is certain: `kind` is an operator or a
+    method of CEL. Of a value that is not exactly of the type that is expected it says nothing; then the rule
+    itself is evaluated."""
+
+    cdef Kind kind
+    cdef int order               # of COMPARED
+    cdef str name                # of the argument
+    cdef object constant         # that it, or its size, is compared with
+    cdef bint measured           # its size
+    cdef tuple parts             # of a condition that consists of others; None: it says nothing
+    cdef tuple names             # of the plan whose values were read last,
+    cdef Py_ssize_t at           # and the place of the argument among these, or -1
+
+    def __init__(
+        self, str kind not None, str name=None, constant=None, tuple parts=(), *, bint measured=False
+    ):
+        self.kind = COMPARED if kind in ORDERS else KINDS[kind]
+        self.order = ORDERS.get(kind, 0)
+        self.name = name
+        self.constant = constant
+        self.measured = measured
+        self.parts = parts
+        for part in parts:
+            if part is not None and not isinstance(part, Screen):
+                raise TypeError(f"parts: expected a Screen, got {part!r:.60}")
+
+    cdef int state(self, Plan plan, PyObject** values) except -2:
+        """Does it hold?"""
+        if self.kind == ALL or self.kind == ANY:
+            return self.state_of_parts(plan, values, self.kind == ANY)
+        if self.kind == NOT:
+            found = self.state_of_parts(plan, values, True)
+            return UNKNOWN if found == UNKNOWN else not found
+        if self.names is not plan.names:
+            self.names = plan.names
+            self.at = plan.names.index(self.name) if self.name in plan.names else -1
+        if self.at < 0 or values[self.at] == NULL:
+            return UNKNOWN
+        return self.state_of_value(<object> values[self.at])
+
+    cdef int state_of_parts(self, Plan plan, PyObject** values, bint settling) except -2:
+        cdef int found
+        cdef int all_of_them = not settling
+        for part in self.parts:
+            found = UNKNOWN if part is None else (<Screen> part).state(plan, values)
+            if found == settling:
+                return settling
+            if found == UNKNOWN:
+                all_of_them = UNKNOWN
+        return all_of_them
+
+    cdef int state_of_value(self, object value) except -2:
+        cdef type kind = type(value)
+        if self.measured:
+            if kind is not str and kind is not list and kind is not dict:
+                return UNKNOWN
+            return PyObject_RichCompareBool(len(value), self.constant, self.order)
+        if kind is str and len(<str> value) > LONGEST_TEXT:
+            return UNKNOWN
+        if self.kind == COMPARED:
+            if kind is type(self.constant) or (is_number(kind) and is_number(type(self.constant))):
+                return PyObject_RichCompareBool(value, self.constant, self.order)
+            return UNKNOWN
+        if kind is not str:
+            return UNKNOWN
+        if self.kind == ONE_OF:
+            return value in <frozenset> self.constant
+        if self.kind == BEGINS:
+            return (<str> value).startswith(self.constant)
+        if self.kind == ENDS:
+            return (<str> value).endswith(self.constant)
+        return self.constant in <str> value
+
+
+cdef inline bint is_number(type kind) noexcept:
+    return kind is int or kind is float
 
 
 cdef class OpenTool:
@@ -20,6 +112,7 @@ cdef class OpenTool:
 
     cdef tuple limits            # that count its calls
     cdef object reserve          # counts one against its budgets, or returns False; None: it has none
+    cdef tuple screens           # of the rules of which none may hold; None: there are none
 
 
 cdef class CallGate(Gate):
@@ -32,15 +125,19 @@ cdef class CallGate(Gate):
         self.otherwise = otherwise
         self.callers = {}
 
-    def open(self, str principal, str tool, tuple limits, reserve=None):
-        """Allow the calls of a tool by a principal, as long as each limit has room, and then ``reserve()``
-        is true."""
+    def open(self, str principal, str tool, tuple limits, reserve=None, tuple screens=None):
+        """Allow the calls of a tool by a principal of which all `screens` are surely false, as long as each
+        limit has room, and then ``reserve()`` is true."""
         cdef OpenTool found = OpenTool.__new__(OpenTool)
         for limit in limits:
             if not isinstance(limit, RateLimit):
                 raise TypeError(f"limits: expected a RateLimit, got {limit!r:.60}")
+        for screen in screens or ():
+            if not isinstance(screen, Screen):
+                raise TypeError(f"screens: expected a Screen, got {screen!r:.60}")
         found.limits = limits
         found.reserve = reserve
+        found.screens = screens
         self.callers.setdefault(principal, {})[tool] = found
 
     def close(self):
@@ -53,11 +150,11 @@ cdef class CallGate(Gate):
 
     def __call__(self, CallInfo call not None):
         """Return None for a call that is allowed, else what `otherwise` does."""
-        if call.kind == "tool" and self.allows(call.principal, call.name):
+        if call.kind == "tool" and self.allows(call.principal, call.name, None, NULL):
             return None
         return self.otherwise(call)
 
-    cdef bint allows(self, str principal, str tool) except -1:
+    cdef bint allows(self, str principal, str tool, Plan plan, PyObject** values) except -1:
         cdef OpenTool opened         # held: while a budget is asked, another thread may close the gate
         cdef PyObject* found = PyDict_GetItem(self.callers, principal)
         if found != NULL:
@@ -65,7 +162,17 @@ cdef class CallGate(Gate):
         if found == NULL:
             return False
         opened = <OpenTool> found
+        if opened.screens is not None and (plan is None or may_hold(opened.screens, plan, values)):
+            return False
         return has_room(opened)
+
+
+cdef bint may_hold(tuple screens, Plan plan, PyObject** values) except -1:
+    """May one of these conditions hold?"""
+    for screen in screens:
+        if (<Screen> screen).state(plan, values) != 0:
+            return True
+    return False
 
 
 cdef bint has_room(OpenTool tool) except -1:

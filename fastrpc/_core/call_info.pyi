@@ -42,6 +42,12 @@ class CallInfo:
     ) -> None: ...
     def bound_values(self) -> list[Any] | None:
         """Return the values that were bound, in the order of the parameters; None if they did not fit."""
+    def change(self, edited: dict[str, Any]) -> None:
+        """Bind other values for some arguments; the others stay the objects that they are. What is read from
+        now on is what will run.
+
+        Raises ArgumentError where they do not fit.
+        """
     def current_values(self) -> list[Any]:
         """Return the values of the arguments as they are now, in the order of the parameters.
 

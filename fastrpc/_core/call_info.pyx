@@ -127,6 +127,16 @@ cdef class CallInfo:
             return signature.bind(self.given)
         return self.values
 
+    def change(self, dict edited):
+        """Bind other values for some arguments; the others stay the objects that they are. What is read from
+        now on is what will run.
+
+        Raises ArgumentError where they do not fit.
+        """
+        signature = self.plan.tool.signature
+        self.values = signature.changed(self.current_values(), edited)
+        self.given = signature.named(self.values)
+
     cdef bint are_bound(self) except -1:
         """Are the arguments still those in the vector?"""
         cdef Py_ssize_t at

@@ -58,6 +58,7 @@ cdef class Connection:
     cdef readonly dict listening         # the same for requests that stay open and are no work
     cdef public object dispatcher
     cdef public object generation        # which process may serve it (`fastrpc.forks`); None: any
+    cdef public bint counted             # by a guard, each request: none but calls is answered here
     cdef public bint structured          # the version of the handshake knows structured content
     cdef tuple tail_texts                # all that follows the text of a result, by era and form
     cdef const char* tails[8]

@@ -40,6 +40,7 @@ class Connection:
     def plans(self) -> dict[str, Plan]: ...
     in_flight: dict[bytes, Any]
     open: bool
+    counted: bool
     structured: bool
     dispatcher: Any
     generation: int | None

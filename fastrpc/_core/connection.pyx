@@ -129,7 +129,7 @@ cdef class Connection:
                 return self.serve_framed(self.resources, modern)
             elif message.is_prompt:
                 return self.serve_framed(self.prompts, modern)
-            elif message.is_ping and not modern:
+            elif message.is_ping and not modern and not self.counted:
                 return self.output.put_answer(message.id.data, message.id.size, "{}", 2)
         return self.dispatch()
 
@@ -377,7 +377,7 @@ cdef class Connection:
                 steps.line = <PyObject*> line
         try:
             if fits > 0 and plan.is_direct and plan.inline and (
-                plan.gate is None or plan.gate.allows(self.principal, plan.target)
+                plan.gate is None or plan.gate.allows(self.principal, plan.target, plan, steps.values)
             ):
                 return self.run(plan, &steps)
             if self.shared and not plan.straight:

@@ -22,9 +22,11 @@ cdef class CallForwarder:
     cdef bint forward(self, object connection, Plan plan, bint modern) except -1
     cdef bint poll(self) except -1
 
+cdef class Plan
+
 # A guard that can decide about a call before anything is made for it: see `fastrpc._core.call_gate`.
 cdef class Gate:
-    cdef bint allows(self, str principal, str tool) except -1
+    cdef bint allows(self, str principal, str tool, Plan plan, PyObject** values) except -1
 
 cdef class Plan:
     cdef readonly object tool            # what was registered; passed on, never looked into here

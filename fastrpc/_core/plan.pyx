@@ -73,10 +73,11 @@ cdef class CallForwarder:
 
 
 cdef class Gate:
-    """A guard that may allow a call by its caller and its tool alone; see `fastrpc._core.call_gate`."""
+    """A guard that may allow a call before anything is made for it; see `fastrpc._core.call_gate`."""
 
-    cdef bint allows(self, str principal, str tool) except -1:
-        """Allow a call, and count it; False, without any effect: the guard has to be asked."""
+    cdef bint allows(self, str principal, str tool, Plan plan, PyObject** values) except -1:
+        """Allow a call whose bound values are in a vector, and count it; False, without any effect: the guard
+        has to be asked. Without a plan the values are not known."""
         raise NotImplementedError
 
 

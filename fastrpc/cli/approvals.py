@@ -11,7 +11,7 @@ import sys
 from time import sleep
 
 from fastrpc.cli import write_line
-from fastrpc.cli._catalogue import print_json, print_table
+from fastrpc.cli._catalogue import print_table
 from fastrpc.cli._durations import minute, seconds_in
 from fastrpc.cli._guard_database import guard_database
 from fastrpc.command_line import CommandParser, check_action
@@ -25,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
+    from typing import Any
 
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
 
@@ -57,6 +58,8 @@ OPTIONS = {
 }
 MOST_TIMES = 1_000_000
 POLL_SECONDS = 0.5
+LONGEST_LISTED = 100
+"""Characters of a call in the list."""
 
 
 def main(arguments: list[str]) -> int:
@@ -116,7 +119,7 @@ def _list(store: ApprovalStore, chosen: Namespace) -> None:
 
     found = store.list(STATES if chosen.all else (WAITING,))
     if chosen.json:
-        print_json([described(each, store.clock()) for each in found])
+        _print_json([described(each, store.clock()) for each in found])
         return
     if not found:
         write_line("fastrpc: nothing waits for an approval")
@@ -126,16 +129,22 @@ def _list(store: ApprovalStore, chosen: Namespace) -> None:
 
 
 def _row(approval: Approval, now: float) -> tuple[str, ...]:
-    call = f"{approval.name} {approval.arguments}"
+    from fastrpc.guard.approvals.display import visible_name
+
+    call = f"{visible_name(approval.name)} {approval.arguments}"
     return (
         approval.id,
         approval.state_at(now),
         minute(approval.expires_at),
         approval.risk,
-        approval.caller,
-        approval.server,
-        call if len(call) <= 100 else f"{call[:99]}…",
+        visible_name(approval.caller),
+        visible_name(approval.server),
+        call if len(call) <= LONGEST_LISTED else f"{call[:LONGEST_LISTED]}… {_more(call)}",
     )
+
+
+def _more(call: str) -> str:
+    return f"({len(call) - LONGEST_LISTED:,} more characters: show)"
 
 
 def _show(store: ApprovalStore, chosen: Namespace) -> None:
@@ -262,15 +271,17 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
     import json
 
     from fastrpc.guard.approvals.binding import indented
+    from fastrpc.guard.approvals.display import visible_name
 
     found = described(approval, now)
     if as_json:
-        print_json(found)
+        _print_json(found)
         return
     left = f", {max(0, round(approval.expires_at - now))} s left" if found["state"] == "waiting" else ""
     print(f"{approval.id}  {found['state']}{left}")
-    print(f"  {approval.kind} {approval.name} of {approval.server}, risk: {approval.risk}")
-    print(f"  caller: {approval.caller}, class {approval.caller_class}")
+    name, server, caller = map(visible_name, (approval.name, approval.server, approval.caller))
+    print(f"  {approval.kind} {name} of {server}, risk: {approval.risk}")
+    print(f"  caller: {caller}, class {visible_name(approval.caller_class)}")
     if approval.rule or approval.reason:
         print(f"  rule: {approval.rule or '-'}{f', {approval.reason}' if approval.reason else ''}")
     arguments = found["arguments"]
@@ -279,14 +290,21 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
         before = arguments.get(name) if isinstance(arguments, dict) else "…"
         print(f"  changed: {name}: {json.dumps(before)} -> {json.dumps(value)}")
     if approval.decided_by:
-        comment = f": {approval.comment}" if approval.comment else ""
-        print(f"  by {approval.decided_by}, {approval.channel}, {found['decided_at']}{comment}")
+        comment = f": {visible_name(approval.comment)}" if approval.comment else ""
+        print(f"  by {visible_name(approval.decided_by)}, {approval.channel}, {found['decided_at']}{comment}")
     sys.stdout.flush()
+
+
+def _print_json(value: Any) -> None:
+    """Print JSON for programs: in ASCII, since a caller has chosen its characters."""
+    import json
+
+    print(json.dumps(value, indent=2))
 
 
 def _say(approval: Approval, now: float, as_json: bool) -> None:
     if as_json:
-        print_json(described(approval, now))
+        _print_json(described(approval, now))
         return
     state = approval.state_at(now)
     how = ""

@@ -195,10 +195,10 @@ def prove(arguments: list[str]) -> int:
     parser = _parser()
     parser.add_argument("id", metavar="ID", help="the id of the record")
     chosen = parser.parse(arguments)
-    from fastrpc.guard.audit import verify as verifier
+    from fastrpc.guard.audit.prove import prove as proof_of
 
     try:
-        print(verifier.prove(folder_of(chosen), chosen.id))
+        print(proof_of(folder_of(chosen), chosen.id))
     except LookupError as error:
         write_line(f"fastrpc: {error}")
         return 1

@@ -67,6 +67,7 @@ class Dispatcher(OutboundMessages):
             connection.in_flight = main.in_flight
             connection.principal = main.principal
         connection.calls = runtime.calls
+        connection.counted = runtime.counter is not None
         self.in_flight: dict[bytes, Any] = connection.in_flight
         self.outcome: str | None = None  # of the last request, unless ok; for who sets it to None before each
         self.on_idle: Callable[[], object] | None = None
@@ -287,7 +288,10 @@ class Dispatcher(OutboundMessages):
     def _handle(self, request: Request, serve: Callable[[Request], bytes | None] | None = None) -> None:
         """Serve a request, and answer it unless it is answered later."""
         try:
-            result = self._serve(request) if serve is None else serve(request)
+            if self.runtime.counter is not None and serve is None:
+                result = self.runtime.counter.serve(request, self._serve)
+            else:
+                result = self._serve(request) if serve is None else serve(request)
         except ProtocolError as error:
             self._refuse(request, error)
         except BaseException as error:  # of what users write, too: a type's own reading of an argument

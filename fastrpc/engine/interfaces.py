@@ -14,7 +14,7 @@ from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 from fastrpc._core.recorder import Recorder
 from fastrpc.definitions.registry import Registries, Registry
-from fastrpc.engine.ports import Features, RequestWrapper, ResultEncoder
+from fastrpc.engine.ports import Features, RequestCounter, RequestWrapper, ResultEncoder
 from fastrpc.engine.results import Results
 from fastrpc.protocol.lifecycle import Session
 from fastrpc.quotas import Quotas
@@ -49,6 +49,8 @@ class Runtime(Protocol):
     def recorder(self) -> Recorder | None: ...
     @property
     def wrapper(self) -> RequestWrapper | None: ...
+    @property
+    def counter(self) -> RequestCounter | None: ...
     @property
     def hooks(self) -> Sequence[Any]: ...
     @property

@@ -69,7 +69,7 @@ class ListFilter:
     Raises DefinitionError for what is no function.
     """
 
-    __slots__ = ("_classify", "_shows", "is_enforced")
+    __slots__ = ("_classify", "_shows", "is_enforced", "refusal")
 
     def __init__(
         self,
@@ -83,6 +83,8 @@ class ListFilter:
         self._shows = shows
         self._classify = classify
         self.is_enforced = is_enforced
+        self.refusal: Callable[[Any, str, str], BaseException | None] | None = None
+        """Of a guard: what refuses to notify a class of changes of a resource; None: nothing does."""
 
     def class_of(self, principal: str) -> Hashable:
         """Return the class of a principal. Raises InternalError if `classify` fails or returns no class."""
@@ -214,6 +216,15 @@ class CallerView:
         """Whether what a resource, a template or a provider has at a URI exists for the class. Raises
         InternalError if a filter fails."""
         return self._shows("resource", reader, reader.origin, enforced=True, uri=uri)
+
+    def refusal_at(self, reader: Any, uri: str, version: str) -> BaseException | None:
+        """Return what refuses to notify the class of changes of what a reader has at a URI."""
+        for server in (self._lists.runtime.server, *(each for each, _ in reader.origin)):
+            for each, caller_class in self._rules.get(server, ()):
+                found = None if each.refusal is None else each.refusal(caller_class, uri, version)
+                if found is not None:
+                    return found
+        return None
 
     def listed(self, entries: list[Any], origin: Iterable[tuple[Any, str]]) -> list[Any]:
         """Return the resources that the class sees, of those that a provider has listed, which comes from the

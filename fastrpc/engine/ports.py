@@ -96,6 +96,14 @@ class ListMethod(Protocol):
         """Return all entries that the request's principal sees."""
 
 
+class RequestCounter(Protocol):
+    """Sees every request of a server's clients, calls and others: see `fastrpc.guard.requests`."""
+
+    def serve(self, request: Any, serve: Callable[[Any], bytes | None]) -> bytes | None:
+        """Return what `serve` returns of a request: its result, or None if it comes later. Raises
+        ProtocolError."""
+
+
 class RequestWrapper(Protocol):
     """Coroutines around the requests of a server: see `fastrpc.engine.wrappers`."""
 

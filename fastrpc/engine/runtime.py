@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fastrpc.engine.lifespan import Lifespan
     from fastrpc.engine.list_filter import CallerLists, CallerView
     from fastrpc.engine.monitor import Monitor
-    from fastrpc.engine.ports import Features, RequestWrapper, ResultEncoder
+    from fastrpc.engine.ports import Features, RequestCounter, RequestWrapper, ResultEncoder
     from fastrpc.engine.request import Request
     from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.options import ItemKind
@@ -67,14 +67,14 @@ class Runtime:
         self.cache_scope: str = server.cache_scope
         self.extensions: dict[str, Any] | None = server.extensions
         self.experimental: dict[str, Any] | None = server.experimental
-        self.state: Any = None
-        """What the lifespan gave, for `Context.state`."""
+        self.state: Any = None  # what the lifespan gave, for `Context.state`
         self.hooks = hooks
         self.guards = guards
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
         self.spending: list[Any] = []  # count what calls cost: see `RequestChannel.spend`
         self.wrapper: RequestWrapper | None = None
         """What is around the requests of this server and of those that are mounted in it."""
+        self.counter: RequestCounter | None = None
         self.recorder: Recorder | None = None
         """Receives a record of each call, if there are observers of some: see `_recorder_of`."""
         self.is_observed = False

@@ -145,6 +145,7 @@ class Guard:
         guards = server.runtime.guards
         guards.insert(0, guards.pop())  # the record of whatever a guard refuses is that of a call it has seen
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
+        server.list_filters[-1].refusal = self._refusal_to_notify
         for registry in server.registries:
             registry.watchers.append(lambda kind: self._registry_changed())
 
@@ -181,7 +182,7 @@ class Guard:
             wait = limit.take()
             if wait:
                 self._give_back(limits, limit)
-                error = _too_often(call, wait)
+                error = _too_often(call.context.protocol_version, wait)
                 error.about, error.rate = decision.rates[limits.index(limit)]
                 raise self._refused(call, entry, decision.verdict, error)
         if decision.is_plain:
@@ -232,7 +233,7 @@ class Guard:
         try:
             edited = await self._approve(asked)
             if edited:
-                call.arguments = {**call.arguments, **edited}
+                call.change(edited)
                 target = Target(call.kind, call.name, call.effect)
                 again = policy.judge(decision, entry.caller, target, call.arguments)
                 if again.action == DENY:  # whoever has written the arguments
@@ -260,6 +261,14 @@ class Guard:
         if approval:
             fields["approval"] = approval
         call.decided = {**(call.decided or {}), self: fields}
+
+    def count_request(self, principal: str, version: str) -> None:
+        """Count a request that is no call for its caller's rate. Raises RateExceeded."""
+        entry = self.entry(principal)
+        for about, rate in self._decision_for(entry.caller_class, Target("request", "", None)).rates:
+            wait = self._limit(entry.caller, about, rate).take()
+            if wait:
+                raise _too_often(version, wait)
 
     # --- budgets ------------------------------------------------------------------------------------------
 
@@ -344,6 +353,13 @@ class Guard:
             found = self._entries[principal] = Entry(caller, caller_class)
         return found
 
+    def knows(self, kind: str, name: str) -> bool:
+        """Whether the server has a tool or a prompt of this name."""
+        if self._server is None:
+            return True
+        registries = self._server.registries
+        return (registries.prompts if kind == "prompt" else registries.tools).get(name) is not None
+
     def general_verdict(self, entry: Entry, kind: str, name: str) -> Verdict | None:
         """Return what the policy says of all calls of a thing of which no rule about arguments says something
         else; None if the caller has not called it. For whoever records calls, on any thread."""
@@ -366,8 +382,10 @@ class Guard:
                     call.principal, entry.caller.principal, call.name, decision.budgets
                 )
                 reserve = account.reserve_plainly
-            if not decision.needs_judging and self._entries.get(call.principal) is entry:
-                self._gate.open(call.principal, call.name, limits, reserve)
+            screens = decision.screens if decision.needs_judging else None
+            is_open = not decision.needs_judging or screens is not None
+            if is_open and self._entries.get(call.principal) is entry:
+                self._gate.open(call.principal, call.name, limits, reserve, screens)
         return decision, limits
 
     def _decision_for(self, caller_class: CallerClass, target: Target) -> Decision:
@@ -400,6 +418,13 @@ class Guard:
     def _shows(self, caller_class: CallerClass, item: ListItem) -> bool:
         target = Target(item.kind, item.uri or item.name, item.effect)
         return not self._decision_for(caller_class, target).is_hidden
+
+    def _refusal_to_notify(self, caller_class: CallerClass, uri: str, version: str) -> BaseException | None:
+        """Return what refuses to notify callers of changes of a resource: that they may not read it."""
+        decision = self._decision_for(caller_class, Target("resource", uri, None))
+        if decision.is_allowed or (decision.is_hidden and self._policy.config.hides):  # which does not exist
+            return None
+        return NotAllowed(f"resource {uri} is not allowed", version)
 
     def _visible(self, entry: Entry) -> frozenset[tuple[str, str]]:
         """Return what the caller sees of what is registered."""
@@ -469,11 +494,11 @@ def _why(call: CallInfo, verdict: Verdict) -> str:
     return f"{call.kind} {call.name} is not allowed{reason}{rule}"
 
 
-def _too_often(call: CallInfo, wait_ns: int) -> RateExceeded:
+def _too_often(version: str, wait_ns: int) -> RateExceeded:
     seconds = max(1, -(-wait_ns // 1_000_000_000))
     return RateExceeded(
         f"Rate limit exceeded; retry in {seconds} s",
-        call.context.protocol_version,
+        version,
         retry_after_seconds=seconds,
     )
 

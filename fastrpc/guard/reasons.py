@@ -9,13 +9,14 @@ the compilation of its atoms.
 from __future__ import annotations
 
 from fastrpc.errors import suggest
-from fastrpc.guard.audit.records import SECRET_NAME
+from fastrpc.guard.audit.records import Quoted
 from fastrpc.guard.guard import Target
 from fastrpc.guard.policy.config import DENY
 from fastrpc.guard.policy.decisions import NOT_EXPOSED, values_of
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import RateExceeded
-from fastrpc.redaction import MASK, masked
+from fastrpc.guard.shell.masking import masked_member
+from fastrpc.redaction import masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _facts(
         "id": config.id,
         "then": config.then,
         "when": config.when if masked(config.when) == config.when else None,
-        "values": short.values,
+        "values": Quoted(short.values),
         "whole": short.is_whole,
         "states": atoms.states(values),
     }
@@ -114,27 +115,26 @@ class Shortened:
         self.is_whole = True
         self.values = self._short(values, DEEPEST)
 
-    def _short(self, value: Any, depth: int) -> Any:
+    def _short(self, value: Any, depth: int, of: str = "", *, is_element: bool = False) -> Any:
+        """Return a value, that of the name `of`, as a record has it."""
         if value is None or isinstance(value, bool | float):
             return value
         if isinstance(value, int) and -(2**63) <= value < 2**63:
             return int(value)
         if isinstance(value, str):
             text = str.__str__(value)
-            hidden = masked(text)
+            hidden = masked_member(of, text, is_element=is_element)
             self.is_whole &= len(text) <= LONGEST_TEXT and hidden == text
-            return hidden if len(hidden) <= LONGEST_TEXT else f"{hidden[:LONGEST_TEXT]}…"
+            if len(hidden) <= LONGEST_TEXT:
+                return hidden
+            return f"{hidden[:LONGEST_TEXT]}… ({len(hidden) - LONGEST_TEXT:,} more characters)"
         if isinstance(value, dict) and depth:
             self.is_whole &= len(value) <= MOST_PARTS
-            return {str(key): self._member(str(key), value[key], depth) for key in list(value)[:MOST_PARTS]}
+            return {
+                str(key): self._short(value[key], depth - 1, str(key)) for key in list(value)[:MOST_PARTS]
+            }
         if isinstance(value, list | tuple) and depth:
             self.is_whole &= len(value) <= MOST_PARTS
-            return [self._short(each, depth - 1) for each in value[:MOST_PARTS]]
+            return [self._short(each, depth - 1, of, is_element=True) for each in value[:MOST_PARTS]]
         self.is_whole = False
         return f"({type(value).__name__})"
-
-    def _member(self, name: str, value: Any, depth: int) -> Any:
-        if SECRET_NAME.search(name):
-            self.is_whole = False
-            return MASK
-        return self._short(value, depth - 1)

@@ -110,6 +110,10 @@ class GuardedServing:
         )
         count_budgets(guard, server, self.config)
         guard.install(server)
+        if self.config.counts_requests:
+            from fastrpc.guard.requests import EveryRequest
+
+            server.runtime.counter = EveryRequest(guard, audit)
         if audit is not None:
             audit.guard = guard
             server.observe(audit)

@@ -238,18 +238,35 @@ def bound_at(
 
 def hides_at(dispatcher: Dispatcher, uri: str) -> bool:
     """Whether something is at a URI, but nothing that exists for the principal."""
-    registries = dispatcher.runtime.registries
     try:
         view = _enforced_view(dispatcher.runtime, dispatcher.principal)
         if view is None:
             return False
         meant = normal(uri)
-        templates = [template for template, _ in _templates_at(registries, meant)]
-        found = [registries.resources.get(meant), *templates, _provider_at(registries, meant)]
-        states = [view.has_at(each, meant) for each in found if each is not None]
+        states = [view.has_at(each, meant) for each in _readers_at(dispatcher.runtime.registries, meant)]
     except InternalError:  # the log tells of the filter
         return True
     return bool(states) and not any(states)
+
+
+def check_watched(dispatcher: Dispatcher, uri: str, version: str) -> None:
+    """Raise what a guard refuses with to notify the principal of changes at a URI; InternalError if a filter
+    fails."""
+    runtime = dispatcher.runtime
+    view = runtime.view_of(dispatcher.principal) if runtime.is_filtered else None
+    if view is None:
+        return
+    meant = normal(uri)
+    found = [view.refusal_at(each, meant, version) for each in _readers_at(runtime.registries, meant)]
+    if found and found[0] is not None and None not in found:
+        raise found[0]
+
+
+def _readers_at(registries: Registries, meant: str) -> list[Reader | ProviderMethod]:
+    """Return all that may read a URI in its normal form."""
+    templates = [template for template, _ in _templates_at(registries, meant)]
+    found = [registries.resources.get(meant), *templates, _provider_at(registries, meant)]
+    return [each for each in found if each is not None]
 
 
 def _templates_at(registries: Registries, meant: str) -> list[tuple[ResourceTemplate, dict[str, Any]]]:
@@ -463,9 +480,11 @@ def _channel_for(channel: RequestChannel, reader: Reader) -> RequestChannel:
 
 
 def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Subscribe the client to a resource. Raises ResourceNotFound if there is none at the URI."""
+    """Subscribe the client to a resource. Raises ResourceNotFound if there is none at the URI, and what a
+    guard refuses with."""
     uri = _uri_of(request.params)
     _reader_of(request, uri)
+    check_watched(dispatcher, uri, request.version)
     dispatcher.session.subscribe(normal(uri))
     dispatcher.runtime.watch(uri)
     return b"{}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from fastrpc._core.encoder import dumps
 from fastrpc.engine.messages import id_value
-from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
+from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded, ProtocolError
 from fastrpc.protocol.lifecycle import READY, bytes_of_uri
 from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota
@@ -83,8 +83,12 @@ def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
     ]
     if not (in_session or streams):
         return
-    from fastrpc.methods.resources import hides_at
+    from fastrpc.methods.resources import check_watched, hides_at
 
+    try:
+        check_watched(dispatcher, uri, MODERN)  # a guard may have allowed it before
+    except ProtocolError:
+        return
     if hides_at(dispatcher, uri):
         return
     if in_session:
@@ -112,6 +116,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     uris = frozenset(wanted.get("resourceSubscriptions", ()))
     if len(dispatcher.listening) >= dispatcher.runtime.calls.limit:
         raise Overloaded(f"Server busy: {len(dispatcher.listening)} streams are open")
+    _check_watched(dispatcher, uris)
     quota = _quota_for(dispatcher, request, uris)
     send_changes(dispatcher)  # earlier changes do not concern this stream
     honoured = _honoured(dispatcher.runtime, wanted)
@@ -132,6 +137,15 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
         dispatcher.runtime.watch(uri)
     # Changes may come from any thread while no message arrives: only a loop sends them in time.
     dispatcher.connection.call_in_loop(_wake)
+
+
+def _check_watched(dispatcher: Dispatcher, uris: frozenset[str]) -> None:
+    """Raise what a guard refuses with to notify of changes at one of these URIs."""
+    if dispatcher.runtime.is_filtered:
+        from fastrpc.methods.resources import check_watched
+
+        for uri in sorted(uris):
+            check_watched(dispatcher, uri, MODERN)
 
 
 def end(dispatcher: Dispatcher, request: Request) -> None:

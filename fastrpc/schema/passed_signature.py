@@ -34,6 +34,9 @@ class PassedSignature(Signature):
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
         return [arguments]
 
+    def changed(self, values: list[Any], edited: dict[str, Any]) -> list[Any]:
+        return [{**values[0], **edited}]
+
     def named(self, values: list[Any]) -> dict[str, Any]:
         return dict(values[0])
 

@@ -134,6 +134,23 @@ class Signature:
             raise ArgumentError(bound)
         return bound
 
+    def changed(self, values: list[Any], edited: dict[str, Any]) -> list[Any]:
+        """Return the values of `bind` with some arguments bound anew. The others stay the objects that they
+        are: binding them again could make other ones of them. Raises `ArgumentError`."""
+        if self.binds_whole:
+            return self.bind({**self.named(values), **edited})
+        found = list(values)
+        others = dict(edited)
+        for at, parameter in enumerate(self.parameters):
+            if parameter.name in edited:
+                try:
+                    found[at] = parameter.accept(others.pop(parameter.name))
+                except Mismatch as mismatch:
+                    raise ArgumentError(mismatch.of(parameter.name)) from None
+        if self.takes_others:
+            found[-1] = {**found[-1], **others}
+        return found
+
     def _missing(self, name: str, arguments: dict[str, Any]) -> str:
         """Say that an argument is missing, with a hint at an unknown one that was probably meant: models
         misspell names, or use camelCase."""

@@ -123,7 +123,7 @@ log.append_durably({"number": 1}).result()
         report = verify.verify(folder)
         assert report.faults == []
         (name,) = segments.names_in(folder)
-        assert f"{name.file}:3: cut by a crash: {size} bytes of line 3" in report.notes
+        assert f"{name.file}:4: cut by a crash: {size} bytes of line 4" in report.notes
         # Whoever comes next leaves it as it is, and knows where it ended.
         before = Path(folder, name.file).read_bytes()
         log = AuditLog(folder)

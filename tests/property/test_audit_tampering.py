@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from fastrpc._core.audit_lines import MerkleTree
 from fastrpc.guard.audit import AuditLog, verify
 from fastrpc.guard.audit.chain import Chain
 from fastrpc.guard.audit.folder_target import FolderTarget
+from fastrpc.guard.audit.prove import inclusion_path, prove
 
 Lines = list[bytes]
 
@@ -235,8 +237,102 @@ def test_a_root_over_other_lines_is_named_also_if_it_is_signed(tmp_path: Path, m
     monkeypatch.setattr(Chain, "root", lambda chain: bytes(32))
     write(str(tmp_path), range(3))
     (name,) = [path.name for path in tmp_path.glob("2*.jsonl")]
-    words = "the 4 lines before are not those of the checkpoint"
-    assert verify.verify(str(tmp_path)).faults == [f"{name}:5: {words}"]
+    words = "lines before are not those of the checkpoint"
+    assert verify.verify(str(tmp_path)).faults == [f"{name}:2: the 1 {words}", f"{name}:6: the 3 {words}"]
+
+
+# --- signatures are missing where they are due ------------------------------------------------------------
+
+
+def rechained(lines: Lines) -> Lines:
+    """Lines as their writer would have numbered and linked them."""
+    found: Lines = []
+    previous = b"0" * 64
+    for number, line in enumerate(lines, 1):
+        head = verify.HEAD.match(line)
+        assert head is not None
+        found.append(b'{"seq":%d,"prev":"%b",%b' % (number, previous, line[head.end() :]))
+        previous = sha256(found[-1][:-1]).hexdigest().encode()
+    return found
+
+
+def is_checkpoint(line: bytes) -> bool:
+    return b'"kind":"checkpoint"' in line
+
+
+def one_chain(folder: Path, count: int, **options: object) -> Path:
+    log = AuditLog(str(folder), **options)
+    for number in range(count):
+        log.append({"number": number, "time": f"2026-03-01T00:00:{number % 60:02d}.000Z"})
+    log.close()
+    (path,) = folder.glob("2*.jsonl")
+    return path
+
+
+def strip(path: Path, keeps: Callable[[int, bytes], bool]) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(rechained([line for at, line in enumerate(lines) if keeps(at, line)])))
+
+
+def faults(folder: Path) -> list[str]:
+    return verify.verify(str(folder), str(folder / "signing-key.pem.pub")).faults
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_a_chain_without_checkpoints_is_found(tmp_path: Path, count: int) -> None:
+    path = one_chain(tmp_path, count)
+    assert faults(tmp_path) == []
+    strip(path, lambda at, line: not is_checkpoint(line))
+    (fault,) = faults(tmp_path)
+    assert f"none of the {count + 1} lines of this chain is signed" in fault
+
+
+def test_all_chains_without_checkpoints_are_found(original: Original, tmp_path: Path) -> None:
+    copy = Copy(original, str(tmp_path))
+    for name in original.segments:
+        copy.change(name, lambda lines: [line for line in lines if not is_checkpoint(line)])
+    assert any("none of the" in fault for fault in copy.verify().faults)
+
+
+@pytest.mark.parametrize("which", [1, 2, 3])
+def test_a_checkpoint_that_is_missing_before_another_one_is_found(tmp_path: Path, which: int) -> None:
+    path = one_chain(tmp_path, 40, checkpoint_records=10)
+    places = [at for at, line in enumerate(path.read_bytes().splitlines()) if is_checkpoint(line)]
+    strip(path, lambda at, line: at != places[which])
+    assert faults(tmp_path)
+
+
+def test_so_many_lines_or_such_a_long_time_without_a_checkpoint_are_found(tmp_path: Path) -> None:
+    many = one_chain(tmp_path / "many", 2500)
+    strip(many, lambda at, line: at < 2 or not is_checkpoint(line))
+    assert any("the last 2500 lines" in fault for fault in faults(many.parent))
+    long = one_chain(tmp_path / "long", 10)
+    text = long.read_bytes().replace(b"00:00:09", b"00:02:09")
+    long.write_bytes(b"".join(rechained(text.splitlines(keepends=True)[:-1])))
+    assert faults(long.parent)
+    strip(long, lambda at, line: True)
+    assert any("of 129 s, are not signed" in fault for fault in faults(long.parent))
+
+
+def test_what_a_killed_process_has_not_signed_a_later_one_vouches_for(tmp_path: Path) -> None:
+    path = one_chain(tmp_path, 5)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))  # its end is not there
+    assert faults(tmp_path) == []
+    log = AuditLog(str(tmp_path))
+    log.append({"number": 6})
+    log.close()
+    assert faults(tmp_path) == []
+    strip(path, lambda at, line: not is_checkpoint(line))
+    assert any("the chain was replaced" in fault or "cut:" in fault for fault in faults(tmp_path))
+
+
+def test_checkpoints_by_another_key_are_found(tmp_path: Path) -> None:
+    mine, others = tmp_path / "mine", tmp_path / "others"
+    one_chain(mine, 5)
+    one_chain(others, 5)
+    for path in others.glob("2*.jsonl"):
+        shutil.copy(path, mine)
+    assert any("signed by another key" in fault for fault in faults(mine))
 
 
 # --- a whole chain is replaced ----------------------------------------------------------------------------
@@ -292,7 +388,7 @@ def test_a_kept_checkpoint_that_was_changed_proves_nothing_and_is_named(copy: Co
 @pytest.mark.parametrize("which", [0, 1, 15, 29, 39])
 def test_a_proof_shows_that_a_record_is_under_a_checkpoint(copy: Copy, which: int) -> None:
     identifier = copy.original.ids[which]
-    proof = verify.prove(copy.folder, identifier)
+    proof = prove(copy.folder, identifier)
     keys = verify.public_keys(str(copy.original.key))
     lines = b"\n".join(copy.original.files.values()).split(b"\n")
     (record,) = [line for line in lines if identifier.encode() in line]
@@ -308,7 +404,7 @@ def test_a_proof_shows_that_a_record_is_under_a_checkpoint(copy: Copy, which: in
 @given(data=st.data())
 def test_a_changed_proof_is_refused(original: Original, data: st.DataObject) -> None:
     identifier = original.ids[3]
-    proof = verify.prove(str(original.folder), identifier).encode()
+    proof = prove(str(original.folder), identifier).encode()
     keys = verify.public_keys(str(original.key))
     (record,) = [
         line for line in original.files[original.segments[0]].split(b"\n") if identifier.encode() in line
@@ -334,7 +430,7 @@ def test_a_proof_has_at_most_a_kilobyte_in_a_log_of_a_thousand_million_records(t
     for number in range(3000):
         identifiers.append(log.append({"number": number}))
     log.close()
-    proof = verify.prove(str(tmp_path), identifiers[3000])
+    proof = prove(str(tmp_path), identifiers[3000])
     assert '"count":1000,' in proof
     assert len(proof.encode()) <= 1024
     verify.check_proof(proof, verify.public_keys(str(tmp_path / "signing-key.pem.pub")))
@@ -345,11 +441,11 @@ def test_there_is_no_proof_before_a_checkpoint_and_none_of_what_is_not_there(tmp
     identifier = log.append({"number": 1})
     assert log.flush()
     with pytest.raises(LookupError, match="no checkpoint behind it yet"):
-        verify.prove(str(tmp_path), identifier)
+        prove(str(tmp_path), identifier)
     log.close()
-    assert verify.prove(str(tmp_path), identifier)
+    assert prove(str(tmp_path), identifier)
     with pytest.raises(LookupError, match="no record"):
-        verify.prove(str(tmp_path), "audit_none")
+        prove(str(tmp_path), "audit_none")
 
 
 @given(leaves=st.lists(st.binary(min_size=32, max_size=32), min_size=1, max_size=70), data=st.data())
@@ -358,7 +454,7 @@ def test_paths_lead_to_the_root_that_the_log_writes(leaves: list[bytes], data: s
     for leaf in leaves:
         tree.add(leaf)
     index = data.draw(st.integers(0, len(leaves) - 1))
-    path = verify.inclusion_path(leaves, index)
+    path = inclusion_path(leaves, index)
     assert verify.root_of_path(leaves[index], index, len(leaves), path) == tree.root()
     assert verify.root_of_path(b"other", index, len(leaves), path) != tree.root()
     assert verify.root_of_path(leaves[index], index, len(leaves), [*path, b"x" * 32]) is None
@@ -444,12 +540,12 @@ def test_the_verifier_runs_by_itself(copy: Copy, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("verified: 2 chains, ")
     proof, record = tmp_path / "proof.json", tmp_path / "record"
-    proof.write_text(run(script, "prove", copy.folder, copy.original.ids[5]).stdout)
+    proof.write_text(prove(copy.folder, copy.original.ids[5]))
     lines = copy.original.files[copy.original.segments[0]].split(b"\n")
     record.write_bytes(next(line for line in lines if copy.original.ids[5].encode() in line) + b"\n")
     done = run(script, "check", str(proof), "--public-key", key, "--record", str(record))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "is under checkpoint 1 of chain" in done.stdout
+    assert "is under checkpoint 2 of chain" in done.stdout
     copy.change(copy.original.segments[0], lambda lines: [*lines[:4], *lines[5:]])
     done = run(script, copy.folder, "--public-key", key)
     assert done.returncode == 1

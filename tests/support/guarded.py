@@ -65,9 +65,11 @@ def policy_of(folder: Path, text: str, app: Server, name: str = "guard.toml") ->
     return Policy(config, Schemas(app), costs)
 
 
-def guarded(folder: Path, text: str, app: Server | None = None, **options: Any) -> tuple[Server, Guard]:
+def guarded(
+    folder: Path, text: str, app: Server | None = None, name: str = "guard.toml", **options: Any
+) -> tuple[Server, Guard]:
     """Return the shop, or `app`, behind the policy of a text."""
     app = app or shop()
-    guard = Guard(policy_of(folder, text, app), caller_of, **options)
+    guard = Guard(policy_of(folder, text, app, name), caller_of, **options)
     guard.install(app)
     return app, guard

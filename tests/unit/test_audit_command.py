@@ -228,7 +228,7 @@ def test_verify_says_whether_all_is_right(capsys, log, folder) -> None:
     path.write_bytes(path.read_bytes().replace(b"grace", b"gracd"))
     code, text = run(capsys, folder, "verify")
     assert code == 1
-    assert f"wrong: {path.name}:2: line 2 was changed" in text
+    assert f"wrong: {path.name}:3: line 3 was changed" in text
 
 
 def test_a_proof_is_printed_and_checked(capsys, log, folder, tmp_path) -> None:
@@ -241,7 +241,7 @@ def test_a_proof_is_printed_and_checked(capsys, log, folder, tmp_path) -> None:
     key = os.path.join(folder, "signing-key.pem.pub")
     code, text = run(capsys, folder, "check", str(proof), "--public-key", key, "--record", str(kept))
     assert code == 0
-    assert re.search(r"is under checkpoint 1 of chain", text)
+    assert re.search(r"is under checkpoint 2 of chain", text)
     kept.write_text(line.replace("grace", "gracd"))
     code, text = run(capsys, folder, "check", str(proof), "--public-key", key, "--record", str(kept))
     assert (code, text) == (1, "wrong: the record is not the line that the proof is for\n")

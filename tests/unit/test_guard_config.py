@@ -277,6 +277,8 @@ def test_the_file_of_sophon_is_read_as_it_is(tmp_path: Path) -> None:
     assert found.expose.resources.match_uri("sophon://documents/doc_1")
     assert not found.expose.resources.match_uri("sophon://memory/1")
     assert (found.allows("stdio"), found.allows("http")) == (True, True)
+    assert found.every_caller is not None
+    assert (found.every_caller.text, found.counts_requests, found.hides) == ("60/minute", True, False)
 
 
 @pytest.mark.parametrize(

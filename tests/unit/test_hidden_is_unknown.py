@@ -315,6 +315,62 @@ def test_a_subscription_tells_nothing_more_once_its_resource_is_hidden(tmp_path:
     assert in_loop(watched) == ["shop://secrets/key", "shop://documents/guide"]
 
 
+NOT_HIDDEN = """
+[[rules]]
+id = "sealed"
+when = 'tool.name == "shop://secrets/a/1"'
+then = "deny"
+[defaults]
+hide = false
+"""
+
+
+@VERSIONS
+@pytest.mark.parametrize("uri", ["shop://secrets/key", "shop://hidden/42", "shop://secrets/a/1"])
+def test_what_is_not_allowed_cannot_be_subscribed_to_where_it_is_not_hidden(
+    tmp_path: Path, version: str, uri: str
+) -> None:
+    app, guard = guarded(tmp_path, POLICY + NOT_HIDDEN, shop([]))
+
+    async def told(policy: str) -> tuple[list[int], list[str]]:
+        guard.use(policy_of(tmp_path, policy, app))
+        codes = []
+        async with Client(app, version=version) as client:
+            (dispatcher,) = app.runtime.dispatchers
+            dispatcher.principal = "eve"
+            waiting = []
+            for each in (uri, "shop://documents/guide"):
+                try:
+                    if version == MODERN:
+                        wanted = {"notifications": {"resourceSubscriptions": [each]}}
+                        request = asyncio.ensure_future(client.request("subscriptions/listen", wanted))
+                        waiting.append(request)
+                        heard_of = asyncio.ensure_future(heard(client, f'"{each}"'))
+                        await asyncio.wait({request, heard_of}, return_when=asyncio.FIRST_COMPLETED)
+                        heard_of.cancel()
+                        if request.done():
+                            await request
+                    else:
+                        await client.request("resources/subscribe", {"uri": each})
+                except RemoteError as error:
+                    codes.append(error.code)
+            client.notifications.clear()
+            app.resource_updated(uri)
+            app.resource_updated("shop://documents/guide")
+            await heard(client, "guide")
+            for request in waiting:
+                request.cancel()
+        return codes, [each["params"]["uri"] for each in client.notifications if "uri" in each["params"]]
+
+    code = 403 if version == MODERN else -32000
+    assert in_loop(lambda: told(POLICY + NOT_HIDDEN)) == ([code], ["shop://documents/guide"])
+    allowed = '[expose]\nresources = ["*"]\ntools = ["*"]\nprompts = ["*"]\n[defaults]\nhide = false\n'
+    codes, uris = in_loop(lambda: told(allowed))
+    assert codes == []
+    assert uris[-1] == "shop://documents/guide"
+    assert len(uris) >= 1
+
+
 @pytest.mark.parametrize("more", [{}, {"mcp_param_place": "x"}])
 def test_over_http_a_hidden_tool_whose_arguments_stand_in_headers_is_answered_as_an_unknown_one(
     tmp_path: Path, more: dict[str, str]

@@ -20,7 +20,8 @@ from time import monotonic
 
 from fastrpc.errors import ToolError
 from fastrpc.guard.approvals import at_terminal, form
-from fastrpc.guard.approvals.binding import Binding, Unbindable
+from fastrpc.guard.approvals.binding import Binding
+from fastrpc.guard.approvals.canonical import Unbindable
 from fastrpc.guard.callers.stdio import current_user
 from fastrpc.guard.policy import risks
 from fastrpc.guard.refusals import (
@@ -102,6 +103,16 @@ class CallToApprove:
         except Unbindable as error:
             raise ApprovalRejected(f"{self.call.name} needs an approval, but {error}", self.version) from None
 
+    def check_unchanged(self, binding: Binding) -> None:
+        """Raise ApprovalRejected if the arguments are not any more what was hashed and shown: a default that
+        calls share may have been changed meanwhile."""
+        if self.binding(binding.server).digest != binding.digest:
+            raise ApprovalRejected(
+                f"the approval of {self.call.name} is void: its arguments have changed meanwhile",
+                self.version,
+                approval=self.approval,
+            )
+
 
 class Approvals:
     """Asks about the calls of one server. `database` opens the guard's database when somebody is asked first,
@@ -170,6 +181,7 @@ class Approvals:
             if used is not None:
                 asked.approval = used.id
                 self._note("used", asked, used)
+                asked.check_unchanged(binding)
                 return _edited(used)
         raise ApprovalRejected(f"the approvals of {asked.call.name} were used by other calls", asked.version)
 
@@ -207,14 +219,14 @@ class Approvals:
 
         left = approval.expires_at - kept.store.clock()
         question = form.text(asked.call, asked.verdict, binding.shown, asked.config.timeout_seconds)
-        ways: tuple[tuple[str, str, Callable[[], Coroutine[Any, Any, bool]]], ...] = (
-            (CLIENT, asked.caller.principal, lambda: form.accepts(asked.call, binding.digest, question)),
-            (TERMINAL, current_user(), lambda: at_terminal.accepts(question)),
+        ways: tuple[tuple[str, str, Callable[[str], Coroutine[Any, Any, bool]]], ...] = (
+            (CLIENT, asked.caller.principal, lambda text: form.accepts(asked.call, binding.digest, text)),
+            (TERMINAL, current_user(), at_terminal.accepts),
         )
         for channel, by, accepts in ways:
-            if may_approve(approval, by, channel):
+            if question is not None and may_approve(approval, by, channel):
                 try:
-                    await self._by_answer(kept, asked, approval, left, accepts(), by, channel)
+                    await self._by_answer(kept, asked, approval, left, accepts(question), by, channel)
                 except ToolError:
                     continue  # nobody can be asked there
                 return
@@ -296,9 +308,14 @@ class Approvals:
             raise ApprovalRejected(
                 f"{name} cannot be approved through the client that calls it", asked.version
             )
+        question = form.text(asked.call, asked.verdict, binding.shown, seconds)
+        if question is None:
+            raise ApprovalRejected(
+                f"{name} needs an approval, but its arguments are too long for a form of the client",
+                asked.version,
+            )
         try:
             async with TimeLimit(seconds):
-                question = form.text(asked.call, asked.verdict, binding.shown, seconds)
                 accepted = await form.accepts(asked.call, binding.digest, question)
         except TimeoutError:
             raise ApprovalTimedOut(_nobody(asked), asked.version) from None
@@ -307,6 +324,7 @@ class Approvals:
         if not accepted:
             raise ApprovalRejected(f"The call of {name} was not approved", asked.version)
         asked.check_current()
+        asked.check_unchanged(binding)
 
     def _note(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         if self._on_event is not None:

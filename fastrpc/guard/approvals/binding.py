@@ -1,19 +1,20 @@
 """What an approval is bound to: caller, server, what is called, its arguments, its schema, the policy.
 
 The digest covers the bound arguments, defaults included, so two spellings of one call have one digest. It
-is the SHA-256 of canonical JSON (RFC 8785). Canonical JSON does not distinguish all values that a function
-can; these are tagged first: integers beyond 2^53, floats with an integral value (1 and 1.0 are two calls),
-NaN and the infinities, strings with lone surrogates, and objects of other types. It costs some 20 µs for a
-call with a few arguments, and only for calls that need an approval.
+is the SHA-256 of canonical JSON (RFC 8785) of their canonical form (`canonical`), of which people are shown
+the text (`display`). Canonical JSON does not distinguish all values of that form; these are tagged first:
+integers beyond 2^53, floats with an integral value (1 and 1.0 are two calls), NaN and the infinities, and
+strings with lone surrogates. It costs some 20 µs for a call with a few arguments, and only for calls that
+need an approval.
 """
 
 from __future__ import annotations
 
 import json
 from hashlib import sha256
-from os import PathLike, fspath
 
-from fastrpc.redaction import masked
+from fastrpc.guard.approvals.canonical import Unbindable, canonical
+from fastrpc.guard.approvals.display import masked_tree, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,12 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST_EXACT = 2**53 - 1
-LONGEST_KEPT = 64 * 1024
-"""Characters of arguments that are kept and shown. The digest is of all."""
-
-
-class Unbindable(ValueError):
-    """An argument that has no canonical form: nobody could be asked about exactly this call."""
+LONGEST_SHOWN = 256 * 1024
+"""Characters of arguments that people are shown. Nobody is asked about more."""
 
 
 class Binding:
@@ -62,16 +59,17 @@ class Binding:
         """`caller` is the principal. Raises Unbindable."""
         self.caller, self.server, self.kind, self.name, self.policy = caller, server, kind, name, policy
         self.schema = json.dumps(schema)
-        call = [caller, server, kind, name, tagged(arguments)]
+        tree = canonical(dict(arguments))
+        call = [caller, server, kind, name, tagged(tree)]
         self.call_digest = _digest(call)
         self.digest = _digest([call, tagged(schema), policy])
-        self.shown = shown(arguments)
+        self.shown = shown(tree)
         self.texts = {name: value for name, value in arguments.items() if type(value) is str}
         self.rest_digests = {name: _digest_without(arguments, name) for name in self.texts}
 
 
 def _digest_without(arguments: Mapping[str, Any], name: str) -> str:
-    return _digest(tagged({key: value for key, value in arguments.items() if key != name})).hex()
+    return _digest(tagged(canonical({key: each for key, each in arguments.items() if key != name}))).hex()
 
 
 def _digest(value: Any) -> bytes:
@@ -84,7 +82,7 @@ def _digest(value: Any) -> bytes:
 
 
 def tagged(value: Any) -> Any:
-    """Return a value of which `rfc8785` writes another text for each other value. Raises Unbindable."""
+    """Return a tree of which `rfc8785` writes another text for each other tree. Raises Unbindable."""
     try:
         return _tagged(value)
     except RecursionError:
@@ -105,9 +103,7 @@ def _tagged(value: Any) -> Any:
         )
     if kind is list:
         return [_tagged(each) for each in value]
-    if kind is dict:
-        return _object(value)
-    return {"$type": f"{kind.__module__}.{kind.__qualname__}", "value": _tagged(_plain(value))}
+    return _object(value)
 
 
 INFINITIES = (float("inf"), float("-inf"))
@@ -133,54 +129,18 @@ def _object(value: dict[Any, Any]) -> Any:
     return {"$object": sorted(pairs, key=lambda pair: json.dumps(pair[0], sort_keys=True))}
 
 
-def _plain(value: Any) -> Any:
-    """Return what makes a value of another type up, of plain types."""
-    if isinstance(value, (set, frozenset)):
-        return sorted((_tagged(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
-    if isinstance(value, tuple):
-        return list(value)
-    if isinstance(value, PathLike):
-        return fspath(value)
-    if isinstance(value, (bytes, bytearray)):
-        return value.hex()
-    from fastrpc.json_encoding import UnencodableResult, to_json
-
-    try:
-        plain = json.loads(to_json(value))
-    except (UnencodableResult, TypeError, ValueError) as error:
+def shown(tree: Any) -> str:
+    """Return the canonical form of arguments as JSON, as people are shown them. Raises Unbindable for what
+    is too long for anybody to read."""
+    text = written(masked_tree(tree))
+    if len(text) > LONGEST_SHOWN:
         raise Unbindable(
-            f"an argument of the type {type(value).__name__} has no canonical form: {error}"
-        ) from None
-    return plain
-
-
-def shown(arguments: Mapping[str, Any]) -> str:
-    """Return arguments as JSON, as people are shown them: secrets are masked, characters that one cannot see,
-    or that turn the direction of a text, are escaped, and a long text is cut."""
-    text = visible(masked(json.dumps(arguments, ensure_ascii=False, default=_for_people)))
-    if len(text) > LONGEST_KEPT:
-        return f"{text[:LONGEST_KEPT]}… {len(text) - LONGEST_KEPT} more characters"
+            f"its arguments are {len(text):,} characters, more than the {LONGEST_SHOWN:,} that an approver "
+            "is shown"
+        )
     return text
 
 
 def indented(shown: str) -> str:
     """Return what `shown` has returned on several lines."""
-    try:
-        lines = json.dumps(json.loads(shown), ensure_ascii=False, indent=2).split("\n")
-    except ValueError:  # it was cut
-        return shown
-    return "\n".join(map(visible, lines))
-
-
-def visible(text: str) -> str:
-    """Return a JSON text on one line in which no character is one that cannot be seen."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
-
-
-def _for_people(value: Any) -> Any:
-    try:
-        return _plain(value)
-    except Unbindable:
-        return repr(value)
+    return written(json.loads(shown), 2)

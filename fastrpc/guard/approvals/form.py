@@ -9,6 +9,7 @@ boundary, since a client without a person may answer by itself: what is critical
 from __future__ import annotations
 
 from fastrpc.guard.approvals.binding import indented
+from fastrpc.guard.approvals.display import visible_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.decisions import Verdict
 
 LONGEST_SHOWN = 4000
+"""Characters of a question. A longer one is not asked by a form: its beginning is not what would run."""
 
 
 async def accepts(call: CallInfo, digest: bytes, question: str) -> bool:
@@ -27,13 +29,11 @@ async def accepts(call: CallInfo, digest: bytes, question: str) -> bool:
     return bool(answer.accepted)
 
 
-def text(call: CallInfo, verdict: Verdict, shown: str, seconds: float) -> str:
-    """Return what the person is asked."""
-    shown = indented(shown)
-    if len(shown) > LONGEST_SHOWN:
-        shown = f"{shown[:LONGEST_SHOWN]}\n… {len(shown) - LONGEST_SHOWN} more characters"
+def text(call: CallInfo, verdict: Verdict, shown: str, seconds: float) -> str | None:
+    """Return what the person is asked; None if it is too long for that."""
     why = f"\n{verdict.reason}" if verdict.reason else ""
-    return (
-        f"May the {call.kind} {call.name} run? Risk: {verdict.risk}.{why}\n{shown}\n"
+    question = (
+        f"May the {call.kind} {visible_name(call.name)} run? Risk: {verdict.risk}.{why}\n{indented(shown)}\n"
         f"No answer within {seconds:g} s means no."
     )
+    return question if len(question) <= LONGEST_SHOWN else None

@@ -22,7 +22,7 @@ from fastrpc.errors import FastrpcError, excerpt, suggestion
 from fastrpc.guard.approvals.people import person
 from fastrpc.guard.callers.token_text import ID_CHARACTERS, ID_LENGTH
 from fastrpc.guard.policy import risks
-from fastrpc.redaction import masked
+from fastrpc.redaction import MASK, masked
 from fastrpc.storage.schema import approvals, note_change
 
 TYPE_CHECKING = False
@@ -347,6 +347,10 @@ def check_may_approve(approval: Approval, decision: Decision) -> None:
     ):
         raise NotAllowedToApprove(
             "edited arguments are kept as they are, and these hold a secret; reject the call"
+        )
+    if MASK in (decision.edited_arguments or ""):
+        raise NotAllowedToApprove(
+            f"{MASK} stands for a secret that is not shown: leave such an argument out of the edited ones"
         )
 
 

@@ -114,10 +114,19 @@ class CallAudit:
             "actor": caller.principal,
             "class": caller.caller_class,
             "action": CALLED_BY[call.kind],
-            "tool": call.name,
+            **self._name_of(call, outcome),
             "outcome": outcome,
             "policy": self.guard.policy.version,
         }
+
+    def _name_of(self, call: CallRecord | CallInfo, outcome: str) -> dict[str, Any]:
+        """Return the fields that say what is called."""
+        from fastrpc.guard.audit.names import fields_of_unknown
+
+        assert self.guard is not None
+        is_uri = call.kind == "resource"
+        is_known = outcome != "unknown" if is_uri else self.guard.knows(call.kind, call.name)
+        return {"tool": call.name} if is_known else fields_of_unknown(call.name)
 
     def _record_of(self, call: CallRecord) -> dict[str, Any]:
         assert self.guard is not None
@@ -175,6 +184,30 @@ class CallAudit:
             }
         )
 
+    def request(self, request: Any, principal: str, outcome: str, answer: bytes | None) -> None:
+        """Record a request that is no call. Raises AuditFailed in mode ``strict`` if that cannot be."""
+        import json
+
+        assert self.guard is not None
+        caller = self.guard.entry(principal).caller
+        text = json.dumps(request.params, sort_keys=True).encode("utf-8", "surrogatepass")
+        fields: dict[str, Any] = {
+            "category": CATEGORY,
+            "actor": caller.principal,
+            "class": caller.caller_class,
+            "action": request.method[:LONGEST_ID],
+            "outcome": outcome,
+            "decision": "deny" if outcome == "refused" else "allow",
+            "policy": self.guard.policy.version,
+            "request": request.id.decode("utf-8", "replace")[:LONGEST_ID],
+            "arguments": salted_hash(text),
+            **({} if answer is None else {"result": salted_hash(answer)}),
+        }
+        try:
+            self._log.append(fields)
+        except AuditUnavailable as error:
+            raise _failed(error, True, request.version) from None
+
     def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         """Record what has become of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
         fields = {
@@ -197,7 +230,13 @@ class CallAudit:
         bound."""
         import json
 
-        text = json.dumps(call.arguments, sort_keys=True, default=repr, skipkeys=True)
+        from fastrpc.guard.approvals.canonical import Unbindable, canonical
+
+        try:
+            arguments = canonical(call.arguments)
+        except Unbindable:  # objects of other classes: at least that they were there
+            arguments = call.arguments
+        text = json.dumps(arguments, sort_keys=True, default=repr, skipkeys=True)
         return {
             **self._about(call, caller, outcome),
             "arguments": salted_hash(text.encode("utf-8", "surrogatepass")),

@@ -15,6 +15,7 @@ import os
 import re
 from hashlib import sha256
 from time import gmtime, strftime
+from typing import Any
 
 import orjson
 
@@ -24,7 +25,6 @@ from fastrpc.redaction import MASK, NAMES, hidden, masked, secrets
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     Record = Mapping[str, Any]
 
@@ -40,6 +40,11 @@ SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
 
 class SaltedHash(dict[str, str]):
     """What `salted_hash` returns: it is written as it is."""
+
+
+class Quoted(dict[str, Any]):
+    """Arguments that a record quotes, masked as whoever approves calls sees them (`guard.shell.masking`): in
+    them nothing more is masked, since that could hide what would have run."""
 
 
 def salted_hash(data: bytes) -> SaltedHash:
@@ -217,15 +222,18 @@ def _encoded_anyway(identifier: str, milliseconds: int, record: Record) -> bytes
     return orjson.dumps(kept)[1:]
 
 
-def _plain(name: str, value: Any, depth: int) -> Any:
+def _plain(name: str, value: Any, depth: int, masks: bool = True) -> Any:
+    masks = masks and type(value) is not Quoted
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):
         return int(value) if -(2**63) <= value < 2**64 else _text(value)
     if isinstance(value, dict) and depth:
-        return {_text(inner): _plain(_text(inner), each, depth - 1) for inner, each in value.items()}
+        return {_text(inner): _plain(_text(inner), each, depth - 1, masks) for inner, each in value.items()}
     if isinstance(value, list | tuple) and depth:
-        return [_plain(name, each, depth - 1) for each in value]
+        return [_plain(name, each, depth - 1, masks) for each in value]
+    if not masks:
+        return _text(value)
     return MASK if _names_secret(name) else masked(_text(value))
 
 

@@ -2,7 +2,6 @@
 copied.
 
     python verify.py FOLDER [--public-key FILE] [--checkpoint FILE]
-    python verify.py prove FOLDER ID
     python verify.py check PROOF [--public-key FILE] [--record FILE]
 
 What an audit log is
@@ -22,12 +21,15 @@ What an audit log is
 * A line of ``dropped.jsonl``, signed in the same way, says that retention has removed a segment.
 
 What is found: a changed bit, a line that was dropped, doubled, swapped or put in, a file that is missing, in
-a chain and between chains. An end that is cut off is found if a later chain (`beside`) or a checkpoint that
-is kept elsewhere knows what stood there; else it looks like the end of a process that was killed, and is a
-note. A folder that was rewritten as a whole, with its key, is found by such a checkpoint, or by a public key
-that is kept elsewhere: give both. Lines behind the last checkpoint are chained but not yet signed.
+a chain and between chains; a signature that is missing where one is due: behind the first line of a chain,
+and after `MOST_UNSIGNED` lines or so many seconds. An end that is cut off is found if a later chain
+(`beside`) or a checkpoint that is kept elsewhere knows what stood there; else it looks like the end of a
+process that was killed, and is a note, as is how many lines behind the last checkpoint are not signed yet. A
+folder that was rewritten as a whole, with its key, is found by such a checkpoint, or by a public key that is
+kept elsewhere: give both.
 
-Exit code 0: verified; 1: something is wrong, and the output says where; 2: it could not be tried.
+Exit code 0: verified; 1: something is wrong, and the output says where; 2: it could not be tried. Proofs
+that a record is in a log are made by `prove`, another file, and checked here.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple
 
 SEGMENT_NAME = re.compile(r"(\d{8}T\d{6}\.\d{3}Z)-([0-9A-Z]{16})-(\d{6,})\.jsonl")
@@ -50,6 +53,8 @@ SIGNATURE = re.compile(rb'(\{.*),"signature":"([A-Za-z0-9+/]{85}[AQgw]==)"\}', r
 DROPPED = "dropped.jsonl"
 MOST_SHOWN = 100
 """Faults that are shown; the others are counted."""
+MOST_UNSIGNED, LONGEST_UNSIGNED = 1000, 60.0
+"""Lines behind a checkpoint before the next one, and seconds: those of a log are 10, if its disk is quick."""
 
 
 # --- Ed25519, RFC 8032 ------------------------------------------------------------------------------------
@@ -171,16 +176,6 @@ class Tree:
         return node
 
 
-def inclusion_path(leaves: list[bytes], index: int) -> list[bytes]:
-    """Return the nodes beside the way from a leaf to the root, from below (RFC 6962, section 2.1.1)."""
-    if len(leaves) == 1:
-        return []
-    half = 1 << (len(leaves) - 1).bit_length() - 1
-    if index < half:
-        return [*inclusion_path(leaves[:half], index), Tree(leaves[half:]).root()]
-    return [*inclusion_path(leaves[half:], index - half), Tree(leaves[:half]).root()]
-
-
 def root_of_path(data: bytes, index: int, count: int, path: list[bytes]) -> bytes | None:
     """Return the root that a leaf and its path lead to; None for a path of the wrong length (RFC 9162,
     2.1.3.2)."""
@@ -280,15 +275,20 @@ class ChainCheck:
         self.counts, self.fault, self.note = report.counts, report.fault, report.note
         self.witnesses = sorted(witnesses, reverse=True)  # the next one is the last
         self.sequence, self.previous, self.place, self.last_line = 0, b"0" * 64, "", b""  # of the line before
-        self.tree = Tree()  # over the lines since the last checkpoint
+        self.tree, self.unsigned = (
+            Tree(),
+            b"",
+        )  # over the lines since the last checkpoint, and the first of them
         self.is_clean = True  # nothing was wrong since then
+        self.is_signed, self.was_late = False, False  # any line is; a line says that others were late
+        self.vouched = 0  # up to which line another chain, or a checkpoint, knows this one
         self.closes = ""  # what the last line has closed
         self.missing: list[tuple[int, int, str]] = []  # numbers that were passed over, from and to, and where
 
     def skip(self, sequence: int, digest: str, closes: str) -> None:
         """Go on behind a segment that retention has dropped."""
         self.sequence, self.previous, self.closes = sequence, digest.encode(), closes
-        self.tree, self.is_clean = Tree(), True
+        self.tree, self.is_clean, self.is_signed = Tree(), True, True
         self._ask_witnesses()
 
     def read(self, folder: str, segment: Segment, is_last: bool) -> None:
@@ -327,6 +327,7 @@ class ChainCheck:
         self.place, self.last_line = place, line
         self.counts["records"] += not is_own
         if not is_own or b'"kind":"checkpoint"' not in line[:120]:
+            self.unsigned = line if not self.tree.count else self.unsigned
             self.tree.add(digest.digest())
         if self.witnesses and self.witnesses[-1].sequence <= self.sequence:
             self._ask_witnesses()
@@ -339,6 +340,7 @@ class ChainCheck:
                 text = f"{known.source} knows another line {known.sequence}: the chain was replaced"
                 self.fault(self.place or f"chain {self.chain}", text)
                 self.is_clean = False
+            self.vouched = known.sequence
 
     def _check_own(self, place: str, line: bytes, segment: Segment, number: int) -> None:
         """Check a line of the log's own; `number` is that of the line in the file."""
@@ -358,12 +360,13 @@ class ChainCheck:
         elif kind == "delayed":
             text = f"{fields.get('records')} records before this line were late: {fields.get('reason')!r}"
             self.note(place, text)
+            self.was_late = True
         else:
             self.fault(place, "this line was changed: there are none of this kind")
 
     def _check_checkpoint(self, place: str, line: bytes, fields: dict[str, Any]) -> None:
         tree, was_clean = self.tree, self.is_clean
-        self.tree, self.is_clean = Tree(), True
+        self.tree, self.is_clean, self.is_signed, self.was_late = Tree(), True, True, False
         self.closes = str(fields.get("closes", ""))
         self.counts["checkpoints"] += 1
         wrong = signature_fault(line[:-1], self.keys)
@@ -442,7 +445,10 @@ class ChainCheck:
         if not is_last:
             if self.closes != "segment":
                 self.fault(place, "the segment was cut: no checkpoint closes it, and the chain goes on")
-        elif not is_open and not lines:
+            return
+        if lines and self.vouched < self.sequence:
+            self._check_signed(place)
+        if not is_open and not lines:
             self.note(place, "empty: cut by a crash before its first line")
         elif not is_open and self.closes != "chain":
             if self.last_line and not {"id", "kind"} & fields_of(self.last_line).keys():
@@ -451,6 +457,21 @@ class ChainCheck:
             if self.closes:
                 text = "it has not begun its next segment, or that was removed"
             self.note(place, f"the process was killed; {text}")
+
+    def _check_signed(self, place: str) -> None:
+        """Find out whether the lines at the end, of which nobody else knows, had to be signed."""
+        count, ends = self.tree.count, (self.unsigned, self.last_line)
+        try:
+            first, last = (datetime.fromisoformat(fields_of(line)["time"][:23]) for line in ends)
+            seconds = (last - first).total_seconds()
+        except (KeyError, TypeError, ValueError):
+            seconds = 0.0
+        if not self.is_signed and self.sequence > 1:
+            self.fault(place, f"none of the {count} lines of this chain is signed")
+        elif count > MOST_UNSIGNED or (count and seconds > LONGEST_UNSIGNED and not self.was_late):
+            self.fault(
+                place, f"the last {count} lines, of {seconds:.0f} s, are not signed: checkpoints are missing"
+            )
 
     def finish(self) -> None:
         """Report what is missing, now that the whole chain was read."""
@@ -575,34 +596,6 @@ def verify_absent(
 # --- proofs -----------------------------------------------------------------------------------------------
 
 
-def prove(folder: str, identifier: str) -> str:
-    """Return a proof that a record is under a signed checkpoint: JSON with the hash of its line, its place
-    under the checkpoint, the nodes beside its way to the root, joined, and the checkpoint's line as it is.
-    Raises LookupError if there is no such record, or no checkpoint behind it yet."""
-    needle = b'"id":' + json.dumps(identifier).encode()
-    for segment in itertools.chain.from_iterable(segments_in(folder).values()):
-        leaves: list[bytes] = []
-        found = -1
-        with open(os.path.join(folder, segment.name), "rb") as file:
-            for line in file:
-                head = HEAD.match(line)
-                at = head.end() if head else 0
-                if line.startswith(b'"kind":"checkpoint"', at):
-                    if found >= 0:
-                        path = base64.b64encode(b"".join(inclusion_path(leaves, found))).decode()
-                        proof = {"id": identifier, "sha256": leaves[found].hex(), "index": found}
-                        text = json.dumps({**proof, "path": path}, separators=(",", ":"))
-                        return f'{text[:-1]},"checkpoint":{line.decode().strip()}}}'
-                    leaves = []
-                    continue
-                if line.startswith(needle, at):
-                    found = len(leaves)
-                leaves.append(hashlib.sha256(line.rstrip(b"\n")).digest())
-        if found >= 0:
-            raise LookupError(f"{identifier} is in {segment.name}, but there is no checkpoint behind it yet")
-    raise LookupError(f"no record {identifier!r:.80}")
-
-
 def check_proof(proof: str, keys: dict[str, bytes], record: bytes | None = None) -> str:
     """Return what a proof proves. `record` is the line that it is for. Raises ValueError for a false one."""
     head, _, tail = proof.strip().partition(',"checkpoint":')
@@ -636,7 +629,6 @@ def check_proof(proof: str, keys: dict[str, bytes], record: bytes | None = None)
 # --- the command ------------------------------------------------------------------------------------------
 
 USAGE = """%(prog)s FOLDER [--public-key FILE] [--checkpoint FILE]…
-       %(prog)s prove FOLDER ID
        %(prog)s check PROOF --public-key FILE [--record FILE]"""
 
 
@@ -650,17 +642,11 @@ def main(arguments: list[str], name: str = "verify.py") -> int:
     chosen = parser.parse_args(arguments)
     try:
         match chosen.words:
-            case ["prove", folder, identifier]:
-                print(prove(folder, identifier))
-                return 0
             case ["check", path] if chosen.public_key:
                 return show_proof(path, chosen.public_key, chosen.record)
             case [folder]:
                 return show(verify(folder, chosen.public_key, chosen.checkpoint))
-        parser.error("expected a folder, 'prove' with a folder and an id, or 'check' with a proof and a key")
-    except LookupError as error:
-        print(error, file=sys.stderr)
-        return 1
+        parser.error("expected a folder, or 'check' with a proof and a key")
     except (OSError, ValueError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2

@@ -7,8 +7,8 @@
 A chunk is at most 1 MiB and one fsync. What is in it is final: after a failure the same bytes are written,
 behind the last whole line that is in the file. When a segment has reached its size, a checkpoint closes it
 and the chain goes on in the next one. The first line of a chain says where the other chains in the folder
-ended then (``beside``): whoever cuts one of them, or removes it, must rewrite the later ones too. Used by one
-thread; when to call it is left to `log`.
+ended then (``beside``), and is signed at once: whoever cuts one of them, or removes it, must rewrite the
+later ones too, and has no key for that. Used by one thread; when to call it is left to `log`.
 """
 
 from __future__ import annotations
@@ -200,6 +200,8 @@ class Writer:
         if self.number == 1:
             fields["beside"] = beside(self._path, self.chain.identifier)
         self._append(self.chain.line(orjson.dumps(fields)[1:]))
+        if self.number == 1:
+            self.checkpoint()  # no chain is without a signature, and what it says of others is signed
 
     # --- how it is written --------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ What there is: literals of int, double, string (raw and triple-quoted, too), boo
 operators ``== != < <= > >= in && || ! + - * / %`` and ``? :``; ``a.b``, ``a[b]``, ``has(a.b)``; the functions
 ``size int double string matches``; the methods ``startsWith endsWith contains matches size``; the macros
 ``all exists exists_one filter map``; comments; and, about command lines for bash, what CEL has not:
-``shellReads shellParses shellPrograms`` (`fastrpc.guard.shell`). What there is not: unsigned ints, bytes,
-times, messages, ``type()``, optional values, functions of one's own.
+``shellReads shellParses shellPrograms shellCommands`` (`fastrpc.guard.shell`). What there is not: unsigned
+ints, bytes, times, messages, ``type()``, optional values, functions of one's own.
 
 Bounded: 4,096 characters and 64 levels of a source; 100,000 steps of an evaluation (`values.MOST_STEPS`), and
 1,000,000 characters of a string that it puts together. ``matches`` takes time linear in the text (RE2).

@@ -18,6 +18,7 @@ from fastrpc.guard.cel.values import MOST_STEPS, as_bool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fastrpc._core.call_gate import Screen
     from fastrpc.guard.cel.atoms import Atoms
 
 
@@ -39,6 +40,13 @@ class Expression:
         self._slots = [None] * reads.slots
         self._run = compiled(source, self._tree)
         self._atoms: Atoms | None = None
+
+    @property
+    def screen(self) -> Screen | None:
+        """What compiled code can say for certain of the expression, which is a condition about arguments."""
+        from fastrpc.guard.cel.screening import screen_of
+
+        return screen_of(self._tree)
 
     def members(self, variable: str) -> frozenset[str]:
         """Return the direct members of a variable that the expression names; see `whole`."""

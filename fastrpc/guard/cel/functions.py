@@ -175,6 +175,22 @@ def shell_programs(frame: Frame, line: Any) -> list[str]:
     return [command[0].text for command in found]
 
 
+def shell_commands(frame: Frame, line: Any) -> list[str]:
+    """Return the commands that a line runs, at least one, each with all of its words, quoted where a shell
+    needs it. What is not known for certain is an error, as for `shell_programs`."""
+    from shlex import quote
+
+    from fastrpc.guard.shell.parser import commands
+
+    found = commands(shell_line(frame, line, "shellCommands"))
+    if found is None:
+        raise EvaluationError("shellCommands: the command line is not understood")
+    return [
+        " ".join(word.written if word.is_pattern else quote(word.text) for word in command)
+        for command in found
+    ]
+
+
 def shell_line(frame: Frame, line: Any, doing: str) -> str:
     """Return a value that has to be a string; charge for reading it as a command line."""
     from fastrpc.guard.shell.lexer import LONGEST_LINE
@@ -196,6 +212,7 @@ FUNCTIONS = {
     "shellReads": Function((TEXT,), BOOL, shell_reads, load_shell),
     "shellParses": Function((TEXT,), BOOL, shell_parses, load_shell),
     "shellPrograms": Function((TEXT,), list_of(STRING), shell_programs, load_shell),
+    "shellCommands": Function((TEXT,), list_of(STRING), shell_commands, load_shell),
 }
 METHODS = {
     "startsWith": Function((TEXT, TEXT), BOOL, starts_with),

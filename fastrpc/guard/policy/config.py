@@ -142,6 +142,7 @@ class GuardConfig:
         self.unknown_risk: str = take("unknown_risk", sections.one_of(*risks.LEVELS), risks.HIGH)
         self.hides: bool = take("hide", sections.flag, True)
         self.every_caller: Rate | None = take("rate", Rate, None)
+        self.counts_requests: bool = take("requests", sections.one_of("calls", "all"), "calls") == "all"
         self.costs: list[tuple[Patterns, Mapping[str, int]]] = _by_name(root.section("costs"), budgets.cost)
         self.expose = Grant(root.section("expose"))
         self.classes = {name: Grant(each) for name, each in root.named_sections("classes")}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
     from typing import Any, Protocol
 
+    from fastrpc._core.call_gate import Screen
     from fastrpc.guard.callers.caller import Caller
     from fastrpc.guard.policy.budgets import Budget
     from fastrpc.guard.policy.config import Grant, Rate
@@ -79,6 +80,7 @@ class Decision:
     are `budgets`."""
 
     __slots__ = (
+        "asks",
         "budgets",
         "is_allowed",
         "is_hidden",
@@ -105,6 +107,7 @@ class Decision:
         self.verdict = verdict
         self.is_allowed = verdict.action != DENY
         self.is_hidden = is_hidden
+        self.asks = asks
         self.rules = rules
         self.values = values or {}
         self.varies_risk = any(rule.sets_risk for rule in rules)
@@ -113,6 +116,15 @@ class Decision:
         self.needs_judging = not self.is_allowed or asks or bool(rules)
         """Whether not every call is allowed, as far as rates and budgets go."""
         self.is_plain = not self.needs_judging and not budgets
+
+    @property
+    def screens(self) -> tuple[Screen, ...] | None:
+        """What says of the rules that are evaluated for each call that none holds: then its verdict is
+        `verdict`, which allows it. None: that cannot be said without evaluating them."""
+        if not self.is_allowed or self.asks or self.varies_risk:
+            return None
+        found = [rule.expression.screen for rule in self.rules]
+        return tuple(each for each in found if each is not None) if None not in found else None
 
 
 class Policy:
@@ -191,27 +203,28 @@ class Policy:
 
     def _decide(self, caller: Caller, target: Target) -> Decision:
         risk = self.base_risk(target)
+        rates = tuple(self._rates(caller, target))
+        of_refused = rates if self.config.counts_requests else ()
         if not self._is_exposed(caller, target):
-            return Decision(Verdict(DENY, "", NOT_EXPOSED, risk), is_hidden=True)
+            return Decision(Verdict(DENY, "", NOT_EXPOSED, risk), is_hidden=True, rates=of_refused)
         try:
             rules = self._rules_about(target)
         except GuardConfigError as error:
-            return Decision(Verdict(DENY, "", f"a rule cannot be checked: {error}", risk))
+            return Decision(Verdict(DENY, "", f"a rule cannot be checked: {error}", risk), rates=of_refused)
         varies = any(rule.reads_arguments and rule.sets_risk for rule in rules)
         later = tuple(rule for rule in rules if rule.reads_arguments or (varies and _is_about_risk(rule)))
         now = [rule for rule in rules if not rule.reads_arguments and (rule.sets_risk or rule not in later)]
         verdict = judge(now, caller, target, None, risk)
         if verdict.action == DENY:
             hides = any(rule.config.id == verdict.rule and rule.config.phase == LIST for rule in rules)
-            return Decision(verdict, is_hidden=hides)
-        rates, budgets = tuple(self._rates(caller, target)), tuple(self._budgets(caller, target))
+            return Decision(verdict, is_hidden=hides, rates=of_refused)
         return Decision(
             verdict,
             asks=self.asks(verdict),
             rules=later,
             values=values_of(caller, target, verdict.risk) if later else None,
             rates=rates,
-            budgets=budgets,
+            budgets=tuple(self._budgets(caller, target)),
         )
 
     def asks(self, verdict: Verdict) -> bool:

@@ -1,7 +1,9 @@
 """Reads ``mcp-server.json`` as Sophon has it: ``enabled``, ``transports``, ``auth.tokens``, ``expose``.
 
 Its lists of tools and resources are those of everybody here; its tokens are callers of the class
-``default``, by their ids. What it does not say is as in a ``guard.toml`` that is empty.
+``default``, by their ids. What Sophon promises besides holds: a caller has 60 requests a minute, whatever
+they are, each is audited, and what the lists do not have is refused with -32000. All else is as in a
+``guard.toml`` that is empty.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from fastrpc.guard.policy.config import GuardConfig
 from fastrpc.guard.policy.references import References
 from fastrpc.guard.policy.sections import GuardConfigError, Section
 
+DEFAULTS: dict[str, object] = {"rate": "60/minute", "requests": "all", "hide": False}
 OVER_HTTP = ("sse", "streamableHttp")
 
 
@@ -25,7 +28,7 @@ def config_of(file: str, source: str, version: str, references: References) -> G
     root = Section(file, value, {})
     enabled = root.take("enabled", sections.flag, True)
     expose, auth = root.section("expose"), root.section("auth")
-    table: dict[str, object] = {"expose": {}}
+    table: dict[str, object] = {"expose": {}, "defaults": DEFAULTS}
     if expose is not None:
         names = {key: expose.take(key, sections.texts) for key in ("tools", "resources", "prompts")}
         expose.end()

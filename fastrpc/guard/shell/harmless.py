@@ -20,6 +20,12 @@ from fastrpc.guard.shell.programs import FIND, PROGRAMS, VERSIONS, is_option
 
 PRINTF = re.compile(r"(?:[^%\\]|%%|\\[abfnrtv\\]|%[-+ 0#]*[0-9]*(?:\.[0-9]+)?[cdeEfgGioqsuxX])*")
 """The formats of printf that only print: ``%n`` sets a variable, and so may change PATH."""
+DEVICE = re.compile(r"(?:^|[=:,]|^-[A-Za-z0-9]+)/+(?:\.{1,2}/+|[^/]+/+\.\./+)*(?:dev/(?!null\Z)|proc/kmsg)")
+"""A word that names a device: reading one may never end, or change what it is about."""
+TAIL = re.compile(r"\+(?![0-9]+\Z)|[+-][0-9]*[bcl]*f")
+"""Words that tail may take for an option of old: ``+f`` follows the file for ever."""
+JQ = re.compile(r"\b(?:repeat|while|until|def|range|recurse|infinite|import|include|inputs?)\b")
+"""What programs of jq may run for ever with, or read other files by."""
 SED = re.compile(r"(?:[0-9]+|\$)(?:,(?:[0-9]+|\$))?p")
 """The scripts of sed that print lines by their numbers."""
 
@@ -28,6 +34,8 @@ def only_reads(line: str) -> bool:
     """Whether a line for bash is understood as a whole, and all that it runs only reads."""
     found = commands(line)
     if found is None or not all(_reads(command) for command in found):
+        return False
+    if any(DEVICE.search(word.text) for command in found for word in command):
         return False
     programs = {command[0].text for command in found}
     return "cd" not in programs or programs.isdisjoint(BY_FOLDER)
@@ -77,6 +85,14 @@ def _date(words: Sequence[str], has_patterns: bool) -> bool:
     return PROGRAMS["date"].allows(words) and all(is_option(word) or word[:1] == "+" for word in words)
 
 
+def _tail(words: Sequence[str], has_patterns: bool) -> bool:
+    return PROGRAMS["tail"].allows(words) and not any(map(TAIL.match, words))
+
+
+def _jq(words: Sequence[str], has_patterns: bool) -> bool:
+    return PROGRAMS["jq"].allows(words) and not any(map(JQ.search, words))
+
+
 def _command(words: Sequence[str], has_patterns: bool) -> bool:
     return words[:1] in (["-v"], ["-V"]) and not any(is_option(word) for word in words[1:])
 
@@ -92,8 +108,10 @@ SPECIAL: dict[str, Callable[[Sequence[str], bool], bool]] = {
     "echo": _echo,
     "find": _find,
     "git": _git,
+    "jq": _jq,
     "printf": _printf,
     "sed": _sed,
+    "tail": _tail,
 }
 """Programs whose words are not a matter of options alone. Each is given the words behind its name, and
 whether a pattern is among them."""

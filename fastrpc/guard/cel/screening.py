@@ -1,0 +1,85 @@
+"""Makes a `Screen` of a condition: what compiled code can say of it for certain, before it is evaluated.
+
+Known are comparisons of an argument, or its ``size``, with a literal, ``in`` a list of texts, ``startsWith``,
+``endsWith``, ``contains``, and ``&& || !`` of these. Of anything else a screen says nothing, and nothing of a
+value whose type is not exactly the literal's: then the condition is evaluated as ever (`compiler`). So a
+screen never decides otherwise; it only makes most calls quick of which no rule holds.
+"""
+
+from __future__ import annotations
+
+from fastrpc._core.call_gate import Screen
+from fastrpc.guard.cel.syntax import (
+    Binary,
+    Call,
+    Index,
+    ListLiteral,
+    Literal,
+    Logical,
+    Name,
+    Node,
+    Select,
+    Unary,
+)
+
+ARGUMENTS = "args"
+TURNED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+TEXT_METHODS = ("startsWith", "endsWith", "contains")
+
+
+def screen_of(node: Node) -> Screen | None:
+    """Return the screen of a condition, None if it could say nothing."""
+    if isinstance(node, Logical):
+        parts = tuple(map(screen_of, node.parts))
+        return Screen(node.operator, parts=parts) if any(each is not None for each in parts) else None
+    if isinstance(node, Unary) and node.operator == "!":
+        part = screen_of(node.operand)
+        return None if part is None else Screen("!", parts=(part,))
+    if isinstance(node, Binary):
+        return _of_comparison(node)
+    if isinstance(node, Call) and node.name in TEXT_METHODS and node.target is not None:
+        name, (text,) = _argument(node.target), node.arguments
+        if name is not None and isinstance(text, Literal) and type(text.value) is str:
+            return Screen(node.name, name, text.value)
+    return None
+
+
+def _of_comparison(node: Binary) -> Screen | None:
+    name, operator, other = _argument(node.left), node.operator, node.right
+    measured = _measured(node.left)
+    if (
+        measured is not None
+        and operator in TURNED
+        and isinstance(other, Literal)
+        and type(other.value) is int
+    ):
+        return Screen(operator, measured, other.value, measured=True)
+    if operator == "in" and name is not None and isinstance(other, ListLiteral):
+        texts = [each.value for each in other.items if isinstance(each, Literal) and type(each.value) is str]
+        return Screen("in", name, frozenset(texts)) if len(texts) == len(other.items) else None
+    if name is None:
+        name, operator, other = _argument(node.right), TURNED.get(operator, ""), node.left
+    if name is None or operator not in TURNED or not isinstance(other, Literal):
+        return None
+    return Screen(operator, name, other.value) if type(other.value) in (str, int, float, bool) else None
+
+
+def _measured(node: Node) -> str | None:
+    """Return the name of the argument whose size a node is, as ``size(args.x)`` or ``args.x.size()``."""
+    if not isinstance(node, Call) or node.name != "size":
+        return None
+    (operand,) = node.children()
+    return _argument(operand)
+
+
+def _argument(node: Node) -> str | None:
+    """Return the name of the argument that a node reads; None: it is something else."""
+    if isinstance(node, Select) and not node.is_test and _is_arguments(node.operand):
+        return node.member
+    if isinstance(node, Index) and _is_arguments(node.operand) and isinstance(node.index, Literal):
+        return node.index.value if isinstance(node.index.value, str) else None
+    return None
+
+
+def _is_arguments(node: Node) -> bool:
+    return isinstance(node, Name) and node.slot is None and node.name == ARGUMENTS

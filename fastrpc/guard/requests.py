@@ -1,0 +1,77 @@
+"""Counts and records the requests that are no calls: lists, subscriptions, the handshake, `ping`.
+
+Calls are what a guard decides about, by their plans. Where a policy says ``requests = "all"``, as Sophon's
+does, each other request counts for its caller's rate, too, and has a record: its method, the hash of its
+parameters, and whether it was answered. So does a call of a name that there is not, of which no plan leads to
+the guard; the audit log has its record anyway. A request costs some ten microseconds more then.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from fastrpc.engine.request import RECORDED
+from fastrpc.errors import ProtocolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.guard.audit.calls import CallAudit
+    from fastrpc.guard.guard import Guard
+
+UNKNOWN = "unknown"
+"""The outcome of a call of a name that there is not."""
+
+
+class EveryRequest:
+    """What a server's `Runtime.counter` is then. `audit`: None, if nothing is recorded."""
+
+    def __init__(self, guard: Guard, audit: CallAudit | None) -> None:
+        self._guard = guard
+        self._audit = audit
+
+    def serve(self, request: Any, serve: Callable[[Any], bytes | None]) -> bytes | None:
+        """Serve a request if it does not come too soon. Raises RateExceeded, and what `serve` does."""
+        if request.method in RECORDED:
+            return self._call(request, serve)
+        try:
+            self._count(request)
+            result = serve(request)
+        except ProtocolError as error:
+            self._record(request, error.outcome, dumped(error))
+            raise
+        self._record(request, "ok" if result is not None else "begun", result)
+        return result
+
+    def _call(self, request: Any, serve: Callable[[Any], bytes | None]) -> bytes | None:
+        try:
+            return serve(request)
+        except ProtocolError as error:
+            if error.outcome != UNKNOWN:
+                raise
+            try:
+                self._count(request)
+            except ProtocolError as refusal:
+                self._record(request, refusal.outcome, dumped(refusal))
+                raise
+            raise
+
+    def _count(self, request: Any) -> None:
+        dispatcher = request.dispatcher
+        if not request.version:
+            with suppress(ProtocolError):  # which `serve` raises again
+                request.version = dispatcher.session.version_of(request.method, request.params)
+        self._guard.count_request(dispatcher.principal, request.version)
+
+    def _record(self, request: Any, outcome: str, answer: bytes | None) -> None:
+        if self._audit is not None:
+            self._audit.request(request, request.dispatcher.principal, outcome, answer)
+
+
+def dumped(error: ProtocolError) -> bytes:
+    """Return an error as its client gets it."""
+    from fastrpc._core.encoder import dumps
+
+    return dumps({"code": error.code, "message": error.message, "data": error.data})

@@ -1,0 +1,34 @@
+"""Programs that run what other words of a line, or their input, say: shells, languages, what starts others.
+
+Such a program anywhere in a line, as a program or as a word, means that the words of the line may be code for
+somebody else. The list says of no program that it is harmless; it is only used to be more careful with those
+that it has.
+"""
+
+from __future__ import annotations
+
+SHELLS = (
+    "ash bash busybox csh dash elvish fish ksh mksh nu oil osh powershell pwsh rbash sh tcsh toybox xonsh zsh"
+)
+LANGUAGES = (
+    "awk bc bun clojure dc deno ed elixir emacs erl ex expect gawk gdb ghci groovy guile ipython irb "
+    "java jjs jq js julia lldb lua luajit m4 mawk mysql nawk node nodejs nvim ocaml osascript perl php "
+    "pike psql pypy pypy3 python python2 python3 r racket raku rscript ruby runghc sbcl scala sed "
+    "sqlite3 tclsh ts-node tsx vi view vim vimdiff wish"
+)
+STARTERS = (
+    "alias ansible at batch builtin chroot chrt command coproc cpulimit crontab doas dotenv echo entr "
+    "env eval exec fakeroot find firejail flock gmake ionice just ltrace make mapfile mosh nc ncat "
+    "nice ninja nohup nsenter numactl parallel pkexec printf proot rake readarray rsh runuser "
+    "schedtool screen script setarch setpriv setsid socat source ssh start-stop-daemon stdbuf strace "
+    "su sudo systemd-run taskset tee time timeout tmux trap unshare valgrind watch watchexec xargs yes"
+)
+"""What starts programs that it is told, or hands on words that the next program of a pipe may run."""
+
+INTERPRETERS = frozenset(f"{SHELLS} {LANGUAGES} {STARTERS}".split())
+
+
+def is_interpreter(word: str) -> bool:
+    """Whether a word names such a program, also with a folder and a version: ``/usr/bin/python3.11``."""
+    name = word.rpartition("/")[2].lower().removesuffix(".exe")
+    return name in INTERPRETERS or name.rstrip("0123456789.-") in INTERPRETERS

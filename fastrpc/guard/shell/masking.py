@@ -1,0 +1,98 @@
+"""Masks secrets in a text that may be run: in what approvers are shown, and in what the audit log quotes.
+
+A mask must never hide what runs. `fastrpc.redaction` recognises a secret by what stands before it, and so may
+be made to hide half of a command: ``TOKEN="$(rm -rf /)"``. Here only words are masked that are surely values:
+
+* those of a line that the shell parser has understood as a whole, in which no word names a program that runs
+  others (`interpreters`), so that all words are literal, and none is code for somebody else;
+* the user in a text that is one URL, the value in one that is one assignment, and the members of one that is
+  one JSON document;
+* secrets that are known: of the environment, and those that were registered (`redaction.hide`).
+
+What is masked consists of letters, digits and a few signs that have no meaning to a shell, and does not begin
+like a path. All other text stays as it is, with whatever it holds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from fastrpc._core.redaction import may_match
+from fastrpc.guard.shell.interpreters import is_interpreter
+from fastrpc.guard.shell.parser import commands
+from fastrpc.redaction import MASK, NAMES, masked_values
+
+LITERAL = r"[A-Za-z0-9_+=][\w.~+/=:@%^#!-]*"
+"""What may be masked: it runs nothing, wherever it stands."""
+WITH_DIGIT = rf"(?=[^\d\s]*\d){LITERAL}"
+END = r"(?![^\s\"'])"
+NAME = rf"(?:{NAMES}|authorization)(?:[-_]?(?:id|key|value|hash))?s?"
+"""A name that says secret to its end: ``--password-command`` names a program."""
+HEADER = r"(?:proxy-authorization|authorization|x-api-key|set-cookie|cookie)\s?:\s{0,4}"
+SCHEME = r"(?:(?:bearer|basic|token)\s(?=\S)|(?!(?:bearer|basic|token)\s))"
+
+USER = r"[A-Za-z0-9_+=][\w.~+=:%-]*"
+
+URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"'`$(){};|<>\\]+", re.IGNORECASE)
+USER_OF_URL = re.compile(rf"(://){USER}@", re.ASCII)
+MEMBER = re.compile(rf'("[\w-]{{0,40}}{NAME}"\s{{0,4}}:\s{{0,4}})"{LITERAL}"', re.IGNORECASE | re.ASCII)
+ASSIGNMENT = re.compile(rf"([\w-]{{0,40}}{NAME}=){LITERAL}", re.IGNORECASE | re.ASCII)
+SECRET_MEMBER = re.compile(rf"{NAME}\Z", re.IGNORECASE)
+WORDS = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.ASCII), replacement)
+    for pattern, replacement in (
+        (rf"(://){USER}@", rf"\1{MASK}@"),
+        (rf"([\"'])({HEADER}{SCHEME})[\w.~+/=:@%^#! ;,-]+\1", rf"\1\2{MASK}\1"),
+        (rf"\b({HEADER}{SCHEME}){LITERAL}{END}", rf"\1{MASK}"),
+        (rf"\b((?:bearer|basic)\s{{1,4}}){WITH_DIGIT}{END}", rf"\1{MASK}"),
+        (rf"(?<![^\s\"'])(--?[\w-]{{0,40}}{NAME}(?:=|\s{{1,4}})[\"']?){LITERAL}{END}", rf"\1{MASK}"),
+        (rf"([\w-]{{0,40}}{NAME}=[\"']?){WITH_DIGIT}{END}", rf"\1{MASK}"),
+    )
+)
+
+
+def masked_literals(text: str) -> str:
+    """Return a text with those secrets masked that are surely nothing that runs."""
+    if may_match(text):
+        if URL.fullmatch(text):
+            text = USER_OF_URL.sub(rf"\1{MASK}@", text)
+        elif (assigned := ASSIGNMENT.fullmatch(text)) is not None:
+            text = f"{assigned[1]}{MASK}"
+        elif _is_document(text):
+            text = MEMBER.sub(rf'\1"{MASK}"', text)
+        elif _runs_no_word(text):
+            for pattern, replacement in WORDS:
+                text = pattern.sub(replacement, text)
+    return masked_values(text)
+
+
+def masked_member(name: str, value: str, *, is_element: bool = False) -> str:
+    """Return the value of a member or an argument as `masked_literals` does: a name that says secret is
+    reason enough to mask it, if it is a word that may be masked. `is_element`: of a list of that name, which
+    may be the words of a command: ``{"tokens": ["rm", "-rf"]}``."""
+    word = WITH_DIGIT if is_element else LITERAL
+    if SECRET_MEMBER.search(name) and re.fullmatch(word, value, re.ASCII):
+        return MASK
+    return masked_literals(value)
+
+
+def _is_document(text: str) -> bool:
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _runs_no_word(text: str) -> bool:
+    """Whether a shell parser understands a text as a whole, and no word of it names an interpreter."""
+    try:
+        found = commands(text)
+    except (ImportError, ValueError):  # without tree-sitter nothing is understood
+        return False
+    if found is None or any(command[0].text == "." for command in found):
+        return False
+    return not any(is_interpreter(word.text) for command in found for word in command)
