@@ -152,6 +152,8 @@ class Results:
                 encoded = b'{"result":' + encoded + b"}"
                 meta = {**WRAP_MARK, **(meta or {})}
             text += b',"structuredContent":' + encoded
+        if result.rest:
+            text += b"," + to_json(result.rest)[1:-1]
         return text + self.tail(version, is_error=result.is_error, meta=meta)
 
     def _text_value(self, value: str | None, version: str) -> bytes:

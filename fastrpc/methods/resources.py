@@ -8,7 +8,7 @@ in either.
 from __future__ import annotations
 
 from fastrpc._core.encoder import dumps
-from fastrpc.content import Content, Contents
+from fastrpc.content import Content, Contents, Received
 from fastrpc.definitions.resource import ProviderMethod, Resource, entry_of, guessed_type
 from fastrpc.engine.call import Exited, complaint_of, contained
 from fastrpc.engine.known_answers import keep_plan
@@ -309,8 +309,9 @@ class ContentsEncoder:
         if version == MODERN:
             result["ttlMs"] = 0 if reader.ttl is None else round(reader.ttl * 1000)
             result["cacheScope"] = reader.cache_scope or runtime.cache_scope
+        meta = _add_rest(result, value.rest) if isinstance(value, Received) else None
         try:
-            return dumps(result)[:-1] + runtime.results.ending(version)
+            return dumps(result)[:-1] + runtime.results.ending(version, meta)
         except UnicodeEncodeError:
             raise UnencodableResult("the text holds half a surrogate pair, which is no text") from None
 
@@ -325,17 +326,31 @@ class ContentsEncoder:
 CONTENTS_ENCODER = ContentsEncoder()
 
 
+def _add_rest(result: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any] | None:
+    """Add what else another server has sent, and return its ``_meta``. How long a result may be kept is for
+    that one to say; for whom (MCP 2026-07-28: caching), for both."""
+    for name, value in rest.items():
+        if name == "ttlMs" and name in result:
+            result[name] = value
+        elif name == "cacheScope" and name in result:
+            result[name] = "private" if value == "private" else result[name]
+        elif name not in ("_meta", "ttlMs", "cacheScope"):
+            result[name] = value
+    return rest.get("_meta")
+
+
 def contents_of(value: Any, uri: str, mime_type: str | None) -> list[Contents]:
     """Return a function's value as contents, each with its URI and MIME type. Raises UnencodableResult."""
     uri = normal(uri)
     several = isinstance(value, (list, tuple)) and any(isinstance(part, Contents) for part in value)
+    several = several or isinstance(value, Received)
     return [_contents(part, uri, mime_type) for part in (value if several else (value,))]
 
 
 def _contents(value: Any, uri: str, mime_type: str | None) -> Contents:
-    meta = None
+    meta = others = None
     if isinstance(value, Contents):
-        uri, meta = value.uri or uri, value.meta
+        uri, meta, others = value.uri or uri, value.meta, value.others
         mime_type = value.mime_type or mime_type
         value = value.content
     elif isinstance(value, Content):
@@ -348,7 +363,9 @@ def _contents(value: Any, uri: str, mime_type: str | None) -> Contents:
     else:
         value = to_json(value).decode()
         mime_type = mime_type or "application/json"
-    return Contents(value, mime_type, uri=uri, meta=meta)
+    contents = Contents(value, mime_type, uri=uri, meta=meta)
+    contents.others = others
+    return contents
 
 
 def _of_block(block: Content) -> Contents:
@@ -364,7 +381,7 @@ def _of_block(block: Content) -> Contents:
 
 def _block(part: Contents, version: str) -> dict[str, Any]:
     """Return contents in their wire format (MCP: TextResourceContents, BlobResourceContents)."""
-    block = {"uri": part.uri, "mimeType": part.mime_type, "_meta": part.meta or None}
+    block = {**(part.others or {}), "uri": part.uri, "mimeType": part.mime_type, "_meta": part.meta or None}
     if isinstance(part.content, str):
         block["text"] = part.content
     else:

@@ -71,9 +71,10 @@ def send_changes(dispatcher: Dispatcher) -> None:
                 _send(dispatcher, request, method)
 
 
-def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
+def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | None = None) -> None:
     """Notify the client that a resource has changed, if it has subscribed to it and the resource exists for
-    it: a stream may name any URI, and what exists may have changed since."""
+    it: a stream may name any URI, and what exists may have changed since. `rest`: other members of the
+    params, as another server has sent them."""
     session = dispatcher.session
     in_session = session.state == READY and uri in session.subscriptions
     streams = [
@@ -87,17 +88,26 @@ def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
 
     if hides_at(dispatcher, uri):
         return
+    params = {**(rest or {}), "uri": uri}
     if in_session:
-        dispatcher.notify(UPDATED, {"uri": uri})
+        dispatcher.notify(UPDATED, params)
+    meta = params.pop("_meta", {})
     for request in streams:
-        _send(dispatcher, request, UPDATED, b'"uri":' + dumps(uri) + b",")
+        _send(dispatcher, request, UPDATED, dumps(params)[1:-1] + b",", meta)
 
 
-def _send(dispatcher: Dispatcher, request: Request, method: str, members: bytes = b"") -> None:
+def _send(
+    dispatcher: Dispatcher,
+    request: Request,
+    method: str,
+    members: bytes = b"",
+    meta: dict[str, Any] | None = None,
+) -> None:
     """Send a notification on the stream that a request has opened."""
-    meta = b'"_meta":{"%b":%b}' % (SUBSCRIPTION_KEY.encode(), request.id)
+    others = dumps(meta)[1:-1] + b"," if meta else b""
+    text = b'"_meta":{%b"%b":%b}' % (others, SUBSCRIPTION_KEY.encode(), request.id)
     dispatcher.send_line(
-        b'{"jsonrpc":"2.0","method":"%b","params":{%b%b}}' % (method.encode(), members, meta)
+        b'{"jsonrpc":"2.0","method":"%b","params":{%b%b}}' % (method.encode(), members, text)
     )
 
 
