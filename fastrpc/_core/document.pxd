@@ -1,5 +1,5 @@
-# What the readers of a message keep of a line: simdjson's document, what the strict pass has found, the template
-# of the last call and the last _meta. Only message.pyx looks into it.
+# What a message keeps of its line: simdjson's document, what the strict pass has found, the template of the
+# last call and the last _meta. Only message.pyx looks into it.
 
 cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.call cimport Call

@@ -4,8 +4,8 @@ The arguments, and what of ``_meta`` is not the connection's own, are copied fro
 upstream request. A result of one text, in an answer like an earlier one, is copied into the answer; any other
 result is parsed and encoded again. The client gets its own id and the form of its own version. What the
 upstream server sends besides the result (a request, a log message) needs a Context: `promote()` makes an
-ordinary call of the forwarded one. Costs about 1 µs a call besides the four system calls; a ``_meta`` like that
-of the last call a comparison more, any other one pass over it. Connecting and listing tools are left to
+ordinary call of the forwarded one. Costs about 1 µs a call besides the four system calls; a ``_meta`` like
+that of the last call a comparison more, any other one pass over it. Connecting and listing tools are left to
 `fastrpc.proxy`.
 """
 

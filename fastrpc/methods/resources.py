@@ -25,7 +25,7 @@ from fastrpc.errors import (
 )
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor, page_of
-from fastrpc.protocol.uri_template import LONGEST, normal
+from fastrpc.protocol.uri_template import LONGEST, normal, valid
 from fastrpc.protocol.versions import MODERN, known
 
 TYPE_CHECKING = False
@@ -167,7 +167,7 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     uri = _uri_of(request.params)
     reader, arguments = _reader_of(request, uri)
     plan = dispatcher.runtime.plan_for(reader, CONTENTS_ENCODER)
-    if isinstance(reader, Resource) and uri == reader.uri:
+    if isinstance(reader, Resource) and uri == reader.uri == normal(uri):  # what a guard is shown
         keep_plan(dispatcher, request, plan)
     return dispatcher.begin(request, plan, arguments)
 
@@ -341,7 +341,7 @@ def _add_rest(result: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any] | 
 
 def contents_of(value: Any, uri: str, mime_type: str | None) -> list[Contents]:
     """Return a function's value as contents, each with its URI and MIME type. Raises UnencodableResult."""
-    uri = normal(uri)
+    uri = valid(uri)
     several = isinstance(value, (list, tuple)) and any(isinstance(part, Contents) for part in value)
     several = several or isinstance(value, Received)
     return [_contents(part, uri, mime_type) for part in (value if several else (value,))]
@@ -429,9 +429,9 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
         context = Context(id_value(request.id), request.version, request.client_info, own)
     plan = runtime.plan_for(reader, CONTENTS_ENCODER)
     if plan.guard is not None:
-        await _allowed(plan.guard, CallInfo(plan, uri, channel.principal, arguments, context))
+        await _allowed(plan.guard, CallInfo(plan, normal(uri), channel.principal, arguments, context))
 
-    info = CallInfo(plan, uri, channel.principal, arguments, context)
+    info = CallInfo(plan, normal(uri), channel.principal, arguments, context)
 
     def call() -> Any:
         if plan.around is not None:
@@ -480,7 +480,7 @@ def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
     """Subscribe the client to a resource. Raises ResourceNotFound if there is none at the URI."""
     uri = _uri_of(request.params)
     _reader_of(request, uri)
-    dispatcher.session.subscribe(normal(uri))
+    dispatcher.session.subscribe(normal(uri), uri)
     dispatcher.runtime.watch(uri)
     return b"{}"
 

@@ -14,6 +14,7 @@ from fastrpc._core.encoder import dumps
 from fastrpc.engine.messages import id_value
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
 from fastrpc.protocol.lifecycle import READY, bytes_of_uri
+from fastrpc.protocol.uri_template import normal
 from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota
 
@@ -75,12 +76,12 @@ def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | No
     """Notify the client that a resource has changed, if it has subscribed to it and the resource exists for
     it: a stream may name any URI, and what exists may have changed since. `rest`: other members of the
     params, as another server has sent them."""
-    session = dispatcher.session
-    in_session = session.state == READY and uri in session.subscriptions
+    session, meant = dispatcher.session, normal(uri)
+    in_session = session.state == READY and meant in session.subscriptions
     streams = [
         request
         for request in dispatcher.listening.values()
-        if uri in request.params["notifications"].get("resourceSubscriptions", ())
+        if meant in request.params["notifications"].get("resourceSubscriptions", ())
     ]
     if not (in_session or streams):
         return
@@ -88,12 +89,13 @@ def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | No
 
     if hides_at(dispatcher, uri):
         return
-    params = {**(rest or {}), "uri": uri}
+    rest = rest or {}
     if in_session:
-        dispatcher.notify(UPDATED, params)
-    meta = params.pop("_meta", {})
+        dispatcher.notify(UPDATED, {**rest, "uri": session.subscriptions[meant]})
+    others = {name: value for name, value in rest.items() if name != "_meta"}
     for request in streams:
-        _send(dispatcher, request, UPDATED, dumps(params)[1:-1] + b",", meta)
+        params = {**others, "uri": request.params["notifications"]["resourceSubscriptions"][meant]}
+        _send(dispatcher, request, UPDATED, dumps(params)[1:-1] + b",", rest.get("_meta"))
 
 
 def _send(
@@ -127,7 +129,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     honoured = _honoured(dispatcher.runtime, wanted)
     request.quota = quota
     request.params = {
-        "notifications": {**honoured, "resourceSubscriptions": uris}
+        "notifications": {**honoured, "resourceSubscriptions": {normal(uri): uri for uri in uris}}
         if "resourceSubscriptions" in honoured
         else honoured
     }

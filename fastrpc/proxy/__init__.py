@@ -429,10 +429,11 @@ class UpstreamServer:
     def watch(self, uri: str) -> None:
         """Subscribe to changes of a resource, if the upstream has it."""
         registries = self._server.registries
-        ours = uri in registries.resources or any(
-            found.match(uri) is not None for found in registries.templates
-        )
-        if not ours or uri in self._watched:
+        resource = registries.resources.get(uri)
+        if resource is None and not any(found.match(uri) is not None for found in registries.templates):
+            return
+        uri = uri if resource is None else resource.uri  # as the upstream writes it
+        if uri in self._watched:
             return
         if not self._watched_quota.take(size_of(uri, WATCHED_BYTES) + ENTRY_BYTES):
             if not self._watched_full:
