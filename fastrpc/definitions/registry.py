@@ -111,9 +111,7 @@ class ResourceRegistry(Registry["Resource"] if TYPE_CHECKING else Registry):  # 
 
     def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Resource]) -> None:
         super().__init__(kind, make)
-        self._normal: dict[str, Resource] | None = (
-            None  # by the normal form; made for the first other spelling
-        )
+        self._normal: dict[str, Resource] | None = None  # by the normal form, once one is asked for
 
     def get(self, key: str) -> Resource | None:
         return self._entries.get(key) or self._by_normal().get(_normal(key))

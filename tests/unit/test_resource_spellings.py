@@ -1,4 +1,4 @@
-"""A URI may be spelled in several ways (RFC 3986, 6.2.2): reads, subscriptions, filters and guards see one."""
+"""A URI has several spellings (RFC 3986, 6.2.2): reads, subscriptions, filters and guards see one."""
 
 from __future__ import annotations
 
