@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import FAILURES
-from fastrpc.schema.annotations import is_any, is_literal, is_union, peel, shows_more, union_of
+from fastrpc.schema.annotations import alias_of, is_any, is_literal, is_union, peel, shows_more, union_of
 from fastrpc.schema.converters import ANY, described
 from fastrpc.schema.signature import FunctionFacts, Parameter, Signature
 
@@ -72,6 +72,8 @@ def _typed_signature(facts: FunctionFacts) -> Signature:
         _parameter(facts, name) for name in (*facts.positional, *facts.keyword_only) if name != facts.context
     ]
     schema: Schema = {"type": "object", "properties": {p.name: p.schema for p in parameters}}
+    if len(schema["properties"]) < len(parameters):
+        raise facts.error("has two parameters of the same name: an alias is the name of another parameter")
     required = [p.name for p in parameters if p.required]
     if required:
         schema["required"] = required
@@ -89,6 +91,7 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
         raise facts.error(f"{what} has no annotation; write for example {name}: str")
     peeled = facts.peel(what, facts.annotations[name])
     default = facts.defaults.get(name, _MISSING)
+    shown_name = alias_of(default) or peeled.alias or name
     if type(default).__module__ == "pydantic.fields":
         from fastrpc.schema.rich_types import default_of_field
 
@@ -112,12 +115,13 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
         if shown is not None or (default is None and facts.explicit_nulls):
             schema["default"] = shown
     return Parameter(
-        name,
+        shown_name,
         converter,
         schema,
         required=required,
         default=None if required else default,
         allows_null=allows_null,
+        keyword=name,
     )
 
 
