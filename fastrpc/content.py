@@ -344,6 +344,9 @@ class ToolResult:
     whole: dict[str, Any] | None = None
     """The result as it is sent, of a type that this class does not know."""
 
+    is_null = False
+    """Whether another server has sent null as `structured`, which goes on as it is, and is not missing."""
+
     rest: dict[str, Any] | None = None
     """Members that another server has sent and no version of MCP names."""
 

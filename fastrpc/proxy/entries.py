@@ -77,7 +77,7 @@ def _block(raw: Any) -> Block:
 class PassedResult(ToolResult):
     """A result of the upstream server, with all members that go on."""
 
-    __slots__ = ("rest",)
+    __slots__ = ("is_null", "rest")
 
 
 def tool_result_of(result: dict[str, Any]) -> PassedResult:
@@ -88,6 +88,7 @@ def tool_result_of(result: dict[str, Any]) -> PassedResult:
         is_error=bool(result.get("isError")),
     )
     passed.meta = carried_meta(result.get("_meta"))  # its keys are not validated here
+    passed.is_null = "structuredContent" in result and passed.structured is None
     passed.rest = others_of(result, ("content", "structuredContent", "isError"))
     return passed
 

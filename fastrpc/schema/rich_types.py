@@ -341,7 +341,9 @@ def _check_paths(core: Any, annotation: Any) -> None:
     if isinstance(core, dict):
         alias = core.get("validation_alias")
         paths = alias if isinstance(alias, list) and alias and isinstance(alias[0], list) else [alias]
-        if isinstance(alias, list) and not any(isinstance(path, str) or len(path) == 1 for path in paths):
+        if isinstance(alias, list) and not any(
+            isinstance(path, str) or len(path or ()) == 1 for path in paths
+        ):
             raise DefinitionError(
                 f"no JSON Schema can be made of {_name_of(annotation)}: AliasPath {paths[0]} is no name of a "
                 "member; give alias= or AliasChoices"

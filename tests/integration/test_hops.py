@@ -224,6 +224,15 @@ def test_entries_are_listed_with_all_their_members(hop: str, upstream: str, vers
     through(hop, upstream, version, conversation)
 
 
+@every_way
+def test_a_structure_that_is_null_is_not_missing(hop: str, upstream: str) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        result = await client.request("tools/call", {"name": named("act"), "arguments": {"null": True}})
+        assert result["structuredContent"] is None
+
+    through(hop, upstream, MODERN, conversation)
+
+
 # --- what belongs to a connection ---------------------------------------------------------------------
 
 

@@ -72,7 +72,8 @@ def result_of(method: str, params: dict[str, Any]) -> dict[str, Any]:
         member, entry = LISTS[method]
         return {member: [entry]}
     if method == "tools/call":
-        return {"content": [BLOCK], "_meta": meta, **MARK}
+        structured = {"structuredContent": None} if params["arguments"].get("null") else {}
+        return {"content": [BLOCK], "_meta": meta, **MARK, **structured}
     if method == "resources/read":
         contents = {"uri": params["uri"], "mimeType": "text/x", "text": "t", "_meta": META, **MARK}
         return {"contents": [contents], "_meta": meta, **MARK}
