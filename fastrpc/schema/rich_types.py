@@ -340,7 +340,7 @@ def _check_paths(core: Any, annotation: Any) -> None:
     schema names the member itself, which is not read."""
     if isinstance(core, dict):
         alias = core.get("validation_alias")
-        paths = alias if isinstance(alias, list) and alias and isinstance(alias[0], list) else [alias]
+        paths = alias if alias and isinstance(alias[0], list) else [alias]  # a text, a path, or several
         if isinstance(alias, list) and not any(
             isinstance(path, str) or len(path or ()) == 1 for path in paths
         ):
