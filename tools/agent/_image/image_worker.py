@@ -232,13 +232,19 @@ def greys_of(image: Image.Image) -> int:
     """Return the value of white in an image of 16 bits. Cameras and scanners give 10, 12 or 14 of them, of
     which TIFF may tell; else few bits are assumed where the highest ones are nowhere used."""
     tags = getattr(image, "tag_v2", {})
-    told = tags.get(0x0119, ()), tags.get(0x0102, ())  # MaxSampleValue, BitsPerSample
-    for value, white in zip(told, (int, lambda bits: (1 << bits) - 1), strict=True):
-        first = value[0] if isinstance(value, tuple) and value else value
-        if isinstance(first, int) and 255 < white(first) < 65_535:
-            return int(white(first))
+    white = _first(tags.get(0x0119))  # MaxSampleValue
+    bits = _first(tags.get(0x0102))  # BitsPerSample
+    for told in (white, (1 << bits) - 1 if 8 < bits < 16 else 0):
+        if 255 < told < 65_535:
+            return told
     highest = _extrema(image.convert("I"))[1]
     return next((white for white in (1023, 4095) if highest <= white), 65_535)
+
+
+def _first(value: object) -> int:
+    """Return the number of a tag, or the first one; 0 if there is none."""
+    first = value[0] if isinstance(value, tuple) and value else value
+    return first if isinstance(first, int) else 0
 
 
 def is_too_dark(image: Image.Image) -> bool:
