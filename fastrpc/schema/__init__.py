@@ -37,13 +37,14 @@ def describe(
     explicit_nulls: bool = False,
     structures_texts: bool = False,
     aliases_results: bool = True,
+    marks_wrapping: bool = False,
 ) -> Signature:
     """Return the signature of a function.
 
     With `input_schema`, a JSON Schema, arguments are validated by that schema and annotations are optional;
     `documents` are the schemas that its ``$ref`` may name. `structured=False` omits the output schema,
-    ``"wrapped"`` wraps objects, too: ``{"result": …}``. `explicit_nulls`, `structures_texts` and
-    `aliases_results` are those of `fastrpc.tool_style.ToolStyle`. Raises `DefinitionError`, which names the
+    ``"wrapped"`` wraps objects, too: ``{"result": …}``. `explicit_nulls`, `structures_texts`,
+    `aliases_results` and `marks_wrapping` are those of `fastrpc.tool_style.ToolStyle`. Raises `DefinitionError`, which names the
     function and a solution; `UnresolvedName`, a subclass, if an annotation is not defined yet.
     """
     facts = FunctionFacts(function, explicit_nulls, aliases_results)
@@ -57,6 +58,8 @@ def describe(
         signature = _typed_signature(facts)
     if structured:
         _add_output(signature, facts, structured == "wrapped", structures_texts)
+        if marks_wrapping and signature.wraps_result and signature.output_schema is not None:
+            signature.output_schema["x-fastmcp-wrap-result"] = True
     return signature
 
 
@@ -179,7 +182,6 @@ def _add_output(
             "type": "object",
             "properties": {"result": described(converter.schema, peeled.description)},
             "required": ["result"],
-            "x-fastmcp-wrap-result": True,
         }
     _add_definitions(facts, schema, [converter])
     signature.output_schema = schema
