@@ -44,8 +44,9 @@ def describe(
     With `input_schema`, a JSON Schema, arguments are validated by that schema and annotations are optional;
     `documents` are the schemas that its ``$ref`` may name. `structured=False` omits the output schema,
     ``"wrapped"`` wraps objects, too: ``{"result": …}``. `explicit_nulls`, `structures_texts`,
-    `aliases_results` and `marks_wrapping` are those of `fastrpc.tool_style.ToolStyle`. Raises `DefinitionError`, which names the
-    function and a solution; `UnresolvedName`, a subclass, if an annotation is not defined yet.
+    `aliases_results` and `marks_wrapping` are those of `fastrpc.tool_style.ToolStyle`. Raises
+    `DefinitionError`, which names the function and a solution; `UnresolvedName`, a subclass, if an annotation
+    is not defined yet.
     """
     facts = FunctionFacts(function, explicit_nulls, aliases_results)
     if input_schema is not None:
