@@ -47,12 +47,25 @@ def main(argv: list[str] | None = None) -> int:
             return serve(arguments[1:])
         return _other_command(arguments)
     except (UsageError, DefinitionError) as error:
-        from fastrpc.diagnostics import write_line
-
-        write_line("fastrpc: " + " ".join(str(error).split()))
-        return 2
+        return _say(str(error), 2)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        return _reader_is_gone()
+    except OSError as error:
+        return _system_refuses(error)
+    except ImportError as error:
+        from fastrpc.cli._extras import needed
+
+        words = needed(error)
+        if words is None:
+            raise
+        return _say(words, 2)
+    except UnicodeEncodeError as error:
+        odd = next((each for each in arguments if not _is_utf8(each)), None)
+        if odd is None:
+            raise
+        return _say(f"expected UTF-8, got the argument {odd!r:.80} ({error.reason})", 2)
 
 
 def _other_command(arguments: list[str]) -> int:
@@ -128,6 +141,34 @@ def _run(command: Callable[[list[str]], int], arguments: list[str]) -> int:
     except SystemExit as leaving:  # argparse, after --help
         code = leaving.code
     return int(code or 0)
+
+
+def _say(text: str, code: int) -> int:
+    """Write one line on standard error and return the exit code."""
+    from fastrpc.diagnostics import write_line
+
+    write_line("fastrpc: " + " ".join(text.split()))
+    return code
+
+
+def _is_utf8(argument: str) -> bool:
+    try:
+        argument.encode()
+    except UnicodeEncodeError:  # Python has escaped its bytes
+        return False
+    return True
+
+
+def _system_refuses(error: OSError) -> int:
+    """Say what the system refuses: a file, or standard output on a full disk."""
+    from errno import EBADF, EDQUOT, EFBIG, EIO, ENOSPC
+
+    place = error.filename
+    if place is None and error.errno in (EBADF, EDQUOT, EFBIG, EIO, ENOSPC):
+        place = "standard output"
+        _reader_is_gone()
+    reason = error.strerror or str(error) or type(error).__name__
+    return _say(f"{place}: {reason}" if place else reason, 1)
 
 
 def _reader_is_gone() -> int:

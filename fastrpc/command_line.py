@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Collection, Iterable
+    from typing import Any
 
 HELP_COLUMN = 24
 WIDTH = 100
@@ -64,6 +65,11 @@ class CommandParser(ArgumentParser):
 
     def error(self, message: str) -> None:  # type: ignore[override]
         raise UsageError(f"{message} (see 'fastrpc {self.command} --help')")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write a message, such as the help; argparse would swallow that it cannot be written."""
+        if message and file is not None:
+            file.write(message)
 
     def parse(self, arguments: list[str]) -> Namespace:
         """Parse a command's arguments; what is left over is named, with the option that was meant.

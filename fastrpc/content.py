@@ -11,13 +11,17 @@ from fastrpc.protocol.versions import known, knows_content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
     from typing import Any
 
     from typing_extensions import Self
 
     from fastrpc.options import ContentAnnotations, Icon
+
+    _List = list[Any]
+else:
+    _List = list
 
 _MIME_TYPES = {
     "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp",
@@ -32,6 +36,9 @@ KINDS_OF_CONTENT = {
     "resource_link": "ResourceLink",
     "resource": "EmbeddedResource",
 }
+
+
+_CONTENTS_MEMBERS = frozenset(("text", "blob", "mimeType", "uri", "_meta"))
 
 
 class Content:
@@ -263,7 +270,7 @@ class Contents:
     function may return a list of several.
     """
 
-    __slots__ = ("content", "meta", "mime_type", "uri")
+    __slots__ = ("content", "meta", "mime_type", "others", "uri")
 
     def __init__(
         self,
@@ -277,6 +284,8 @@ class Contents:
         self.mime_type = mime_type
         self.uri = uri
         self.meta = meta
+        self.others: dict[str, Any] | None = None
+        """Members that another server has sent and no version of MCP names."""
 
     @staticmethod
     def received(part: dict[str, Any]) -> Contents:
@@ -286,7 +295,10 @@ class Contents:
             from base64 import b64decode
 
             content = b64decode(part["blob"])
-        return Contents(content, part.get("mimeType"), uri=part.get("uri"), meta=part.get("_meta"))
+        found = Contents(content, part.get("mimeType"), uri=part.get("uri"), meta=part.get("_meta"))
+        if not _CONTENTS_MEMBERS.issuperset(part):
+            found.others = {name: part[name] for name in part if name not in _CONTENTS_MEMBERS}
+        return found
 
     @property
     def text(self) -> str:
@@ -302,6 +314,14 @@ class Contents:
 
     def __repr__(self) -> str:
         return f"Contents({self.content!r:.60}, {self.mime_type!r}, uri={self.uri!r})"
+
+
+class Received(_List):
+    """The contents or the messages of a result that another server has sent, with its other members."""
+
+    def __init__(self, parts: Iterable[Any], rest: dict[str, Any]) -> None:
+        super().__init__(parts)
+        self.rest = rest
 
 
 class ToolResult:
@@ -325,6 +345,12 @@ class ToolResult:
 
     whole: dict[str, Any] | None = None
     """The result as it is sent, of a type that this class does not know."""
+
+    is_null = False
+    """Whether another server has sent null as `structured`, which goes on as it is, and is not missing."""
+
+    rest: dict[str, Any] | None = None
+    """Members that another server has sent and no version of MCP names."""
 
     def __init__(
         self,

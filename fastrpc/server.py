@@ -217,10 +217,10 @@ class Server:
         kind = self.registries.resources if uri in self.registries.resources else self.registries.templates
         kind.remove(uri)
 
-    def resource_updated(self, uri: str) -> None:
-        """Notify the subscribed clients that a resource has changed. Thread-safe."""
+    def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
+        """Notify the subscribed clients that a resource has changed, with the params `rest`. Thread-safe."""
         for runtime in self._runtimes():
-            runtime.resource_updated(uri)
+            runtime.resource_updated(uri, rest)
 
     if TYPE_CHECKING:
 

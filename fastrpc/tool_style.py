@@ -19,6 +19,7 @@ class ToolStyle:
     if that is its default, ``"default": null``. `block_per_item`: each item of a list is one block of
     content, instead of the list's JSON as one text. `structures_texts`: results that are declared as text, as
     None, or as either or something else, have an output schema and structured content, as other values have.
+    `marks_wrapping`: the output schema of a result that is wrapped says so as FastMCP's does.
     `structures_objects`: results that are objects are structured content without an output schema, too.
     `aliases_results`: results have the aliases of all fields of pydantic models; without it only of models
     with the configuration ``serialize_by_alias``.
@@ -42,6 +43,7 @@ class ToolStyle:
         "convert",
         "explicit_nulls",
         "hides_failures",
+        "marks_wrapping",
         "structures_objects",
         "structures_texts",
     )
@@ -56,6 +58,7 @@ class ToolStyle:
         checks_results: bool = True,
         checks_names: bool = True,
         aliases_results: bool = True,
+        marks_wrapping: bool = False,
         refusal_prefix: str | None = None,
         failure_prefix: str | None = None,
         hides_failures: bool = False,
@@ -68,6 +71,7 @@ class ToolStyle:
         self.checks_results = checks_results
         self.checks_names = checks_names
         self.aliases_results = aliases_results
+        self.marks_wrapping = marks_wrapping
         self._refusal = refusal_prefix
         self._failure = failure_prefix
         self.hides_failures = hides_failures

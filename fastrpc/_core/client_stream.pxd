@@ -56,7 +56,7 @@ cdef class ClientStream:
     cdef int resume_rest(self) except -1
     cdef bint is_congested(self) noexcept
     cdef PendingRequest forward(
-        self, str name, const char* arguments, Py_ssize_t size, AnswerSink sink, object call
+        self, str name, const char* arguments, Py_ssize_t size, bytes end, AnswerSink sink, object call
     )
     cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1
     cdef int put_head(self, str name) except -1

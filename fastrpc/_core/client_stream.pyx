@@ -238,10 +238,10 @@ cdef class ClientStream:
         return self.output.waiting() > MOST_UNSENT
 
     cdef PendingRequest forward(
-        self, str name, const char* arguments, Py_ssize_t size, AnswerSink sink, object call
+        self, str name, const char* arguments, Py_ssize_t size, bytes end, AnswerSink sink, object call
     ):
-        """Send a ``tools/call`` whose arguments are JSON text without its braces; `sink` takes the result.
-        `call` becomes the request's context."""
+        """Send a ``tools/call`` whose arguments are JSON text without its braces; `end` follows them, `sink`
+        takes the result. `call` becomes the request's context."""
         cdef PendingRequest request = self.begin("tools/call", True, None, call, 0)
         request.sink = sink
         self.forwards = True
@@ -249,7 +249,7 @@ cdef class ClientStream:
         self.output.put(b"{", 1)
         self.output.put(arguments, size)
         self.output.put(b"}", 1)
-        self.output.put(<char*> self.call_end, len(self.call_end))
+        self.output.put(<char*> end, len(end))
         if self.carry is None:
             self.wrote()
         else:

@@ -1,14 +1,17 @@
 """Forwards tool calls to an upstream server as bytes, without making Python objects of arguments or result.
 
-The arguments are copied from the client's line into the upstream request. A result of one text, in an answer
-like an earlier one, is copied into the answer; any other result is parsed and encoded again. The client gets
-its own id and the form of its own version. What the upstream server sends besides the result (a request, a
-log message) needs a Context: `promote()` makes an ordinary call of the forwarded one. Costs about 1 µs a call
-besides the four system calls. Connecting and listing tools are left to `fastrpc.proxy`.
+The arguments, and what of ``_meta`` is not the connection's own, are copied from the client's line into the
+upstream request. A result of one text, in an answer like an earlier one, is copied into the answer; any other
+result is parsed and encoded again. The client gets its own id and the form of its own version. What the
+upstream server sends besides the result (a request, a log message) needs a Context: `promote()` makes an
+ordinary call of the forwarded one. Costs about 1 µs a call besides the four system calls; a ``_meta`` like
+that of the last call a comparison more, any other one pass over it. Connecting and listing tools are left to
+`fastrpc.proxy`.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
-from libc.string cimport memchr
+from libc.string cimport memchr, memcmp
 
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult
@@ -22,8 +25,13 @@ from fastrpc._core.plan cimport CallForwarder, Plan
 
 from fastrpc import forks
 
+cdef extern from "carried_meta.h":
+    Py_ssize_t carried_meta "fastrpc_carried_meta"(const char* text, char* to) noexcept
+
 cdef enum:
     FORM_RAW = -1
+
+cdef bytes BARE_END = b"}}\n"
 
 
 cdef class ForwardedCall(InFlightCall):
@@ -63,10 +71,31 @@ cdef class UpstreamRoute(AnswerSink):
     cdef object result_of
     cdef object error_of
     cdef Connection unsent       # has answers that have not been sent
+    cdef bytes meta              # the _meta of the last call that had one
+    cdef bytes meta_end          # what the upstream request ends with for it; None: it is left to a parser
 
     def __init__(self, result_of, error_of):
         self.result_of = result_of
         self.error_of = error_of
+        self.meta = b""
+
+    cdef bytes end_for(self, Message message):
+        """Return what follows the arguments in the upstream request: its ``_meta`` is the client's, without
+        what belongs to the client's connection. None: a parser has to read it."""
+        cdef Slice meta = message.meta_text()
+        if meta.data == NULL:
+            return self.stream.call_end
+        if meta.size != len(self.meta) or memcmp(meta.data, <char*> self.meta, meta.size) != 0:
+            self.meta = meta.data[: meta.size]
+            self.meta_end = self.carried(self.meta)
+        return self.meta_end
+
+    cdef bytes carried(self, bytes meta):
+        cdef bytes room = PyBytes_FromStringAndSize(NULL, len(meta))
+        cdef Py_ssize_t size = carried_meta(<char*> meta, PyBytes_AS_STRING(room))
+        if size < 0:
+            return None
+        return BARE_END if size == 0 else b',"_meta":{' + room[:size] + b"}" + BARE_END
 
     cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1:
         return self.answer(
@@ -166,10 +195,17 @@ cdef class ToolForwarder(CallForwarder):
         cdef ForwardedCall call
         cdef Slice arguments
         cdef Steps steps
+        cdef bytes end
         if stream is None or stream.loop is not connection.loop or stream.is_congested():
             return False
         if connection.generation is not None and connection.generation != forks.generation:
             return False
+        end = self.route.end_for(message)
+        if end is None or (message.has_more and not message.parsed_fast):
+            return False
+        arguments = message.arguments_text()
+        if memchr(arguments.data, c"\n", arguments.size) != NULL:
+            return False  # of a body over HTTP: white space in JSON, but the end of a line here
         call = ForwardedCall.__new__(ForwardedCall)
         call.route = self.route
         call.line = message.line.data[: message.line.size]
@@ -183,8 +219,7 @@ cdef class ToolForwarder(CallForwarder):
         steps.began = steps.bound = steps.allowed = ticks()
         call.enter(connection, plan, &steps)
         connection.forwarded += 1
-        arguments = message.arguments_text()
-        call.request = stream.forward(self.name, arguments.data, arguments.size, self.route, call)
+        call.request = stream.forward(self.name, arguments.data, arguments.size, end, self.route, call)
         return True
 
     cdef bint poll(self) except -1:

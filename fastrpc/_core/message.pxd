@@ -53,6 +53,8 @@ cdef class Message:
     cdef bint resumes            # params have a requestState, or answers to what the server has asked
     cdef bint has_params
     cdef bint has_meta           # params has a _meta
+    cdef bint has_more           # a call's params have a member that is none of its own
+    cdef Py_ssize_t meta_position  # which member of params the _meta is, where simdjson has read the line
     cdef int era
     cdef bint wants_progress     # params._meta has a progressToken
     cdef Py_ssize_t capacity
@@ -71,6 +73,7 @@ cdef class Message:
     cdef object argument_value(self)
     cdef dict arguments(self)
     cdef Slice arguments_text(self) noexcept
+    cdef Slice meta_text(self) except *
     cdef bint tool_result(self, ToolResult* found) noexcept
 
     cdef const char* keep(self, bytes line) except NULL
@@ -79,7 +82,7 @@ cdef class Message:
     cdef void take_fast(self) noexcept
     cdef str target_str(self)
     cdef int read_whole(self) except -1
-    cdef int remember_meta(self, Py_ssize_t position) except -1
+    cdef int remember_meta(self) except -1
     cdef int grow(self, Py_ssize_t capacity) except -1
     cdef int fit(self, Py_ssize_t size) except -1
     cdef int classify(self) except -1

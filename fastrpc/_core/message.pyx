@@ -21,41 +21,11 @@ from libc.string cimport memcmp, memcpy, memset
 
 cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.answer cimport Answer, ToolResult
-from fastrpc._core.call cimport Call, CallArgument
+from fastrpc._core.call cimport CallArgument
 from fastrpc._core.call_template cimport CallTemplate, learn_template, try_template
+from fastrpc._core.document cimport LONGEST_META, Inside, delete_document, new_document
 from fastrpc._core.fast_parser cimport parse_fast
 from fastrpc._core.values cimport large_to_python, make_ascii, make_str, make_text, member_of
-
-cdef extern from *:
-    """
-    #define FASTRPC_LONGEST_META 1024
-
-    struct FastrpcDocument {
-        simdjson::dom::parser parser;
-        simdjson::dom::element root, params, arguments, meta;
-        fastrpc::Members argument;
-        struct fastrpc_call fast;  // what the strict pass has found
-        struct fastrpc_template pattern;  // of the last line that was learned
-        char known_meta[FASTRPC_LONGEST_META];  // a _meta that was read before
-        Py_ssize_t known_meta_size;
-        int known_meta_era;
-    };
-    """
-    cdef cppclass Inside "struct FastrpcDocument":
-        simdjson.Parser parser
-        simdjson.Element root
-        simdjson.Element params
-        simdjson.Element arguments
-        simdjson.Element meta
-        simdjson.Members argument
-        Call fast
-        CallTemplate pattern
-        char* known_meta
-        Py_ssize_t known_meta_size
-        int known_meta_era
-    Document* new_document "new FastrpcDocument"() except +
-    Py_ssize_t LONGEST_META "FASTRPC_LONGEST_META"
-    void delete_document "delete "(Document* document) noexcept
 
 cdef extern from "answer_parser.h":
     bint c_read_answer "fastrpc_read_answer"(const char* line, Py_ssize_t size, Answer* answer) noexcept
@@ -120,7 +90,7 @@ cdef bint read_answer(const char* line, Py_ssize_t size, Answer* answer) noexcep
 
 cdef class Message:
     def __cinit__(self):
-        self.document = new_document()
+        self.document = <Document*> new_document()
         inside(self).known_meta_size = 0
         inside(self).pattern.values = inside(self).pattern.misses = inside(self).pattern.pause = 0
         self.grow(FIRST_CAPACITY)
@@ -128,7 +98,7 @@ cdef class Message:
     def __dealloc__(self):
         PyMem_Free(self.copy)
         if self.document != NULL:
-            delete_document(self.document)
+            delete_document(inside(self))
 
     cdef int grow(self, Py_ssize_t capacity) except -1:
         if simdjson.allocate(inside(self).parser, capacity, MAX_DEPTH) != simdjson.SIMDJSON_SUCCESS:
@@ -195,7 +165,7 @@ cdef class Message:
         self.method_name.data = NULL
         self.is_call = self.is_list = self.is_ping = self.is_read = self.is_prompt = False
         self.wants_progress = self.resumes = False
-        self.has_params = self.has_arguments = self.has_meta = False
+        self.has_params = self.has_arguments = self.has_meta = self.has_more = False
         self.era = LEGACY
         self.code = 0
         if self.marked is not None:
@@ -323,7 +293,7 @@ cdef class Message:
         cdef unsigned int bit
         cdef unsigned int repeated = 0
         cdef bint has_uri = False
-        cdef Py_ssize_t position = 0, meta_position = 0
+        cdef Py_ssize_t position = 0
         self.has_params = present
         self.is_list = same(self.method_name.data, self.method_name.size, "tools/list", 10)
         self.is_ping = same(self.method_name.data, self.method_name.size, "ping", 4)
@@ -349,11 +319,13 @@ cdef class Message:
             elif same(member.key, member.key_size, "_meta", 5):
                 bit = SEEN_META
                 inside(self).meta = member.value
-                meta_position = position
+                self.meta_position = position
             elif same(member.key, member.key_size, "requestState", 12) or same(
                 member.key, member.key_size, "inputResponses", 14
             ):
                 self.resumes = True
+            else:
+                self.has_more = True
             repeated |= seen & bit
             seen |= bit
             position += 1
@@ -363,7 +335,7 @@ cdef class Message:
             self.has_meta = True
             self.read_meta()
             if self.era != OTHER and not self.wants_progress and self.marked is None:
-                self.remember_meta(meta_position)
+                self.remember_meta()
         if seen & SEEN_NAME and simdjson.kind_of(name) == c'"':
             self.has_arguments = (seen & SEEN_ARGUMENTS) != 0
             if not self.has_arguments or simdjson.kind_of(inside(self).arguments) == c"{":
@@ -416,18 +388,13 @@ cdef class Message:
             self.era = MODERN if known and capabilities and not other else OTHER
         return 0
 
-    cdef int remember_meta(self, Py_ssize_t position) except -1:
+    cdef int remember_meta(self) except -1:
         """Keep the text of a _meta that asks for nothing: the next one is most likely the same."""
-        cdef Inside* found = inside(self)
-        cdef const char* data
-        cdef Py_ssize_t size
-        simdjson.member_text(
-            found.parser, self.line.data, self.params_position, position, &data, &size
-        )
-        if size <= LONGEST_META:
-            memcpy(found.known_meta, data, size)
-            found.known_meta_size = size
-            found.known_meta_era = self.era
+        cdef Slice text = self.meta_text()
+        if text.size <= LONGEST_META:
+            memcpy(inside(self).known_meta, text.data, text.size)
+            inside(self).known_meta_size = text.size
+            inside(self).known_meta_era = self.era
         return 0
 
     # --- the rare ways ----------------------------------------------------------------------------
@@ -569,6 +536,20 @@ cdef class Message:
             found.size -= 2
         return found
 
+    cdef Slice meta_text(self) except *:
+        """Return the ``_meta`` of a call as it stands in the line, or as the same one stood in another."""
+        cdef Slice found = Slice(NULL, 0)
+        if self.parsed_fast and self.call.has_meta:
+            if self.call == &inside(self).fast:
+                return Slice(inside(self).known_meta, inside(self).known_meta_size)
+            self.read_whole()  # a template does not know which one it had
+        if not self.parsed_fast and self.has_meta:
+            simdjson.member_text(
+                inside(self).parser, self.line.data, self.params_position, self.meta_position,
+                &found.data, &found.size,
+            )
+        return found
+
     cdef bint tool_result(self, ToolResult* found) noexcept:
         """Find the result of an answer to a tools/call; False: there is none that may go on as it is."""
         return self.marked is None and read_tool_result(
@@ -615,9 +596,7 @@ cdef class Message:
     def meta(self):
         if self.parsed_fast:
             self.read_whole()
-        if not self.has_meta:
-            return None
-        return large_to_python(inside(self).meta, self.line.size)
+        return large_to_python(inside(self).meta, self.line.size) if self.has_meta else None
 
     @property
     def envelope(self):

@@ -123,7 +123,10 @@ def module_names(package: str) -> list[str]:
 
     spec = find_module(package)
     if spec is None:
-        return [package] if find_spec(package) is not None else []
+        try:
+            return [package] if find_spec(package) is not None else []
+        except ModuleNotFoundError:  # what stands before a dot is no package
+            return []
     names = [package]
     for entry in iter_modules(spec.submodule_search_locations, f"{package}."):
         names += module_names(entry.name) if entry.ispkg else [entry.name]

@@ -384,13 +384,14 @@ class AsyncClient(ToolCaller):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, *, timeout_seconds: float | None = None
     ) -> PromptResult:
-        """Get a prompt. Arguments are strings in MCP; other values are sent as JSON text. Raises
-        ClientError."""
+        """Get a prompt. Arguments are strings in MCP; other values are sent as JSON text, and None is left
+        out. Raises ClientError."""
         import json
 
         texts = {
             key: value if isinstance(value, str) else json.dumps(value)
             for key, value in (arguments or {}).items()
+            if value is not None
         }
         params = {"name": name, "arguments": texts}
         return PromptResult(await self._complete("prompts/get", params, timeout_seconds=timeout_seconds))

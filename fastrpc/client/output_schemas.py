@@ -39,7 +39,7 @@ class OutputSchemas(dict[str, "Any"]):
         if result.is_error or name not in self:
             return
         value = result.structured
-        if value is None:
+        if value is None and "structuredContent" not in result.raw:
             raise InvalidAnswer(
                 f"tools/call: {name:.80}: structuredContent: missing, but the tool has an output schema"
             )

@@ -24,10 +24,11 @@ def transport_of(target: Any, options: dict[str, Any]) -> Callable[[], Transport
     ImportError for a URL without httptools."""
     if isinstance(target, str) and target.lower().startswith(SCHEMES):
         from fastrpc.client.http.address import Remote
-        from fastrpc.client.http.transport import Http
 
         _check(options, Remote.OPTIONS, "a URL")
-        remote = Remote(target, **options)
+        remote = Remote(target, **options)  # first: it says what is missing
+        from fastrpc.client.http.transport import Http
+
         return lambda: Http(remote)
     if isinstance(target, (list, tuple)):
         if not target or not all(isinstance(part, str) for part in target):

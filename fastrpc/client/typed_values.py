@@ -28,7 +28,7 @@ def value_of(result: CallResult, wanted: Any) -> Any:
     if result.is_error:
         raise ToolCallFailed(result.text or "the tool failed and gave no reason", result)
     structured = result.structured
-    if structured is None:
+    if structured is None and "structuredContent" not in result.raw:
         if wanted is str:
             return result.text
         return _converted(_json_of(result.text), wanted)

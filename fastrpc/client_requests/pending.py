@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc.client_requests.request_state import Memory
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
@@ -100,13 +101,29 @@ def _answers_in_request(
         result = memory.answer_to(key, put, key not in unnamed)
         try:
             answers[key] = input_request.read(result, request)
-        except InvalidClientResult:
-            missing[key] = put
+        except InvalidClientResult as problem:
+            missing[key] = put if key not in memory.responses else _asked_again(memory, key, put, problem)
         else:
             memory.answers[key] = result
     if missing:
         raise InputRequired(missing)
     return answers
+
+
+def _asked_again(
+    memory: Memory, key: str, put: dict[str, Any], problem: InvalidClientResult
+) -> dict[str, Any]:
+    """Return the request for an answer in place of one that is no use, with the reason for the person who
+    gives it. Raises ToolError where nobody can read it, and for the second such answer."""
+    if key in memory.refused or "message" not in put["params"]:
+        raise _no_use(put["method"], problem)
+    memory.refused.append(key)
+    message = f"{put['params']['message']}\n\nThe last answer was no use: {problem}"
+    return {**put, "params": {**put["params"], "message": message}}
+
+
+def _no_use(method: str, problem: InvalidClientResult) -> ToolError:
+    return ToolError(f"the client's answer to {method} is no use: {problem}")
 
 
 def input_required(request: Request, input_requests: dict[str, dict[str, Any]]) -> bytes:
@@ -145,8 +162,7 @@ async def _request_answers(
         try:
             answers[key] = input_requests[key].read(result, request)
         except InvalidClientResult as problem:
-            method = input_requests[key].method
-            raise ToolError(f"the client's answer to {method} is no use: {problem}") from None
+            raise _no_use(input_requests[key].method, problem) from None
     return answers
 
 

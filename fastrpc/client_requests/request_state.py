@@ -30,15 +30,17 @@ class Memory:
     """The state of one request: what earlier runs of its handler learned.
 
     `answers` are accepted results by the key of the input request; `responses` are those of this request.
-    `digests` identify the input requests without a key of their own.
+    `digests` identify the input requests without a key of their own; `refused` has the keys of those whose
+    answer was no use.
     """
 
-    __slots__ = ("answers", "count", "digests", "done", "responses")
+    __slots__ = ("answers", "count", "digests", "done", "refused", "responses")
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
         self.responses: dict[str, Any] = {}
         self.digests: dict[str, str] = {}
+        self.refused: list[str] = []
         self.done: dict[str, tuple[Any, bool]] = {}  # of `once`; True: a coroutine's
         self.count = 0
 
@@ -58,6 +60,7 @@ class Memory:
             if self.digests.setdefault(key, digest) != digest:
                 self.digests[key] = digest
                 self.answers.pop(key, None)
+                self.responses.pop(key, None)
                 return None
         found = self.answers.get(key)
         return self.responses.get(key) if found is None else found
@@ -79,11 +82,12 @@ def _restore(request: Request, memory: Memory) -> None:
     responses = request.params.get("inputResponses", {})
     if not isinstance(responses, dict):
         raise InvalidParams("inputResponses: expected an object")
-    memory.responses = responses
+    memory.responses = dict(responses)
     if "requestState" in request.params:
         state = _verified(request, request.params["requestState"])
         memory.answers = state["answers"]
         memory.digests = state["asked"]
+        memory.refused = state.get("refused", [])
         memory.done = {key: (value, is_async) for key, (value, is_async) in state["done"].items()}
 
 
@@ -102,6 +106,7 @@ def state_of(request: Request) -> str:
         "request": _binding(request),
         "answers": memory.answers,
         "asked": memory.digests,
+        "refused": memory.refused,
         "done": memory.done,
     }
     payload = urlsafe_b64encode(json.dumps(state, separators=(",", ":")).encode()).decode()

@@ -138,6 +138,7 @@ def _style(
     return ToolStyle(
         aliases_results=aliases,
         explicit_nulls=True,
+        marks_wrapping=True,
         structures_texts=True,
         structures_objects=not blocks,
         checks_results=blocks,

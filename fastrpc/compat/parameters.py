@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastrpc.compat.docstrings import read_docstring
 from fastrpc.definitions.handler import clean_docstring
 from fastrpc.errors import DefinitionError
-from fastrpc.schema.annotations import is_any, is_literal, is_union, peel, resolve
+from fastrpc.schema.annotations import alias_of, is_any, is_literal, is_union, peel, resolve
 from fastrpc.schema.converters import json_from_text
 
 TYPE_CHECKING = False
@@ -266,17 +266,10 @@ def aliases_of(
             annotation = _resolved(annotation, namespace)
         metadata = getattr(annotation, "__metadata__", ())
         for item in (*metadata, defaults.get(name)):
-            alias = _alias_of(item)
+            alias = alias_of(item)
             if alias:
                 found[alias] = name
     return found
-
-
-def _alias_of(item: Any) -> str | None:
-    if type(item).__module__ != "pydantic.fields":
-        return None
-    alias = getattr(item, "validation_alias", None) or getattr(item, "alias", None)
-    return alias if isinstance(alias, str) else None
 
 
 def renamed_code(code: CodeType, renamed: Mapping[str, str]) -> CodeType:

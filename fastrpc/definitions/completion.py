@@ -33,12 +33,14 @@ class Completions:
     `total` is None if it is unknown. `has_more` follows from the two unless it is given.
     """
 
-    __slots__ = ("has_more", "total", "values")
+    __slots__ = ("has_more", "rest", "total", "values")
 
     def __init__(self, values: Iterable[str], total: int | None = None, has_more: bool | None = None) -> None:
         self.values = list(values)
         self.total = total
         self.has_more = has_more
+        self.rest: dict[str, Any] | None = None
+        """The result that another server has sent, with what else stands in it."""
 
 
 class Completion(Handler):

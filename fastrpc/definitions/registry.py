@@ -47,7 +47,7 @@ class Registry(Generic[Entry]):
         Raises `DefinitionError` for invalid definitions, and for a key that is taken.
         """
         added = self._make(thing, options)
-        present = self._entries.get(added.key)
+        present = self.get(added.key)
         if present is not None:
             place = _place_of(present)
             cure = "; give name=" if self.kind in ("tool", "prompt") else ""
@@ -69,8 +69,9 @@ class Registry(Generic[Entry]):
         """
         gone, new = set(gone), list(new)
         for entry in new:
-            if entry.key in self._entries and entry.key not in gone:
-                place = _place_of(self._entries[entry.key])
+            present = self.get(entry.key)
+            if present is not None and present.key not in gone:
+                place = _place_of(present)
                 raise DefinitionError(f"{entry.key}: there is a {self.kind} of this name already ({place})")
         for key in gone:
             self._entries.pop(key, None)
@@ -79,7 +80,10 @@ class Registry(Generic[Entry]):
 
     def remove(self, key: str) -> None:
         """Remove an entry. Raises KeyError if the key does not exist."""
-        del self._entries[key]
+        present = self.get(key)
+        if present is None:
+            raise KeyError(key)
+        del self._entries[present.key]
         self.changed()
 
     def get(self, key: str) -> Entry | None:
@@ -97,6 +101,38 @@ class Registry(Generic[Entry]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._entries
+
+
+class ResourceRegistry(Registry["Resource"] if TYPE_CHECKING else Registry):  # type: ignore[misc]
+    """Resources at fixed URIs: one is found by each spelling of its URI, as `normal` of
+    `fastrpc.protocol.uri_template` has one for all."""
+
+    __slots__ = ("_normal",)
+
+    def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Resource]) -> None:
+        super().__init__(kind, make)
+        self._normal: dict[str, Resource] | None = None  # by the normal form, once one is asked for
+
+    def get(self, key: str) -> Resource | None:
+        return self._entries.get(key) or self._by_normal().get(_normal(key))
+
+    def changed(self) -> None:
+        self._normal = None
+        super().changed()
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self.get(key) is not None
+
+    def _by_normal(self) -> dict[str, Resource]:
+        if self._normal is None:
+            self._normal = {_normal(entry.key): entry for entry in list(self._entries.values())}
+        return self._normal
+
+
+def _normal(uri: str) -> str:
+    from fastrpc.protocol.uri_template import LONGEST, normal
+
+    return normal(uri) if len(uri) <= LONGEST else uri
 
 
 def _place_of(entry: Any) -> str:
@@ -122,7 +158,7 @@ class Registries:
 
     def __init__(self) -> None:
         self.tools: Registry[Tool] = Registry("tool", _made_by("fastrpc.definitions.tool", "tool_of"))
-        self.resources: Registry[Resource] = Registry(
+        self.resources: Registry[Resource] = ResourceRegistry(
             "resource", _made_by("fastrpc.definitions.resource", "resource_of")
         )
         self.templates: Registry[ResourceTemplate] = Registry(

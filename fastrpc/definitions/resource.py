@@ -311,9 +311,9 @@ class Resource(_Readable):
         if not colon or not scheme or not rest or not scheme[0].isalpha() or not _SCHEME.issuperset(scheme):
             raise self.error(f"{uri!r} is no URI; write for example docs://{self.name}")
         if not uri.isascii() or not uri.isprintable() or " " in uri:
-            from fastrpc.protocol.uri_template import normal
+            from fastrpc.protocol.uri_template import valid
 
-            raise self.error(f"{uri!r} holds what a URI cannot; write {normal(uri)}")
+            raise self.error(f"{uri!r} holds what a URI cannot; write {valid(uri)}")
         if size is not None and (type(size) is not int or size < 0):
             raise self.error(f"size={size!r} is not a number of bytes")
         self.describe_early()
@@ -487,7 +487,9 @@ class Provider:
     ) -> None:
         self.scheme = scheme
         self.function = thing  # for messages
-        self.prefix = scheme if ":" in scheme else f"{scheme}:"
+        from fastrpc.protocol.uri_template import normal
+
+        self.prefix = normal(scheme if ":" in scheme else f"{scheme}:")
         self.mime_type = mime_type
         self.ttl = ttl
         self.cache_scope: CacheScope | None = cache_scope

@@ -172,6 +172,7 @@ class Tool(Handler):
             explicit_nulls=self.style.explicit_nulls,
             structures_texts=self.style.structures_texts,
             aliases_results=self.style.aliases_results,
+            marks_wrapping=self.style.marks_wrapping,
         )
         if self._schema_extra is not None:
             signature.input_schema = merged(signature.input_schema, self._schema_extra)

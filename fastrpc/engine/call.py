@@ -145,7 +145,7 @@ class Call:
     def info(self) -> CallInfo:
         """The call, as its guard and its hooks see it."""
         if self.known_info is None:
-            principal, target = self.dispatcher.principal, self.request.target
+            principal, target = self.dispatcher.principal, self.request.called
             self.known_info = CallInfo(self.plan, target, principal, self.arguments, self.context)
         return self.known_info
 

@@ -214,7 +214,8 @@ class CallerView:
 
     def has_at(self, reader: Any, uri: str) -> bool:
         """Whether what a resource, a template or a provider has at a URI exists for the class. Raises
-        InternalError if a filter fails."""
+        InternalError if a filter fails. A filter sees the URI of a resource as it is listed."""
+        uri = getattr(reader, "uri", uri)
         return self._shows("resource", reader, reader.origin, enforced=True, uri=uri)
 
     def refusal_at(self, reader: Any, uri: str, version: str) -> BaseException | None:

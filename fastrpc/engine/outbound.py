@@ -112,7 +112,8 @@ class OutboundMessages:
         if self.listening or self.session.state != NEW:
             self.post(lambda: self.runtime.features.list_changed(self, kind))
 
-    def resource_updated(self, uri: str) -> None:
-        """Tell the client, if it has subscribed, that a resource has changed; from whatever thread."""
+    def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
+        """Tell the client, if it has subscribed, that a resource has changed; from whatever thread. `rest`:
+        other members of the notification's params."""
         if self.listening or self.session.subscriptions:
-            self.post(lambda: self.runtime.features.resource_updated(self, uri))
+            self.post(lambda: self.runtime.features.resource_updated(self, uri, rest))

@@ -202,9 +202,9 @@ class RequestChannel:
     def _features(self) -> Features:
         return self.request.dispatcher.runtime.features
 
-    def log(self, level: str, data: Any, logger: str | None) -> None:
-        """Send a log message, if the client has asked for its level."""
-        self._features.log(self, level, data, logger)
+    def log(self, level: str, data: Any, logger: str | None, rest: dict[str, Any] | None = None) -> None:
+        """Send a log message, if the client has asked for its level; `rest`: other members of its params."""
+        self._features.log(self, level, data, logger, rest)
 
     def ask(self, input_requests: dict[str, Any]) -> Awaitable[dict[str, Any]]:
         """Ask the client; return what it answers, by key. See `fastrpc.client_requests`."""

@@ -99,10 +99,21 @@ class Request:
         return cls(dispatcher, message.id or b"null", message.method or "", message.params or {}, batch)
 
     @property
-    def target(self) -> str:
-        """What is called: the tool or the prompt, by name, or the resource at a URI."""
+    def called(self) -> str:
+        """What is called: the tool or the prompt, by name, or the resource at a URI, in its normal form."""
         found = self.params.get("uri" if self.method == "resources/read" else "name")
-        return excerpt(found) if isinstance(found, str) else ""
+        if not isinstance(found, str):
+            return ""
+        if self.method != "resources/read":
+            return found
+        from fastrpc.protocol.uri_template import LONGEST, normal
+
+        return normal(found[: LONGEST + 1])
+
+    @property
+    def target(self) -> str:
+        """The same, as records and errors name it."""
+        return excerpt(self.called)
 
     @property
     def meta(self) -> dict[str, Any]:

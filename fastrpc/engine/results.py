@@ -163,7 +163,7 @@ class Results:
         if result.whole is not None:
             return to_json({**result.whole, "_meta": {**result.whole.get("_meta", {}), **self._server_meta}})
         content, structured, meta = result.content, result.structured, result.meta
-        encoded = b"" if structured is None else to_json(structured)
+        encoded = b"" if structured is None and not result.is_null else to_json(structured)
         parts: Sequence[Any]
         if content is None:
             parts = [encoded.decode()] if encoded else []
@@ -173,10 +173,12 @@ class Results:
             parts = content
         text = _blocks(parts, version)
         if encoded and version in STRUCTURED:
-            if version not in ANY_STRUCTURED and not encoded.startswith(b"{"):
+            if version not in ANY_STRUCTURED and not encoded.startswith(b"{") and not result.is_null:
                 encoded = b'{"result":' + encoded + b"}"
                 meta = {**WRAP_MARK, **(meta or {})}
             text += b',"structuredContent":' + encoded
+        if result.rest:
+            text += b"," + to_json(result.rest)[1:-1]
         return text + self.tail(version, is_error=result.is_error, meta=meta)
 
     def _text_value(self, value: str | None, version: str) -> bytes:

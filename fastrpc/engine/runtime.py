@@ -604,16 +604,16 @@ class Runtime:
         if watches:
             self.watch_soon()
 
-    def resource_updated(self, uri: str) -> None:
-        """Notify every subscribed client that a resource has changed, those of other processes too."""
-        self.notify_resource_updated(uri)
+    def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
+        """Notify every subscribed client that a resource has changed, of other processes without `rest`."""
+        self.notify_resource_updated(uri, rest)
         if self.share_update is not None:
             self.share_update(uri)
 
-    def notify_resource_updated(self, uri: str) -> None:
+    def notify_resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
         """Notify every subscribed client of this process."""
         for dispatcher in list(self.dispatchers):
-            dispatcher.resource_updated(uri)
+            dispatcher.resource_updated(uri, rest)
 
     def caching(self, version: str, what: str = "") -> dict[str, Any]:
         """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching): of a list,

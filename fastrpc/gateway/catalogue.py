@@ -12,6 +12,7 @@ from copy import copy
 from fastrpc import diagnostics
 from fastrpc.definitions.completion import key_of
 from fastrpc.gateway.names import is_listable, listed_name
+from fastrpc.protocol.uri_template import normal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Catalogue:
 
     def owner_of(self, kind: str, key: str) -> Member | None:
         """Return whose entry is listed with a name or URI, None if there is none."""
-        found = self._owners.get((kind, key))
+        found = self._owners.get((kind, normal(key) if kind == "resource" else key))
         if found is None and kind == "resource":
             for template in self._registries.templates:
                 if template.match(key) is not None:
@@ -47,6 +48,7 @@ class Catalogue:
 
     def has_resource(self, uri: str) -> bool:
         """Whether there is a resource at a URI, one of the gateway's own included."""
+        uri = normal(uri)
         is_own = any(uri.startswith(provider.prefix) for provider in self._registries.providers)
         return is_own or self.owner_of("resource", uri) is not None
 
@@ -83,7 +85,8 @@ class Catalogue:
                 copies[id(original)] = original, shown
                 if registry.kind == "tool" and not self._shows(member.name, original.name, shown.name):
                     continue
-                place = registry.kind, shown.key
+                key = normal(shown.key) if registry.kind == "resource" else shown.key
+                place = registry.kind, key
                 if place in owners:
                     self._tell(member, owners[place], *place)
                     continue

@@ -138,11 +138,11 @@ def encoder_of(method: str) -> ResultEncoder:
 # --- what a handler does with its client, by its `fastrpc.Context` -----------------------------------------
 
 
-def log(channel: RequestChannel, level: str, data: Any, logger: str | None) -> None:
+def log(channel: RequestChannel, level: str, data: Any, logger: str | None, rest: Any = None) -> None:
     """Send a log message, if the client wants its level. Raises ValueError for an unknown level."""
     from fastrpc.methods import logging
 
-    logging.log(channel, level, data, logger)
+    logging.log(channel, level, data, logger, rest)
 
 
 def ask(channel: RequestChannel, input_requests: dict[str, Any]) -> Awaitable[dict[str, Any]]:
@@ -200,11 +200,11 @@ def list_changed(dispatcher: Dispatcher, kind: str) -> None:
     subscriptions.list_changed(dispatcher, kind)
 
 
-def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
+def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | None) -> None:
     """Notify the client that a resource has changed, if it has subscribed to it."""
     from fastrpc.methods import subscriptions
 
-    subscriptions.resource_updated(dispatcher, uri)
+    subscriptions.resource_updated(dispatcher, uri, rest)
 
 
 def end_stream(dispatcher: Dispatcher, request: Request) -> None:

@@ -127,4 +127,5 @@ def _answer(request: Request, found: Completions) -> bytes:
     if found.has_more is None and total is not None:
         more = more or total > len(sent)
     result["hasMore"] = more
-    return encoded(request, {"completion": result})
+    rest = found.rest or {}
+    return encoded(request, {**rest, "completion": {**rest.get("completion", {}), **result}})

@@ -34,14 +34,16 @@ def set_level(dispatcher: Dispatcher, request: Request) -> bytes:
     return b"{}"
 
 
-def log(channel: RequestChannel, level: str, data: Any, logger: str | None) -> None:
+def log(
+    channel: RequestChannel, level: str, data: Any, logger: str | None, rest: dict[str, Any] | None = None
+) -> None:
     """Send a message that a call writes, if its client wants it. Raises ValueError for an unknown level.
 
     `data` is encoded at once: later changes to it have no effect. Values that JSON cannot express are sent as
-    their `repr`.
+    their `repr`. `rest`: other members of the params, as another server has sent them.
     """
     if _wanted(level, least_level(channel.request)):
-        channel.send_line(_message(level, data, logger))
+        channel.send_line(_message(level, data, logger, rest))
 
 
 def log_to_session(dispatcher: Dispatcher, level: str, data: Any, logger: str | None) -> bool:
@@ -60,10 +62,12 @@ def _wanted(level: str, least: str | None) -> bool:
     return least is not None and severity >= LOG_LEVELS[least]
 
 
-def _message(level: str, data: Any, logger: str | None) -> bytes:
+def _message(level: str, data: Any, logger: str | None, rest: dict[str, Any] | None = None) -> bytes:
     params = b'"level":"%b","data":%b' % (level.encode(), _written(data))
     if logger is not None:
         params += b',"logger":' + _text(logger)
+    if rest:
+        params += b"," + _written(rest)[1:-1]
     return b'{"jsonrpc":"2.0","method":"notifications/message","params":{' + params + b"}}"
 
 

@@ -7,7 +7,7 @@ A prompt's function may return a text, a `Message`, a content helper or block, a
 from __future__ import annotations
 
 from fastrpc import tracebacks
-from fastrpc.content import Content, block_of
+from fastrpc.content import Content, Received, block_of
 from fastrpc.definitions.prompt import ROLES, Message
 from fastrpc.engine.known_answers import keep_plan
 from fastrpc.errors import (
@@ -104,7 +104,7 @@ def message_of(value: Any, version: str) -> dict[str, Any]:
     if isinstance(value, dict) and "role" in value and "content" in value:
         if value["role"] not in ROLES:
             raise UnencodableResult(f"role: expected user or assistant, got {shorten(value['role'])}")
-        return {"role": value["role"], "content": content_of(value["content"], version)}
+        return {**value, "content": content_of(value["content"], version)}
     if isinstance(value, (str, Content)) or (isinstance(value, dict) and "type" in value):
         return {"role": "user", "content": content_of(value, version)}
     raise UnencodableResult(
@@ -128,6 +128,8 @@ class PromptEncoder:
     @staticmethod
     def encode(request: Request, prompt: Prompt, value: Any) -> bytes:
         result: dict[str, Any] = {"messages": messages_of(value, request.version)}
+        if isinstance(value, Received):  # with the description of that very result
+            return encoded(request, {**value.rest, **result})
         if prompt.description is not None:
             result = {"description": prompt.description, **result}
         return encoded(request, result)
@@ -144,11 +146,12 @@ PROMPT_ENCODER = PromptEncoder()
 
 def encoded(request: Request, result: dict[str, Any]) -> bytes:
     """Return a result's JSON with the ending of its version. Raises UnencodableResult."""
+    meta = result.pop("_meta", None)
     try:
         text = to_json(result)
     except UnicodeEncodeError:
         raise UnencodableResult("the result holds half a surrogate pair, which is no text") from None
-    return text[:-1] + request.dispatcher.runtime.results.ending(request.version)
+    return text[:-1] + request.dispatcher.runtime.results.ending(request.version, meta)
 
 
 def refusal(handler: Handler, error: BaseException) -> ProtocolError:

@@ -8,7 +8,7 @@ in either.
 from __future__ import annotations
 
 from fastrpc._core.encoder import dumps
-from fastrpc.content import Content, Contents
+from fastrpc.content import Content, Contents, Received
 from fastrpc.definitions.resource import ProviderMethod, Resource, entry_of, guessed_type
 from fastrpc.engine.call import Exited, complaint_of, contained
 from fastrpc.engine.known_answers import keep_plan
@@ -25,7 +25,7 @@ from fastrpc.errors import (
 )
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor, page_of
-from fastrpc.protocol.uri_template import LONGEST, normal
+from fastrpc.protocol.uri_template import LONGEST, normal, valid
 from fastrpc.protocol.versions import MODERN, known
 
 TYPE_CHECKING = False
@@ -167,7 +167,7 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     uri = _uri_of(request.params)
     reader, arguments = _reader_of(request, uri)
     plan = dispatcher.runtime.plan_for(reader, CONTENTS_ENCODER)
-    if isinstance(reader, Resource) and uri == reader.uri:
+    if isinstance(reader, Resource) and uri == reader.uri == normal(uri):  # what a guard is shown
         keep_plan(dispatcher, request, plan)
     return dispatcher.begin(request, plan, arguments)
 
@@ -329,8 +329,9 @@ class ContentsEncoder:
         if version == MODERN:
             result["ttlMs"] = 0 if reader.ttl is None else round(reader.ttl * 1000)
             result["cacheScope"] = reader.cache_scope or runtime.cache_scope
+        meta = _add_rest(result, value.rest) if isinstance(value, Received) else None
         try:
-            return dumps(result)[:-1] + runtime.results.ending(version)
+            return dumps(result)[:-1] + runtime.results.ending(version, meta)
         except UnicodeEncodeError:
             raise UnencodableResult("the text holds half a surrogate pair, which is no text") from None
 
@@ -345,17 +346,31 @@ class ContentsEncoder:
 CONTENTS_ENCODER = ContentsEncoder()
 
 
+def _add_rest(result: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any] | None:
+    """Add what else another server has sent, and return its ``_meta``. How long a result may be kept is for
+    that one to say; for whom (MCP 2026-07-28: caching), for both."""
+    for name, value in rest.items():
+        if name == "ttlMs" and name in result:
+            result[name] = value
+        elif name == "cacheScope" and name in result:
+            result[name] = "private" if value == "private" else result[name]
+        elif name not in ("_meta", "ttlMs", "cacheScope"):
+            result[name] = value
+    return rest.get("_meta")
+
+
 def contents_of(value: Any, uri: str, mime_type: str | None) -> list[Contents]:
     """Return a function's value as contents, each with its URI and MIME type. Raises UnencodableResult."""
-    uri = normal(uri)
+    uri = valid(uri)
     several = isinstance(value, (list, tuple)) and any(isinstance(part, Contents) for part in value)
+    several = several or isinstance(value, Received)
     return [_contents(part, uri, mime_type) for part in (value if several else (value,))]
 
 
 def _contents(value: Any, uri: str, mime_type: str | None) -> Contents:
-    meta = None
+    meta = others = None
     if isinstance(value, Contents):
-        uri, meta = value.uri or uri, value.meta
+        uri, meta, others = value.uri or uri, value.meta, value.others
         mime_type = value.mime_type or mime_type
         value = value.content
     elif isinstance(value, Content):
@@ -368,7 +383,9 @@ def _contents(value: Any, uri: str, mime_type: str | None) -> Contents:
     else:
         value = to_json(value).decode()
         mime_type = mime_type or "application/json"
-    return Contents(value, mime_type, uri=uri, meta=meta)
+    contents = Contents(value, mime_type, uri=uri, meta=meta)
+    contents.others = others
+    return contents
 
 
 def _of_block(block: Content) -> Contents:
@@ -384,7 +401,7 @@ def _of_block(block: Content) -> Contents:
 
 def _block(part: Contents, version: str) -> dict[str, Any]:
     """Return contents in their wire format (MCP: TextResourceContents, BlobResourceContents)."""
-    block = {"uri": part.uri, "mimeType": part.mime_type, "_meta": part.meta or None}
+    block = {**(part.others or {}), "uri": part.uri, "mimeType": part.mime_type, "_meta": part.meta or None}
     if isinstance(part.content, str):
         block["text"] = part.content
     else:
@@ -432,9 +449,9 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
         context = Context(id_value(request.id), request.version, request.client_info, own)
     plan = runtime.plan_for(reader, CONTENTS_ENCODER)
     if plan.guard is not None:
-        await _allowed(plan.guard, CallInfo(plan, uri, channel.principal, arguments, context))
+        await _allowed(plan.guard, CallInfo(plan, normal(uri), channel.principal, arguments, context))
 
-    info = CallInfo(plan, uri, channel.principal, arguments, context)
+    info = CallInfo(plan, normal(uri), channel.principal, arguments, context)
 
     def call() -> Any:
         if plan.around is not None:
@@ -485,7 +502,7 @@ def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
     uri = _uri_of(request.params)
     _reader_of(request, uri)
     check_watched(dispatcher, uri, request.version)
-    dispatcher.session.subscribe(normal(uri))
+    dispatcher.session.subscribe(normal(uri), uri)
     dispatcher.runtime.watch(uri)
     return b"{}"
 

@@ -14,6 +14,7 @@ from fastrpc._core.encoder import dumps
 from fastrpc.engine.messages import id_value
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded, ProtocolError
 from fastrpc.protocol.lifecycle import READY, bytes_of_uri
+from fastrpc.protocol.uri_template import normal
 from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota
 
@@ -71,15 +72,16 @@ def send_changes(dispatcher: Dispatcher) -> None:
                 _send(dispatcher, request, method)
 
 
-def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
+def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | None = None) -> None:
     """Notify the client that a resource has changed, if it has subscribed to it and the resource exists for
-    it: a stream may name any URI, and what exists may have changed since."""
-    session = dispatcher.session
-    in_session = session.state == READY and uri in session.subscriptions
+    it: a stream may name any URI, and what exists may have changed since. `rest`: other members of the
+    params, as another server has sent them."""
+    session, meant = dispatcher.session, normal(uri)
+    in_session = session.state == READY and meant in session.subscriptions
     streams = [
         request
         for request in dispatcher.listening.values()
-        if uri in request.params["notifications"].get("resourceSubscriptions", ())
+        if meant in request.params["notifications"].get("resourceSubscriptions", ())
     ]
     if not (in_session or streams):
         return
@@ -91,17 +93,27 @@ def resource_updated(dispatcher: Dispatcher, uri: str) -> None:
         return
     if hides_at(dispatcher, uri):
         return
+    rest = rest or {}
     if in_session:
-        dispatcher.notify(UPDATED, {"uri": uri})
+        dispatcher.notify(UPDATED, {**rest, "uri": session.subscriptions[meant]})
+    others = {name: value for name, value in rest.items() if name != "_meta"}
     for request in streams:
-        _send(dispatcher, request, UPDATED, b'"uri":' + dumps(uri) + b",")
+        params = {**others, "uri": request.params["notifications"]["resourceSubscriptions"][meant]}
+        _send(dispatcher, request, UPDATED, dumps(params)[1:-1] + b",", rest.get("_meta"))
 
 
-def _send(dispatcher: Dispatcher, request: Request, method: str, members: bytes = b"") -> None:
+def _send(
+    dispatcher: Dispatcher,
+    request: Request,
+    method: str,
+    members: bytes = b"",
+    meta: dict[str, Any] | None = None,
+) -> None:
     """Send a notification on the stream that a request has opened."""
-    meta = b'"_meta":{"%b":%b}' % (SUBSCRIPTION_KEY.encode(), request.id)
+    others = dumps(meta)[1:-1] + b"," if meta else b""
+    text = b'"_meta":{%b"%b":%b}' % (others, SUBSCRIPTION_KEY.encode(), request.id)
     dispatcher.send_line(
-        b'{"jsonrpc":"2.0","method":"%b","params":{%b%b}}' % (method.encode(), members, meta)
+        b'{"jsonrpc":"2.0","method":"%b","params":{%b%b}}' % (method.encode(), members, text)
     )
 
 
@@ -122,7 +134,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     honoured = _honoured(dispatcher.runtime, wanted)
     request.quota = quota
     request.params = {
-        "notifications": {**honoured, "resourceSubscriptions": uris}
+        "notifications": {**honoured, "resourceSubscriptions": {normal(uri): uri for uri in uris}}
         if "resourceSubscriptions" in honoured
         else honoured
     }

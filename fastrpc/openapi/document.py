@@ -41,10 +41,11 @@ class Parameter:
 class Operation:
     """One operation: `method` in upper case, `path` with its variables in braces, `operation_id`, `summary`,
     `description`, `tags`, `parameters`; the request body's `body_type` (a MIME type, or None), `body_schema`
-    and `body_required`; the `result_schema` of a successful JSON response, or None. `definitions` are the
-    recursive types that its schemas refer to."""
+    with the `body_encoding` of its members, and `body_required`; the `result_schema` of a successful JSON
+    response, or None. `definitions` are the recursive types that its schemas refer to."""
 
     __slots__ = (
+        "body_encoding",
         "body_required",
         "body_schema",
         "body_type",
@@ -70,6 +71,7 @@ class Operation:
         self.parameters = [document.parameter(each, self.definitions) for each in raw["parameters"]]
         self.body_type: str | None = None
         self.body_schema: Schema = {}
+        self.body_encoding: Mapping[str, Mapping[str, Any]] = {}
         self.body_required = False
         self._read_body(document, document.target(raw.get("requestBody")))
         self.result_schema: Schema | None = document.result(raw.get("responses") or {}, self.definitions)
@@ -81,6 +83,7 @@ class Operation:
         known = (JSON, *(kind for kind in content if kind.endswith("+json")), FORM, *content)
         self.body_type = next(kind for kind in known if kind in content)
         self.body_required = bool(body.get("required"))
+        self.body_encoding = content[self.body_type].get("encoding") or {}
         self.body_schema = document.schema(content[self.body_type].get("schema") or {}, self.definitions)
 
     def __repr__(self) -> str:
@@ -254,4 +257,18 @@ def _modern(schema: Schema) -> Schema:
                 schema["enum"] = [*schema["enum"], None]
         elif kind is None and schema:
             schema = {"anyOf": [schema, {"type": "null"}]}
+    return _without_duplicates(schema)
+
+
+def _without_duplicates(schema: Schema) -> Schema:
+    """Return a schema whose lists hold nothing twice: documents do, JSON Schema does not allow it."""
+    for name in ("enum", "required", "type"):
+        values = schema.get(name)
+        if isinstance(values, list):
+            schema[name] = [each for at, each in enumerate(values) if not _is_among(each, values[:at])]
     return schema
+
+
+def _is_among(value: Any, values: list[Any]) -> bool:
+    """Whether a JSON value is one of several: 1 and 1.0 are the same, 1 and true are not."""
+    return any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in values)

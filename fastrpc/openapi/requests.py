@@ -12,15 +12,15 @@ from fastrpc.content import ToolResult
 from fastrpc.errors import ToolError
 from fastrpc.json_encoding import to_json
 from fastrpc.openapi.document import FORM
+from fastrpc.openapi.styles import pairs_of, segment_of, simple_of, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from fastrpc.openapi.document import Operation, Parameter
+    from fastrpc.openapi.document import Operation
 
-DELIMITERS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 LONGEST_ERROR = 2_000
 
 
@@ -67,10 +67,10 @@ class OperationRequest:
             name = self.names[parameter.place, parameter.name]
             if name not in arguments:
                 raise ToolError(f"{name}: required, missing")
-            value = ",".join(map(_text, _items(arguments[name])))
+            value = segment_of(parameter.name, arguments[name], parameter.style, parameter.explode)
             if value in ("", ".", ".."):
                 raise ToolError(f"{name}: expected a segment of a path, got {value!r}")
-            path = path.replace(f"{{{parameter.name}}}", quote(value, safe=","))
+            path = path.replace(f"{{{parameter.name}}}", value)
         return path.lstrip("/") if path != "/" else path
 
     def _options(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
@@ -82,11 +82,12 @@ class OperationRequest:
             if value is None:
                 continue
             if parameter.place == "query":
-                params += _query(parameter, value)
+                params += pairs_of(parameter.name, value, parameter.style, parameter.explode)
             elif parameter.place == "header":
-                sent[parameter.name] = ",".join(map(_text, _items(value)))
+                sent[parameter.name] = simple_of(value, parameter.explode)
             elif parameter.place == "cookie":
-                cookies.append(f"{parameter.name}={quote(_text(value))}")
+                pairs = pairs_of(parameter.name, value, parameter.style, parameter.explode)
+                cookies += [f"{key}={quote(text)}" for key, text in pairs]
         if cookies:
             sent["Cookie"] = "; ".join(cookies)
         options: dict[str, Any] = {"headers": sent}
@@ -94,13 +95,29 @@ class OperationRequest:
             options["params"] = params
         body = self._body(arguments)
         kind = self.operation.body_type
-        if body is not None and kind == FORM:
-            options["data"] = {key: _text(value) for key, value in body.items()}
+        if isinstance(body, dict) and kind == FORM:
+            options["data"] = self._form(body)
         elif body is not None:
             sent["Content-Type"] = kind or ""
             is_text = isinstance(body, str) and not (kind or "").endswith("json")
             options["content"] = body.encode() if is_text else to_json(body)
         return options
+
+    def _form(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a form (OpenAPI 3.1, 4.8.15: encoding). An object is JSON unless its encoding
+        has a style, and so is what is inside of an array."""
+        found: dict[str, Any] = {}
+        for member, value in body.items():
+            encoding = self.operation.body_encoding.get(member) or {}
+            style = encoding.get("style") or "form"
+            has_style = not encoding.keys().isdisjoint(("style", "explode", "allowReserved"))
+            if isinstance(value, dict) and not has_style:
+                value = text_of(value)
+            elif isinstance(value, list) and not value:
+                continue
+            for key, text in pairs_of(member, value, style, encoding.get("explode", style == "form")):
+                found[key] = [*found[key], text] if key in found else [text]
+        return {key: texts if len(texts) > 1 else texts[0] for key, texts in found.items()}
 
     def _body(self, arguments: Mapping[str, Any]) -> Any:
         if self.operation.body_type is None:
@@ -125,30 +142,6 @@ def _request(client: Any, method: str, url: str, options: dict[str, Any]) -> Any
 
     headers = {**dict(getattr(client, "headers", None) or {}), **options.pop("headers")}
     return httpx.Request(method, url, headers=headers, **options)
-
-
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else to_json(value).decode()
-
-
-def _query(parameter: Parameter, value: Any) -> list[tuple[str, str]]:
-    """Return the pairs of a query parameter (OpenAPI 3.1, section 4.8.12: style values)."""
-    if isinstance(value, dict):
-        if parameter.style == "deepObject":
-            return [(f"{parameter.name}[{key}]", _text(each)) for key, each in value.items()]
-        if parameter.explode:
-            return [(key, _text(each)) for key, each in value.items()]
-        return [(parameter.name, ",".join(f"{key},{_text(each)}" for key, each in value.items()))]
-    if parameter.explode:
-        return [(parameter.name, _text(each)) for each in _items(value)]
-    delimiter = DELIMITERS.get(parameter.style, ",")
-    return [(parameter.name, delimiter.join(map(_text, _items(value))))]
 
 
 def result_of(response: Any, has_schema: bool) -> Any:

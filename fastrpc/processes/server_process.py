@@ -21,11 +21,33 @@ EOF_SECONDS = 1.0  # seconds that it may take to end after its output has ended,
 LEAVE_SECONDS = 0.5  # seconds that it may take to end after its input was closed
 GRACE_SECONDS = 0.2  # seconds between SIGTERM and SIGKILL
 LAST_SECONDS = 0.3  # seconds to wait after SIGKILL
+NOT_FOUND = 127  # the exit code of a shell for a command that there is not
 LOST = "its supervisor was killed"
 
 # A reaper gives its program one pipe for both outputs, and passes a third descriptor: standard error is
 # redirected to that one.
 SHELL = ("/bin/sh", "-c", 'exec "$0" "$@" 2>&3 3>&-')
+
+
+def not_found(started: tuple[str, str | None, Mapping[str, str] | None]) -> str:
+    """Say that a command does not exist; "" for one that does, and has itself ended so."""
+    from shutil import which
+
+    command, cwd, env = started
+    path = (os.environ if env is None else env).get("PATH")
+
+    def exists(word: str) -> bool:
+        if os.path.dirname(word):
+            return os.path.exists(os.path.join(cwd or ".", word))
+        return which(word, path=path) is not None
+
+    if exists(command):
+        return ""
+    said = f"the command {command!r:.200} does not exist"
+    first, *rest = command.split() or [""]
+    if rest and exists(first):
+        said += f"; arguments belong in args: command {first!r:.80}, args {rest!r:.200}"
+    return f"{said} (exit code {NOT_FOUND})"
 
 
 class ServerProcess:
@@ -46,6 +68,7 @@ class ServerProcess:
         self._has_ended = False
         self._began = time.monotonic()
         self._lost = False
+        self._started = command[0], cwd, env
         payload, counts = _payload([*SHELL, *command], cwd, env)
         flags = reapers.HAS_STDIN | reapers.HAS_SCRIPT | reapers.TELL_START
         self.output, theirs_out = os.pipe()
@@ -105,6 +128,8 @@ class ServerProcess:
             if nobody:
                 self._all_ended()
             how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
+            if code == NOT_FOUND:
+                how = not_found(self._started) or how
             self.end(LOST if self._lost else how)
         elif kind == reapers.LOST:
             self._lost = True  # `ended` is called when all processes have ended

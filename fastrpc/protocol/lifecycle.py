@@ -79,7 +79,7 @@ class Session:
         """The level that `logging/setLevel` has set; None if the client has not set one."""
         self.roots: list[dict[str, Any]] | None = None
         """The client's result of `roots/list`, until it notifies that the roots have changed."""
-        self.subscriptions: set[str] = set()
+        self.subscriptions: dict[str, str] = {}
         """The URIs of the resources that the client has subscribed to."""
 
     def agree(self, params: dict[str, Any]) -> str:
@@ -120,21 +120,21 @@ class Session:
                 raise InvalidParams(f"{name}: more than the {quota.limit} bytes that a session may have kept")
             raise Overloaded(f"Server busy: no room to keep {name}")
 
-    def subscribe(self, uri: str) -> None:
-        """Store a subscription to the URI of a resource.
+    def subscribe(self, uri: str, asked: str | None = None) -> None:
+        """Store a subscription to the URI of a resource, which the client has written as `asked`.
 
         Raises InvalidParams and Overloaded if there is no memory for it; InvalidRequest if the session cannot
         receive notifications.
         """
         self.check_lasting("resources/subscribe")
         if uri not in self.subscriptions:
-            self._keep(bytes_of_uri(uri), "subscriptions")
-            self.subscriptions.add(uri)
+            asked = uri if asked is None else asked
+            self._keep(bytes_of_subscription(uri, asked), "subscriptions")
+            self.subscriptions[uri] = asked
 
     def unsubscribe(self, uri: str) -> None:
         if uri in self.subscriptions:
-            self.subscriptions.remove(uri)
-            self.quota.release(bytes_of_uri(uri))
+            self.quota.release(bytes_of_subscription(uri, self.subscriptions.pop(uri)))
 
     def take_roots(self, roots: list[dict[str, Any]] | None) -> None:
         """Store the client's result of `roots/list`, if there is memory for it; None discards it."""
@@ -170,6 +170,11 @@ class Session:
                 raise InvalidRequest(f"{excerpt(method)}: the first request must be initialize")
             return LATEST_LEGACY
         return self.version
+
+
+def bytes_of_subscription(uri: str, asked: str) -> int:
+    """Return the memory of a subscription, in bytes."""
+    return bytes_of_uri(uri) + (0 if asked == uri else bytes_of_uri(asked))
 
 
 def bytes_of_uri(uri: str) -> int:

@@ -25,6 +25,8 @@ _RESERVED = frozenset(":/?#[]@!$&'()*+,;=")
 _ALLOWED = _UNRESERVED | _RESERVED
 _IN_URIS = _ALLOWED | {"%"}
 _NAME = frozenset(_LETTERS + _DIGITS + "_.")
+_NAME_OF_SCHEME = frozenset(_LETTERS + _DIGITS + "+-.")
+_WITH_HOSTS = ("http", "https", "ws", "wss", "ftp")
 _HEX = frozenset("0123456789ABCDEFabcdef")
 
 _OPERATORS = "+#./;?&"
@@ -53,8 +55,8 @@ class _Literal:
 
     optional = False
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, is_first: bool) -> None:
+        self.text = normal(text) if is_first else normal(f"x:{text}")[2:]
 
     def starts(self, uri: str, after: list[bool]) -> list[bool]:
         """Return where in `uri` the part may begin, if the rest may begin at the places in `after`."""
@@ -175,7 +177,7 @@ class Template:
             if literal:
                 literal = encoded(literal, _ALLOWED)
                 self._expressions.append(literal)
-                self._parts.append(_Literal(literal))
+                self._parts.append(_Literal(literal, not self._parts))
             if brace:
                 expression, closing, rest = rest.partition("}")
                 if not closing:
@@ -287,10 +289,66 @@ class Template:
 # -------------------------------------------------------------------------------- percent-encoding
 
 
-def normal(uri: str) -> str:
-    """Return a URI in normal form: characters are percent-encoded where necessary, existing escapes are
-    kept."""
+def valid(uri: str) -> str:
+    """Return a URI with its characters percent-encoded where necessary, and otherwise as it is written."""
     return encoded(uri, _IN_URIS)
+
+
+def normal(uri: str) -> str:
+    """Return the one spelling of all URIs that are the same by RFC 3986, 6.2.2.1 and 6.2.2.2.
+
+    Characters are percent-encoded where necessary and only there, in upper case; a ``%`` that begins no
+    escape is one itself. Schemes are lower case, and hosts where they are names of DNS: in any other
+    scheme what stands there may be a name of the server's own, whose case matters.
+    """
+    scheme, colon, rest = uri.partition(":")
+    if colon and not scheme.islower() and _NAME_OF_SCHEME.issuperset(scheme):
+        scheme = scheme.lower()
+        uri = f"{scheme}:{rest}"
+    if "%" in uri or not _ALLOWED.issuperset(uri):
+        uri = _with_normal_escapes(uri)
+    return _with_normal_host(uri) if scheme in _WITH_HOSTS else uri
+
+
+def _with_normal_escapes(uri: str) -> str:
+    first, *others = uri.split("%")
+    pieces = [encoded(first, _ALLOWED)]
+    for piece in others:
+        if len(piece) < 2 or not _HEX.issuperset(piece[:2]):
+            pieces += ("%25", encoded(piece, _ALLOWED))
+            continue
+        character = chr(int(piece[:2], 16))
+        pieces.append(character if character in _UNRESERVED else f"%{piece[:2].upper()}")
+        pieces.append(encoded(piece[2:], _ALLOWED))
+    return "".join(pieces)
+
+
+def _with_normal_host(uri: str) -> str:
+    """Return a URI whose escapes are normal with its host in lower case."""
+    scheme, slashes, rest = uri.partition("://")
+    end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
+    user, sign, host = rest[:end].rpartition("@")
+    first, *escapes = host.split("%")
+    lower = "%".join([first.lower(), *(piece[:2] + piece[2:].lower() for piece in escapes)])
+    return f"{scheme}{slashes}{user}{sign}{lower}{rest[end:]}" if slashes else uri
+
+
+def without_dots(uri: str) -> str:
+    """Return a URI in normal form without the segments ``.`` and ``..`` of its path (RFC 3986, 5.2.4)."""
+    scheme, slashes, rest = uri.partition("://")
+    if not slashes or "/." not in rest:
+        return uri
+    end = min((at for at in map(rest.find, "?#") if at >= 0), default=len(rest))
+    host, *segments = rest[:end].split("/")
+    kept: list[str] = []
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1:] in (["."], [".."]):
+        kept.append("")
+    return f"{scheme}://{'/'.join([host, *kept])}{rest[end:]}"
 
 
 def encoded(text: str, allowed: frozenset[str]) -> str:

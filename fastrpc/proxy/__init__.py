@@ -17,7 +17,7 @@ from time import monotonic, time
 from fastrpc import diagnostics
 from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc._core.task import task_of
-from fastrpc.content import Contents
+from fastrpc.content import Contents, Received
 from fastrpc.definitions.completion import key_of
 from fastrpc.definitions.prompt import Prompt
 from fastrpc.errors import (
@@ -42,6 +42,7 @@ from fastrpc.proxy.entries import (
     ask,
     tool_result_of,
 )
+from fastrpc.proxy.hop import ELICITED, elicited, log, rest_of, with_carried_meta
 from fastrpc.proxy.requests import LoginFailed, RemoteError, SessionGone
 from fastrpc.proxy.upstream import translated
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
@@ -71,8 +72,8 @@ if TYPE_CHECKING:
         def runtime(self) -> Runtime:
             """The runtime that all connections of this server share."""
 
-        def resource_updated(self, uri: str) -> None:
-            """Notify subscribed clients that a resource has changed."""
+        def resource_updated(self, uri: str, rest: dict[str, Any] | None) -> None:
+            """Notify subscribed clients that a resource has changed, with other members of the params."""
 
 
 START_SECONDS = 30.0
@@ -415,7 +416,7 @@ class UpstreamServer:
             following["requestState"] = found["requestState"]
         return following
 
-    async def read(self, uri: str, context: Context) -> list[Contents] | None:
+    async def read(self, uri: str, context: Context) -> Received | None:
         """Read a resource of the upstream; None if it does not exist. Raises RemoteError and ToolError."""
         try:
             result = await self.request("resources/read", {"uri": uri}, context)
@@ -423,15 +424,16 @@ class UpstreamServer:
             if _is_not_found(error, uri):
                 return None
             raise
-        return [Contents.received(part) for part in result["contents"]]
+        return Received([Contents.received(part) for part in result["contents"]], rest_of(result, "contents"))
 
     def watch(self, uri: str) -> None:
         """Subscribe to changes of a resource, if the upstream has it."""
         registries = self._server.registries
-        ours = uri in registries.resources or any(
-            found.match(uri) is not None for found in registries.templates
-        )
-        if not ours or uri in self._watched:
+        resource = registries.resources.get(uri)
+        if resource is None and not any(found.match(uri) is not None for found in registries.templates):
+            return
+        uri = uri if resource is None else resource.uri  # as the upstream writes it
+        if uri in self._watched:
             return
         if not self._watched_quota.take(size_of(uri, WATCHED_BYTES) + ENTRY_BYTES):
             if not self._watched_full:
@@ -615,11 +617,14 @@ class UpstreamServer:
         if method == "notifications/message":
             if context is not None and "data" in params:
                 try:
-                    context.log(params["data"], params.get("level", "info"), params.get("logger"))
+                    log(context, params)
                 except ValueError as error:
                     diagnostics.write("warning", f"the upstream server sent an invalid log message: {error}")
+        elif method == ELICITED:
+            if context is not None:
+                elicited(context, params)
         elif method == "notifications/resources/updated":
-            self._server.resource_updated(str(params.get("uri")))
+            self._server.resource_updated(str(params.get("uri")), with_carried_meta(params))
         else:
             for name in _CHANGES.get(method, ()):
                 self._list_again(name)

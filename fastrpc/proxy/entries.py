@@ -1,7 +1,8 @@
 """Registry entries of a proxy: the tools, resources, templates, prompts and completions of the upstream
 server.
 
-Descriptors are forwarded unchanged; only an invalid URI template and content of an unknown type are refused.
+Descriptors are forwarded unchanged, but for what belongs to a connection (`fastrpc.proxy.hop`); only an
+invalid URI template and content of an unknown type are refused.
 Each entry's function forwards the arguments, and converts the result into what the encoders of
 `fastrpc.methods` write. The connection is in `fastrpc.proxy`.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.forwarding import ToolForwarder
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
-from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, ToolResult
+from fastrpc.content import KINDS_OF_CONTENT, Block, Received, ToolResult
 from fastrpc.definitions.completion import Completion, Completions, key_of
 from fastrpc.definitions.handler import Handler
 from fastrpc.definitions.prompt import Prompt
@@ -20,6 +21,7 @@ from fastrpc.definitions.tool import Tool
 from fastrpc.errors import ToolError
 from fastrpc.protocol.uri_template import Template
 from fastrpc.protocol.versions import LEGACY_VERSIONS, known
+from fastrpc.proxy.hop import carried_meta, others_of, rest_of, with_carried_meta
 from fastrpc.schema import Parameter, Signature
 from fastrpc.schema.converters import ANY
 from fastrpc.schema.passed_signature import PassedSignature
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
         async def result_of(self, request: PendingRequest, context: Context) -> dict[str, Any]:
             """Return the result of a request that has been sent for a call. Raises as `request` does."""
 
-        async def read(self, uri: str, context: Context) -> list[Contents] | None:
+        async def read(self, uri: str, context: Context) -> Received | None:
             """Read a resource; None if it does not exist. Raises as `request` does."""
 
 
@@ -72,21 +74,37 @@ def _block(raw: Any) -> Block:
     return Block(raw)
 
 
-def tool_result_of(result: dict[str, Any]) -> ToolResult:
+class PassedResult(ToolResult):
+    """A result of the upstream server, with all members that go on."""
+
+    __slots__ = ("is_null", "rest")
+
+
+def tool_result_of(result: dict[str, Any]) -> PassedResult:
     """Return what a tool returns for a result of the upstream server. Raises ToolError."""
-    passed = ToolResult(
+    passed = PassedResult(
         [_block(block) for block in result.get("content", ())],
         structured=result.get("structuredContent"),
         is_error=bool(result.get("isError")),
     )
-    passed.meta = result.get("_meta")  # its keys are not validated here
+    passed.meta = carried_meta(result.get("_meta"))  # its keys are not validated here
+    passed.is_null = "structuredContent" in result and passed.structured is None
+    passed.rest = others_of(result, ("content", "structuredContent", "isError"))
     return passed
+
+
+_ENTRY = ("name", "title", "description", "icons", "annotations")
+_TOOL = (*_ENTRY, "inputSchema", "outputSchema", "execution")  # the last: tasks belong to a connection
+_RESOURCE = (*_ENTRY, "uri", "mimeType", "size")
+_TEMPLATE = (*_ENTRY, "uriTemplate", "mimeType")
+_PROMPT = (*_ENTRY, "arguments")
+"""Members that the descriptor of an entry has from its attributes; all others go on."""
 
 
 class PassedTool(Tool):
     """A tool of the upstream server."""
 
-    __slots__ = ("forwarder", "raw")
+    __slots__ = ("forwarder", "others", "raw")
 
     def __init__(self, upstream: Upstream, raw: dict[str, Any]) -> None:
         there = raw["name"]
@@ -98,7 +116,7 @@ class PassedTool(Tool):
             return tool_result_of(await upstream.request("tools/call", params, context))
 
         _adopt(self, call, there, raw)
-        self.raw = raw
+        self.raw, self.others = raw, others_of(raw, _TOOL)
         self.forwarder = ToolForwarder(upstream.route, there)
         self.effect = None
         self.style = PLAIN
@@ -113,13 +131,13 @@ class PassedTool(Tool):
 
     def descriptor(self, version: str) -> dict[str, Any]:
         entry = {**super().descriptor(version), "outputSchema": self.raw.get("outputSchema")}
-        return known("Tool", entry, version)
+        return {**self.others, **known("Tool", entry, version)}
 
 
 class PassedResource(Resource):
     """A resource of the upstream server."""
 
-    __slots__ = ()
+    __slots__ = ("others",)
 
     def __init__(self, upstream: Upstream, raw: dict[str, Any]) -> None:
         uri = raw["uri"]
@@ -131,15 +149,19 @@ class PassedResource(Resource):
         _adopt_readable(self, raw)
         self.uri = uri
         self.size = raw.get("size")
+        self.others = others_of(raw, _RESOURCE)
 
     def describe(self) -> Signature:
         return PassedSignature([], {})
+
+    def descriptor(self, version: str) -> dict[str, Any]:
+        return {**self.others, **super().descriptor(version)}
 
 
 class PassedTemplate(ResourceTemplate):
     """A resource template of the upstream server."""
 
-    __slots__ = ()
+    __slots__ = ("others",)
 
     def __init__(self, upstream: Upstream, raw: dict[str, Any]) -> None:
         async def read(values: dict[str, Any], context: Context) -> Any:
@@ -149,6 +171,10 @@ class PassedTemplate(ResourceTemplate):
         _adopt_readable(self, raw)
         self.uri_template = raw["uriTemplate"]
         self.template = Template(raw["uriTemplate"])
+        self.others = others_of(raw, _TEMPLATE)
+
+    def descriptor(self, version: str) -> dict[str, Any]:
+        return {**self.others, **super().descriptor(version)}
 
     def describe(self) -> Signature:
         return PassedSignature(_named([*self.template.variables]), {})
@@ -167,17 +193,17 @@ def _adopt_readable(readable: Any, raw: dict[str, Any]) -> None:
 class PassedPrompt(Prompt):
     """A prompt of the upstream server."""
 
-    __slots__ = ("raw",)
+    __slots__ = ("others", "raw")
 
     def __init__(self, upstream: Upstream, raw: dict[str, Any]) -> None:
         there = raw["name"]
 
         async def get(arguments: dict[str, str], context: Context) -> Any:
             result = await upstream.request("prompts/get", {"name": there, "arguments": arguments}, context)
-            return result["messages"]
+            return Received(result["messages"], rest_of(result, "messages"))
 
         _adopt(self, get, there, raw)
-        self.raw = raw
+        self.raw, self.others = raw, others_of(raw, _PROMPT)
 
     def describe(self) -> Signature:
         return PassedSignature(_named([argument.get("name") for argument in self._arguments]), {})
@@ -185,6 +211,9 @@ class PassedPrompt(Prompt):
     @property
     def _arguments(self) -> list[dict[str, Any]]:
         return self.raw.get("arguments") or []
+
+    def descriptor(self, version: str) -> dict[str, Any]:
+        return {**self.others, **super().descriptor(version)}
 
     def arguments(self, version: str) -> list[dict[str, Any]]:
         return [known("PromptArgument", argument, version) for argument in self._arguments]
@@ -204,7 +233,9 @@ class PassedCompletion(Completion):
                 params["context"] = {"arguments": others}
             result = await upstream.request("completion/complete", params, context)
             found = result["completion"]
-            return Completions(found["values"], found.get("total"), found.get("hasMore"))
+            passed = Completions(found["values"], found.get("total"), found.get("hasMore"))
+            passed.rest = rest_of(result)
+            return passed
 
         Handler.__init__(self, complete, name=key_of(target, argument))
         self.target = target
@@ -228,7 +259,7 @@ class PassedInputRequest(InputRequest["dict[str, Any]"]):
             self.mode = params.get("mode", "form")
         elif "tools" in params:
             self.mode = "tools"
-        self._params = params
+        self._params = {name: value for name, value in with_carried_meta(params).items() if name != "task"}
 
     def params(self, version: str) -> dict[str, Any]:
         if version in LEGACY_VERSIONS or "elicitationId" not in self._params:

@@ -28,6 +28,7 @@ from fastrpc.errors import RemoteError as ErrorResponse
 from fastrpc.json_encoding import to_json
 from fastrpc.methods.logging import least_level
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LOG_KEY, MODERN, SERVER_KEY
+from fastrpc.proxy.hop import ELICITED, report_progress, request_params
 from fastrpc.proxy.requests import ASKED, REFUSED, Call, LoginFailed, RemoteError, SessionGone
 
 TYPE_CHECKING = False
@@ -64,6 +65,8 @@ HANDSHAKE_SECONDS = 3600.0
 """Time limit of the handshake; `fastrpc.proxy` has a shorter one for the whole start."""
 FROM_CLIENT = ("elicitation", "sampling", "roots")
 LISTS = ("tools", "prompts", "resources")
+OF_CALLS = ("notifications/message", ELICITED)
+"""Notifications that belong to a call, though they do not say to which."""
 
 
 class UpstreamClient:
@@ -149,7 +152,7 @@ class UpstreamClient:
         """
         if self.ended is not None:
             raise ToolError(f"the connection to the upstream server is lost: {self.ended}")
-        params = dict(params or {})
+        params = dict(params or {}) if context is None else request_params(context, method, params or {})
         meta = self._meta(context)
         if meta:
             params["_meta"] = {**params.get("_meta", {}), **meta}
@@ -291,7 +294,7 @@ class UpstreamClient:
         for listening in self._session.listening:
             listening.take(message, params)
         call = None
-        if method == "notifications/message":
+        if method in OF_CALLS:
             of = self._transport.answering
             call = (None if of is None else self._call_of(of)) or self._latest_call()
         self.owner.on_notification(method, params, None if call is None else call.context)
@@ -311,7 +314,7 @@ class UpstreamClient:
     @staticmethod
     def _progress(context: Context, params: dict[str, Any]) -> None:
         try:
-            context.progress(params["progress"], params.get("total"), params.get("message"))
+            report_progress(context, params)
         except (KeyError, TypeError, ValueError) as error:
             diagnostics.write("warning", f"the upstream server sent an invalid progress report: {error!r}")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from fastrpc.errors import FAILURES
-from fastrpc.schema.annotations import is_any, is_literal, is_union, peel, shows_more, union_of
+from fastrpc.schema.annotations import alias_of, is_any, is_literal, is_union, peel, shows_more, union_of
 from fastrpc.schema.converters import ANY, described
 from fastrpc.schema.signature import FunctionFacts, Parameter, Signature
 
@@ -37,14 +37,16 @@ def describe(
     explicit_nulls: bool = False,
     structures_texts: bool = False,
     aliases_results: bool = True,
+    marks_wrapping: bool = False,
 ) -> Signature:
     """Return the signature of a function.
 
     With `input_schema`, a JSON Schema, arguments are validated by that schema and annotations are optional;
     `documents` are the schemas that its ``$ref`` may name. `structured=False` omits the output schema,
-    ``"wrapped"`` wraps objects, too: ``{"result": …}``. `explicit_nulls`, `structures_texts` and
-    `aliases_results` are those of `fastrpc.tool_style.ToolStyle`. Raises `DefinitionError`, which names the
-    function and a solution; `UnresolvedName`, a subclass, if an annotation is not defined yet.
+    ``"wrapped"`` wraps objects, too: ``{"result": …}``. `explicit_nulls`, `structures_texts`,
+    `aliases_results` and `marks_wrapping` are those of `fastrpc.tool_style.ToolStyle`. Raises
+    `DefinitionError`, which names the function and a solution; `UnresolvedName`, a subclass, if an annotation
+    is not defined yet.
     """
     facts = FunctionFacts(function, explicit_nulls, aliases_results)
     if input_schema is not None:
@@ -57,6 +59,8 @@ def describe(
         signature = _typed_signature(facts)
     if structured:
         _add_output(signature, facts, structured == "wrapped", structures_texts)
+        if marks_wrapping and signature.wraps_result and signature.output_schema is not None:
+            signature.output_schema["x-fastmcp-wrap-result"] = True
     return signature
 
 
@@ -72,6 +76,8 @@ def _typed_signature(facts: FunctionFacts) -> Signature:
         _parameter(facts, name) for name in (*facts.positional, *facts.keyword_only) if name != facts.context
     ]
     schema: Schema = {"type": "object", "properties": {p.name: p.schema for p in parameters}}
+    if len(schema["properties"]) < len(parameters):
+        raise facts.error("has two parameters of the same name: an alias is the name of another parameter")
     required = [p.name for p in parameters if p.required]
     if required:
         schema["required"] = required
@@ -89,6 +95,7 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
         raise facts.error(f"{what} has no annotation; write for example {name}: str")
     peeled = facts.peel(what, facts.annotations[name])
     default = facts.defaults.get(name, _MISSING)
+    shown_name = alias_of(default) or peeled.alias or name
     if type(default).__module__ == "pydantic.fields":
         from fastrpc.schema.rich_types import default_of_field
 
@@ -112,12 +119,13 @@ def _parameter(facts: FunctionFacts, name: str) -> Parameter:
         if shown is not None or (default is None and facts.explicit_nulls):
             schema["default"] = shown
     return Parameter(
-        name,
+        shown_name,
         converter,
         schema,
         required=required,
         default=None if required else default,
         allows_null=allows_null,
+        keyword=name,
     )
 
 
@@ -175,7 +183,6 @@ def _add_output(
             "type": "object",
             "properties": {"result": described(converter.schema, peeled.description)},
             "required": ["result"],
-            "x-fastmcp-wrap-result": True,
         }
     _add_definitions(facts, schema, [converter])
     signature.output_schema = schema

@@ -47,16 +47,18 @@ class Peeled:
     """An annotation without what wraps it.
 
     `base` is the bare type, `allows_null` whether ``None`` is allowed, `metadata` its constraints,
-    `description` its description. `field` is pydantic's ``Field`` that has a default, None without one.
+    `description` its description, `alias` its name for clients. `field` is pydantic's ``Field`` that has a
+    default, None without one.
     """
 
-    __slots__ = ("allows_null", "base", "description", "field", "metadata")
+    __slots__ = ("alias", "allows_null", "base", "description", "field", "metadata")
 
     def __init__(self) -> None:
         self.base: Any = None
         self.allows_null = False
         self.description: str | None = None
         self.field: Any = None
+        self.alias: str | None = None
         self.metadata: tuple[Any, ...] = ()
 
 
@@ -120,6 +122,7 @@ def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
                 kept.append(item)
         elif origin == "pydantic" and hasattr(item, "description"):
             peeled.description = item.description or peeled.description
+            peeled.alias = alias_of(item) or peeled.alias
             if not item.is_required():
                 peeled.field = item
             if item.metadata or shows_more(item):
@@ -128,6 +131,16 @@ def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
             kept.append(item)
     peeled.description = peeled.description or text
     peeled.metadata = tuple(kept)
+
+
+def alias_of(field: Any) -> str | None:
+    """Return the name that pydantic's ``Field`` gives a parameter for clients, if it gives one: of several
+    choices the first. What is only for writing (``serialization_alias``) names no argument."""
+    if type(field).__module__ != "pydantic.fields":
+        return None
+    alias = getattr(field, "validation_alias", None) or getattr(field, "alias", None)
+    choices = getattr(alias, "choices", (alias,))
+    return next((choice for choice in choices if isinstance(choice, str)), None)
 
 
 def shows_more(field: Any) -> bool:

@@ -288,6 +288,8 @@ class PydanticConverter(Converter):
             raise DefinitionError(
                 f"no JSON Schema can be made of {_name_of(annotation)} ({reason})"
             ) from None
+        if not output:
+            _check_paths(self.adapter.core_schema, annotation)
         components = whole.pop("$defs", {})
         schema, definitions = write_out(whole, components, titles=False, nulls=explicit_nulls)
         titles = [item.title for item in getattr(annotation, "__metadata__", ()) if shows_more(item)]
@@ -354,12 +356,40 @@ def _as_configured() -> dict[str, Any]:
     return {"by_alias": False, "schema_generator": ByConfiguration}
 
 
+def _check_paths(core: Any, annotation: Any) -> None:
+    """Raise DefinitionError for a member that is read from within another one (``AliasPath``): pydantic's
+    schema names the member itself, which is not read."""
+    if isinstance(core, dict):
+        alias = core.get("validation_alias")
+        paths = alias if alias and isinstance(alias[0], list) else [alias]  # a text, a path, or several
+        if isinstance(alias, list) and not any(
+            isinstance(path, str) or len(path or ()) == 1 for path in paths
+        ):
+            raise DefinitionError(
+                f"no JSON Schema can be made of {_name_of(annotation)}: AliasPath {paths[0]} is no name of a "
+                "member; give alias= or AliasChoices"
+            )
+    for each in core.values() if isinstance(core, dict) else core if isinstance(core, list) else ():
+        if isinstance(each, (dict, list)):
+            _check_paths(each, annotation)
+
+
+def _without_warnings(make: Any, annotation: Any) -> Any:
+    """Call pydantic without its warning that an alias has no effect: it has, for a parameter (`alias_of`)."""
+    from warnings import catch_warnings, filterwarnings
+
+    with catch_warnings():
+        filterwarnings("ignore", message="The 'alias' attribute|The 'validation_alias' attribute")
+        filterwarnings("ignore", message="The 'serialization_alias' attribute")
+        return make(annotation)
+
+
 def _adapter_of(annotation: Any) -> Any:
     """Return pydantic's adapter; classes that it does not know are accepted where one of a union is known."""
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
     try:
-        return TypeAdapter(annotation)
+        return _without_warnings(TypeAdapter, annotation)
     except PydanticSchemaGenerationError as error:
         try:
             return TypeAdapter(annotation, config={"arbitrary_types_allowed": True})

@@ -34,7 +34,17 @@ class Parameter:
     `Signature.bind`. `nullable`: an explicit null stands for `default`; otherwise `bind` handles null too.
     """
 
-    __slots__ = ("allows_null", "converter", "default", "kind", "name", "nullable", "required", "schema")
+    __slots__ = (
+        "allows_null",
+        "converter",
+        "default",
+        "keyword",
+        "kind",
+        "name",
+        "nullable",
+        "required",
+        "schema",
+    )
 
     def __init__(
         self,
@@ -45,8 +55,10 @@ class Parameter:
         required: bool = True,
         default: Any = None,
         allows_null: bool = False,
+        keyword: str | None = None,
     ) -> None:
         self.name = name
+        self.keyword = keyword or name
         self.converter = converter
         self.kind = converter.kind
         self.schema = schema
@@ -168,7 +180,7 @@ class Signature:
             positional.insert(self.context_index, context)
         if not self.keywords and self.vectorizable:
             return function(*positional)
-        keywords = {p.name: v for p, v in zip(self.parameters[count:], values[count:], strict=False)}
+        keywords = {p.keyword: v for p, v in zip(self.parameters[count:], values[count:], strict=False)}
         if self.context_parameter is not None and self.context_index < 0:
             keywords[self.context_parameter] = context
         if self.takes_others:

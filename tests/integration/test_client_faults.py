@@ -250,3 +250,25 @@ def test_an_error_of_the_server_has_its_code() -> None:
         with pytest.raises(RemoteError, match="no method resources/list") as caught:
             client.list_resources()
         assert caught.value.code == -32601
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            ["sh x.py --flag"],
+            "'sh x.py --flag' does not exist; arguments belong in args: command 'sh', args ",
+        ),
+        (["no-such-program x"], "'no-such-program x' does not exist (exit code 127)"),
+        (["./nowhere/x"], "'./nowhere/x' does not exist (exit code 127)"),
+        (["sh", "-c", "exit 127"], "it ended with exit code 127"),
+    ],
+)
+def test_a_command_that_does_not_exist_is_named_so(command: list[str], said: str) -> None:
+    async def connect() -> None:
+        async with Client(command):
+            raise AssertionError("connected")
+
+    with pytest.raises(ConnectionLost) as caught:
+        asyncio.run(connect())
+    assert said in str(caught.value)

@@ -203,6 +203,7 @@ def test_everything_works_without_a_loop_in_every_version(
         assert list(client.iter_resource_templates()) == client.list_resource_templates() == []
         assert [prompt.name for prompt in client.iter_prompts()] == ["review"]
         assert client.get_prompt("review", {"language": "rust"}).text == "Review 1 lines of rust"
+        assert client.get_prompt("review", {"language": "rust", "lines": None}).text.startswith("Review 1 ")
         with client.listen(tools=True) as changes:
             client.call_tool("grow")
             assert changes.next()["method"] == "notifications/tools/list_changed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -199,14 +200,14 @@ def test_a_server_starts_when_it_is_called_and_again_after_it_was_killed(place: 
         assert "a_pid" in tools_of(gateway)
         assert "bad_pid" not in tools_of(gateway)
         refused = gateway.request("tools/call", {"name": "bad_pid", "arguments": {}})
-        assert "bad cannot be used: it ended" in refused["error"]["message"]
+        assert "bad cannot be used: the command" in refused["error"]["message"]
         eventually(lambda: place.states()["bad"]["state"] != "starting")  # again, some seconds later
         states = place.states()
         assert (states["a"]["starts"], states["a"]["calls"], states["a"]["tools"]) == (2, 2, 4)
         assert "signal 9" in states["a"]["lastEnd"]
         assert states["b"]["state"] == "running"
         assert states["bad"]["state"] == "failed"
-        assert states["bad"]["reason"] == "it ended with exit code 127"
+        assert re.fullmatch(r"the command '.*' does not exist \(exit code 127\)", states["bad"]["reason"])
         table = place.status()
         assert table.returncode == 0
         assert [line.split()[0] for line in table.stdout.splitlines()[1:]] == ["server", "a", "b", "bad"]

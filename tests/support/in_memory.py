@@ -99,6 +99,9 @@ class RawConversation:
     def call(self, id: Any, name: str, arguments: Any, meta: dict[str, Any] | None = None) -> None:
         self._transport.send(line_of(id, name, arguments, self.version, meta))
 
+    def send(self, line: bytes) -> None:
+        self._transport.send(line)
+
     def say(self, message: dict[str, Any]) -> None:
         self._transport.send(json.dumps({"jsonrpc": "2.0", **message}).encode())
 

@@ -46,6 +46,12 @@ MOST_VIOLATIONS = 20
 Problem = str
 
 
+def is_ours(member: str) -> bool:
+    """Whether a member is one that MCP has to know: those of others, which a proxy carries on, begin with
+    ``x-`` in the tests."""
+    return not member.startswith("x-")
+
+
 class Schema:
     """One version's schema: each check returns what is wrong, or None."""
 
@@ -113,7 +119,7 @@ class Schema:
         known = self.methods["results"].get("Result" if name == "EmptyResult" else name)
         if known is None or name == "Result":
             return None
-        found = [f"{name}.{member}" for member in result if member not in known["props"]]
+        found = [f"{name}.{member}" for member in result if member not in known["props"] and is_ours(member)]
         for member, kind in ENTRIES.items():
             for entry in result.get(member, ()):
                 found += self.unknown(kind, entry)
@@ -125,7 +131,7 @@ class Schema:
 
     def unknown(self, kind: str, value: dict[str, Any]) -> list[str]:
         properties = self.types[kind]["properties"]
-        return [f"{kind}.{member}" for member in value if member not in properties]
+        return [f"{kind}.{member}" for member in value if member not in properties and is_ours(member)]
 
     def error(self, message: dict[str, Any]) -> Problem | None:
         name = "JSONRPCErrorResponse" if "JSONRPCErrorResponse" in self.types else "JSONRPCError"
@@ -151,7 +157,8 @@ class Schema:
             return problem
         if not known["props"]:  # params of several forms: the schema alone tells
             return None
-        foreign = [name for name in message.get("params", {}) if name not in (*known["props"], "_meta")]
+        params = message.get("params", {})
+        foreign = [name for name in params if name not in (*known["props"], "_meta") and is_ours(name)]
         return (
             f"{method}: members that {self.version} does not know: {', '.join(foreign)}" if foreign else None
         )

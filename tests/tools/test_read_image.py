@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import struct
 import sys
 import types
 from typing import Any
@@ -84,7 +85,9 @@ def test_what_fits_exactly_by_its_bytes_passes_and_one_more_does_not() -> None:
 def test_kinds_of_pixels_pass_byte_for_byte(mode: str) -> None:
     """ReadImage: palette, grey, 16-bit, bilevel and transparent pixels pass byte for byte, too."""
     image = images.picture(mode="L" if mode == "I;16" else mode)
-    data = images.encoded(image.convert("I;16") if mode == "I;16" else image, "PNG")
+    if mode == "I;16":
+        image = image.convert("I").point(lambda value: value * 257).convert("I;16")
+    data = images.encoded(image, "PNG")
     assert block(shown(data)).data == data
 
 
@@ -113,14 +116,53 @@ def test_a_jpeg_named_png_is_shown_as_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP"])
-def test_an_image_that_fits_is_not_turned_but_the_turn_is_told(form: str) -> None:
-    """ReadImage: an image that passes byte for byte is not turned, and the result tells the turn."""
-    data = images.turned(form, 6)
-    result = shown(data)
-    assert block(result).data == data
-    asked = "Its EXIF data ask for it to be turned by 90° clockwise; that is left to whoever shows it."
-    assert line(result).endswith(f"unchanged. {asked}")
-    assert (facts(result)["orientation"], facts(result)["turned"]) == (6, False)
+def test_an_image_that_fits_is_turned_too(form: str) -> None:
+    """ReadImage: an image is turned as its EXIF data ask, whatever its size."""
+    result = shown(images.turned(form, 6))
+    assert "turned by 90° clockwise as its EXIF data ask" in line(result)
+    assert (facts(result)["orientation"], facts(result)["turned"], facts(result)["scaled"]) == (
+        6,
+        True,
+        False,
+    )
+    assert picture(result).size == (40, 60)
+    assert picture(result).getexif().get(0x0112, 1) == 1  # nobody is to turn it again
+
+
+@pytest.mark.parametrize("form", ["PNG", "TIFF"])
+@pytest.mark.parametrize("bits", [10, 12, 16])
+@pytest.mark.parametrize("size", [(40, 20), (2000, 20)])
+def test_few_bits_in_sixteen_are_scaled(form: str, bits: int, size: tuple[int, int]) -> None:
+    """ReadImage: greys of 10 or 12 bits in 16 are shown from black to white."""
+    white = (1 << bits) - 1
+    quarter = size[0] // 4
+    row = [*[0] * quarter, *[white // 2] * quarter, *[white] * (2 * quarter)]
+    image = Image.frombytes("I;16", size, struct.pack(f"<{size[0]}H", *row) * size[1])
+    found = picture(shown(images.encoded(image, form)))
+    if found.mode.startswith("I;16"):  # passed byte for byte
+        found = found.convert("I").point(lambda value: value / 257).convert("L")
+    at = [found.getpixel((found.width * part // 8, 5)) for part in (1, 3, 7)]
+    assert at == [0, pytest.approx(127, abs=1), 255]
+
+
+def test_a_tiff_says_what_white_is() -> None:
+    """ReadImage: the highest value of a sample is what a TIFF says it is."""
+    image = Image.new("I;16", (40, 20), 1000)
+    data = images.encoded(image, "TIFF", tiffinfo={0x0119: 4000})
+    assert picture(shown(data)).getpixel((5, 5)) == 1000 * 255 // 4000
+
+
+def test_other_orders_of_bytes_and_other_modes_are_shown() -> None:
+    """ReadImage: 16 bits in either order, palettes with transparent colours, CMYK and LAB."""
+    image = Image.new("I;16B", (40, 20), 0x8080)
+    assert picture(shown(images.encoded(image, "TIFF"))).getpixel((5, 5)) == 0x80
+    palette = images.picture(mode="P")
+    palette.info["transparency"] = 0
+    assert picture(shown(images.encoded(palette, "PNG", transparency=0))).convert("RGBA").mode == "RGBA"
+    cmyk = Image.new("CMYK", (40, 20), (255, 0, 0, 0))
+    assert picture(shown(images.encoded(cmyk, "TIFF"))).getpixel((5, 5)) == (0, 255, 255)
+    lab = Image.new("LAB", (40, 20), (255, 128, 128))
+    assert picture(shown(images.encoded(lab, "TIFF"))).convert("L").getpixel((5, 5)) > 250
 
 
 # --- scaled and encoded anew ------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def test_an_answer_that_is_none_fails_the_tool_in_words(members: Any, complaint:
     ],
 )
 @pytest.mark.parametrize("version", RICH_INPUT_REQUESTS)
-def test_a_wrongly_typed_answer_fails_in_the_old_era_and_is_asked_for_again_in_the_new(
+def test_a_wrongly_typed_answer_fails_once_its_reason_was_told_where_somebody_reads_it(
     ask: Any, result: Any, version: str
 ) -> None:
     async def conversation(client: Raw) -> None:
@@ -107,7 +107,15 @@ def test_a_wrongly_typed_answer_fails_in_the_old_era_and_is_asked_for_again_in_t
         assert first["resultType"] == "input_required"
         for wrong in (result, 5, None):
             second = await retry(client, first, {"1": wrong})
-            assert second["inputRequests"] == first["inputRequests"]
+            [asked] = first["inputRequests"].values()
+            if asked["method"] == "elicitation/create":
+                message = second["inputRequests"]["1"]["params"]["message"]
+                assert message.startswith("x\n\nThe last answer was no use: action: expected one of")
+                second = await retry(client, second, {"1": wrong})
+            assert second["isError"]
+            assert "no use: " in second["content"][0]["text"]
+        third = await retry(client, first, {})  # without an answer it is asked as before
+        assert third["inputRequests"] == first["inputRequests"]
 
     with_raw(one_question(ask), conversation, version=version)
 

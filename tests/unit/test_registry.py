@@ -183,7 +183,6 @@ def test_each_version_gets_the_fields_that_it_knows():
         "type": "object",
         "properties": {"result": {"type": "integer"}},
         "required": ["result"],
-        "x-fastmcp-wrap-result": True,
     }
     modern = {
         **base,

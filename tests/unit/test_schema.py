@@ -515,7 +515,6 @@ def test_a_result_that_is_no_object_is_wrapped_with_fastmcps_mark(annotation, sc
         "type": "object",
         "properties": {"result": schema},
         "required": ["result"],
-        "x-fastmcp-wrap-result": True,
     }
 
 

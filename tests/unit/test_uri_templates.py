@@ -7,7 +7,7 @@ import time
 import pytest
 
 from fastrpc.errors import DefinitionError
-from fastrpc.protocol.uri_template import LONGEST, Template, normal
+from fastrpc.protocol.uri_template import LONGEST, Template, normal, without_dots
 
 # The variables and the examples of levels 1 to 3 of RFC 6570, sections 1.2 and 3.2, as (template, URI).
 VALUES = {
@@ -225,7 +225,7 @@ def test_a_uri_beyond_the_limit_fits_nothing() -> None:
     assert template.match("a:" + "x" * (LONGEST - 1)) is None
 
 
-@pytest.mark.parametrize("uri", ["docs://a%2F", "docs://%41", "docs://a%20b"])
+@pytest.mark.parametrize("uri", ["docs://a%2F", "docs://a%20b"])
 def test_an_escape_stays_as_it_is_at_the_end_too(uri: str) -> None:
     assert normal(uri) == uri
 
@@ -242,3 +242,52 @@ def test_what_only_looks_like_an_escape_is_text(uri: str, inside: str) -> None:
 )
 def test_only_what_is_an_escape_is_kept_as_one(value: str, expanded: str) -> None:
     assert Template("{+x}").expand({"x": value}) == expanded
+
+
+# --- one spelling for all that are the same (RFC 3986, 6.2.2) ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spelled", "meant"),
+    [
+        ("x://caf%c3%a9", "x://caf%C3%A9"),
+        ("x://café", "x://caf%C3%A9"),
+        ("X://a", "x://a"),
+        ("x://%41%2d%7E%5f%2e", "x://A-~_."),
+        ("x://a%2fb", "x://a%2Fb"),
+        ("x://Alice/B", "x://Alice/B"),
+        ("HTTPS://User@EXAMPLE.com:80/A?B#C", "https://User@example.com:80/A?B#C"),
+        ("http://%C3%89X.org/A", "http://%C3%89x.org/A"),
+        ("x://100%", "x://100%25"),
+        ("x://%%34%31", "x://%2541"),
+        ("x://a?q=%C3", "x://a?q=%C3"),
+        ("urn:A", "urn:A"),
+        ("no scheme", "no%20scheme"),
+        ("", ""),
+    ],
+)
+def test_spellings_of_a_uri_have_one_normal_form(spelled: str, meant: str) -> None:
+    assert normal(spelled) == meant
+    assert normal(meant) == meant
+
+
+@pytest.mark.parametrize(
+    ("uri", "found"),
+    [
+        ("x://h/a/../b", "x://h/b"),
+        ("x://h/a/./b/..", "x://h/a/"),
+        ("x://h/../../etc", "x://h/etc"),
+        ("x://h/a/..b/.c", "x://h/a/..b/.c"),
+        ("x://h/a?../b", "x://h/a?../b"),
+        ("urn:a/../b", "urn:a/../b"),
+    ],
+)
+def test_segments_of_dots_lead_somewhere(uri: str, found: str) -> None:
+    assert without_dots(uri) == found
+
+
+def test_a_template_matches_every_spelling_of_its_literals() -> None:
+    template = Template("X://caf%c3%a9/%41/{v}")
+    for uri in ("x://caf%C3%A9/A/1", "X://café/%41/1", "x://caf%c3%A9/A/%31"):
+        assert template.match(uri) == {"v": "1"}
+    assert Template("x://{name}/a").match("x://Alice/a") == {"name": "Alice"}

@@ -157,7 +157,7 @@ def _shown(picture: Picture, size: int, drawing: bool = False) -> ToolResult:
         "scaled": scaled,
         "frames": picture.frames,
         "orientation": picture.turn,
-        "turned": picture.turn != 1 and not picture.passed,
+        "turned": picture.turn != 1,
     }
     text = _line(picture, size, scaled, drawing)
     answer = result(text, facts)
@@ -171,8 +171,7 @@ def _line(picture: Picture, size: int, scaled: bool, drawing: bool) -> str:
         return f"SVG, {size:,} bytes; drawn by the browser as {shown}."
     turn = TURNS.get(picture.turn, "")
     if picture.passed:
-        asked = f" Its EXIF data ask for it to be {turn}; that is left to whoever shows it." if turn else ""
-        return f"{shown}; unchanged.{asked}"
+        return f"{shown}; unchanged."
     original = f"{_name(picture.original_form)}, {picture.original_width} × {picture.original_height} px"
     done = []
     if picture.frames > 1:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from fnmatch import translate
 
+from fastrpc.protocol.uri_template import normal, without_dots
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +29,8 @@ class Patterns:
                 raise ValueError(f"a name or glob has 1 to {LONGEST} characters, this {len(text)}")
         if len(self.texts) > MOST:
             raise ValueError(f"a list has at most {MOST} names and globs, this {len(self.texts)}")
+        self._uris: Patterns | None = None
+        """The same for URIs in their normal form."""
         self._names = frozenset(text for text in self.texts if not _is_glob(text))
         globs = [translate(text) for text in self.texts if _is_glob(text)]
         self._globs = re.compile("|".join(globs)) if globs else None
@@ -40,8 +44,15 @@ class Patterns:
         return name in self._names or (self._globs is not None and self._globs.match(name) is not None)
 
     def match_uri(self, uri: str) -> bool:
-        """Whether a URI is allowed: itself, or what stands behind its scheme (``documents/*``)."""
-        return self.match(uri) or self.match(uri.partition("://")[2])
+        """Whether a URI is allowed: itself, or what stands behind its scheme (``documents/*``), in whatever
+        spelling. One with ``..`` in its path has to be allowed both as it is and where that leads."""
+        if self._uris is None:
+            self._uris = Patterns(normal(text)[: max(LONGEST, len(text))] for text in self.texts)
+        meant = normal(uri)
+        return all(
+            self._uris.match(form) or self._uris.match(form.partition("://")[2])
+            for form in {meant, without_dots(meant)}
+        )
 
 
 def _is_glob(text: str) -> bool:

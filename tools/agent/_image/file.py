@@ -11,7 +11,9 @@ import errno
 import os
 
 from fastrpc import ToolError, regular_files
+from fastrpc.errors import suggest
 
+from .._file_names import MOST, looking_like, the_one_meant
 from .._in_thread import in_thread
 from .._text import quoted
 
@@ -82,7 +84,7 @@ def _open(path: str, limit: int) -> File:
     if len(path) > LONGEST_PATH:
         raise ToolError(f"file_path: has {len(path):,} characters; a path has at most {LONGEST_PATH:,}.")
     try:
-        descriptor = regular_files.open_regular(path, follow=False)
+        path, descriptor = _opened(path)
     except OSError as error:
         raise ToolError(_why_not(path, error)) from None
     except ValueError:  # NUL, or a lone surrogate
@@ -100,6 +102,18 @@ def _open(path: str, limit: int) -> File:
     raise ToolError(f"file_path: {quoted(path)} {problem}")
 
 
+def _opened(path: str) -> tuple[str, int]:
+    """Return the path and the descriptor of a file, or of the only one whose name looks the same. Raises
+    OSError and ValueError."""
+    try:
+        return path, regular_files.open_regular(path, follow=False)
+    except FileNotFoundError:
+        meant = the_one_meant(path)
+        if meant is None:
+            raise
+        return meant, regular_files.open_regular(meant, follow=False)
+
+
 def _problem_with(found: os.stat_result, limit: int) -> str:
     if found.st_size == 0:
         return "is empty; expected an image file."
@@ -111,12 +125,24 @@ def _problem_with(found: os.stat_result, limit: int) -> str:
 def _why_not(path: str, error: OSError) -> str:
     shown = quoted(path)
     if error.errno == errno.ENOENT:
-        return f"file_path: {shown} does not exist."
+        return f"file_path: {shown} does not exist{_alternatives(path)}"
     if error.errno in (errno.ELOOP, errno.EMLINK):
         return f"file_path: {shown} is a symbolic link, which is not followed{_target(path)}."
     if isinstance(error, regular_files.NotRegular):
         return f"file_path: {shown} is {error.kind}; expected an image file."
     return f"file_path: {shown} cannot be opened: {error.strerror}."
+
+
+def _alternatives(path: str) -> str:
+    """Name what is there with a similar name."""
+    folder, name = os.path.split(path)
+    try:
+        names = os.listdir(folder or ".")[:MOST]
+    except OSError:
+        return f"; there is no folder {quoted(folder)}." if not os.path.isdir(folder) else "."
+    found = looking_like(folder or ".", name) or suggest(name, names)
+    shown = " or ".join(quoted(each) for each in found[:3])
+    return f". Did you mean {shown}?" if found else "."
 
 
 def _target(path: str) -> str:

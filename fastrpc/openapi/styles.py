@@ -1,0 +1,88 @@
+"""How OpenAPI writes arrays and objects into URLs, headers and forms (OpenAPI 3.0 and 3.1, 4.8.12.4: style).
+
+Every style with and without ``explode``. What RFC 6570 calls undefined is left out: null, and an array or an
+object that is empty. No I/O.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from fastrpc.json_encoding import to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+DELIMITERS = {"spaceDelimited": " ", "pipeDelimited": "|"}
+LEADS = {"label": ".", "matrix": ";"}
+
+
+def text_of(value: Any) -> str:
+    """Return a value as a text: a str as it is, anything else as its JSON."""
+    return value if isinstance(value, str) else to_json(value).decode()
+
+
+def pairs_of(name: str, value: Any, style: str, explode: bool) -> list[tuple[str, str]]:
+    """Return the pairs of a parameter in a query or a cookie, or of a member of a form."""
+    if isinstance(value, dict):
+        members = _members(value)
+        if style == "deepObject":
+            return [
+                (f"{name}[{key}]", text_of(each))
+                for key, values in members
+                for each in (_defined(values) if isinstance(values, list) else [values])
+            ]
+        if explode:
+            return [(key, text_of(each)) for key, each in members]
+        flat = [text for key, each in members for text in (key, text_of(each))]
+    elif isinstance(value, list):
+        flat = [text_of(each) for each in _defined(value)]
+        if explode:
+            return [(name, text) for text in flat]
+    else:
+        return [] if value is None else [(name, text_of(value))]
+    return [(name, DELIMITERS.get(style, ",").join(flat))] if flat else []
+
+
+def simple_of(value: Any, explode: bool, written: Callable[[str], str] = str) -> str:
+    """Return a value in the style ``simple``, of headers and paths; `written` is called with each text."""
+    return ",".join(_parts(value, explode, written))
+
+
+def segment_of(name: str, value: Any, style: str, explode: bool) -> str:
+    """Return a value as it is put into a path, percent-encoded; "" where there is none."""
+    lead = LEADS.get(style)
+    parts = _parts(value, explode, _quoted)
+    if lead is None or not parts:
+        return ",".join(parts)
+    if style == "label":
+        return lead + (lead if explode else ",").join(parts)
+    named = _quoted(name)
+    if not explode or not isinstance(value, (dict, list)):
+        joined = ",".join(parts)
+        return f";{named}={joined}" if joined else f";{named}"
+    return "".join(f";{part}" if isinstance(value, dict) else f";{named}={part}" for part in parts)
+
+
+def _parts(value: Any, explode: bool, written: Callable[[str], str]) -> list[str]:
+    if isinstance(value, dict):
+        members = [(written(key), written(text_of(each))) for key, each in _members(value)]
+        if explode:
+            return [f"{key}={text}" for key, text in members]
+        return [part for member in members for part in member]
+    values = _defined(value if isinstance(value, list) else [value])
+    return [written(text_of(each)) for each in values]
+
+
+def _members(value: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [(key, each) for key, each in value.items() if each is not None]
+
+
+def _defined(values: list[Any]) -> list[Any]:
+    return [each for each in values if each is not None]
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="")

@@ -1,0 +1,408 @@
+"""What passes a proxy or a gateway, in both directions: every member that is not the connection's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from support import echo_upstream as echo
+from support.echo_upstream import ANNOTATIONS, GOT, ICONS, MARK, META, URI
+from support.http_server import in_process
+from support.in_memory import ENVELOPE, RawConversation, in_loop
+from support.scripted_server import Scripted
+from support.stdio import serve
+
+from fastrpc import Server
+from fastrpc.gateway import gateway_of
+from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, SUBSCRIPTION_KEY, VERSIONS
+from fastrpc.proxy import UpstreamServer
+from fastrpc.testing import Client
+
+pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
+
+COMMAND = [sys.executable, echo.__file__]
+TRACE = {
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "tracestate": "a=1",
+    "baggage": "k=v",
+    "example.com/tenant": {"id": 7, "deep": [None, {"é": '\n"'}]},
+}
+MORE = {"x-request": [1, {"a": None}]}
+SECONDS = 60.0
+HEADERS = {
+    "mcp-protocol-version": MODERN,
+    "mcp-method": "tools/call",
+    "mcp-name": "act",
+    "content-type": "application/json",
+    "accept": "application/json, text/event-stream",
+}
+
+
+# --- the ways -----------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def over_stdio() -> AsyncIterator[Any]:
+    yield COMMAND
+
+
+@asynccontextmanager
+async def over_http() -> AsyncIterator[Any]:
+    async with Scripted(echo.play) as server:
+        yield server.url
+
+
+@asynccontextmanager
+async def stateless() -> AsyncIterator[Any]:
+    async with Scripted(echo.play_stateless) as server:
+        yield server.url
+
+
+def proxy(where: Any) -> Server:
+    return Server.proxy(where)
+
+
+def gateway(where: Any) -> Server:
+    entry = {"url": where} if isinstance(where, str) else {"command": where[0], "args": where[1:]}
+    return gateway_of({"up": entry})[0]
+
+
+def mounted(where: Any) -> Server:
+    app = Server("host")
+    app.mount(Server.proxy(where), "up")
+    return app
+
+
+def watched(where: Any) -> Server:
+    """A proxy whose guard sees each call, so that none is forwarded as bytes."""
+    app = Server.proxy(where)
+    app.guard(lambda call: None)
+    return app
+
+
+UPSTREAMS = {"stdio": over_stdio, "http": over_http, "stateless": stateless}
+HOPS = {"proxy": proxy, "gateway": gateway, "mounted": mounted, "guarded": watched}
+every_way = pytest.mark.parametrize(
+    ("hop", "upstream"), [(hop, upstream) for hop in HOPS for upstream in UPSTREAMS]
+)
+every_version = pytest.mark.parametrize("version", VERSIONS)
+
+
+def through(hop: str, upstream: str, version: str, conversation: Callable[..., Any], **options: Any) -> None:
+    """Run a conversation with a client of a hop. `named` says by which name a tool or a prompt goes there."""
+
+    async def run() -> None:
+        async with UPSTREAMS[upstream]() as where:
+            app = HOPS[hop](where)
+            async with Client(app, version=version, **options) as client:
+                await client.list_tools()  # a gateway connects
+                prefix = "up_" if hop in ("gateway", "mounted") else ""
+                await conversation(client, lambda name: prefix + name)
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+@asynccontextmanager
+async def nothing() -> AsyncIterator[None]:
+    yield
+
+
+async def eventually_in(notifications: list[dict[str, Any]], method: str) -> dict[str, Any]:
+    while not (found := [each for each in notifications if each["method"] == method]):
+        await asyncio.sleep(0.002)
+    return found[0]
+
+
+async def requested(client: Client, method: str, **params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Send a request with metadata; return its result, and the params that reached the upstream server."""
+    result = await client.request(method, {**params, **MORE, "_meta": dict(TRACE)})
+    return result, result["_meta"][GOT]
+
+
+def assert_carried(got: dict[str, Any]) -> None:
+    assert {name: got[name] for name in MORE} == MORE
+    meta = dict(got["_meta"])
+    own = [key for key in meta if key.startswith("io.modelcontextprotocol/") or key == "progressToken"]
+    for key in own:
+        del meta[key]
+    assert meta == TRACE
+
+
+def assert_marked(found: dict[str, Any], meta: dict[str, Any] = META) -> None:
+    assert found["x-mark"] == MARK["x-mark"]
+    assert {key: found["_meta"][key] for key in meta} == meta
+
+
+# --- requests and results -----------------------------------------------------------------------------
+
+
+@every_version
+@every_way
+def test_a_call_carries_its_metadata_and_its_unknown_members(hop: str, upstream: str, version: str) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        for _ in range(3):  # what is like the last one may go another way
+            result, got = await requested(client, "tools/call", name=named("act"), arguments={"a": 1})
+            assert got["name"] == "act"
+            assert got["arguments"] == {"a": 1}
+            assert_carried(got)
+            assert_marked(result)
+            block = result["content"][0]
+            assert block["x-mark"] == MARK["x-mark"]
+            assert block["annotations"] == ANNOTATIONS
+            if version >= "2025-06-18":
+                assert block["_meta"] == META
+
+    through(hop, upstream, version, conversation)
+
+
+@every_version
+@every_way
+def test_reads_prompts_and_completions_carry_theirs(hop: str, upstream: str, version: str) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        for uri in (URI, URI, "echo://at/1"):
+            result, got = await requested(client, "resources/read", uri=uri)
+            assert got["uri"] == uri
+            assert_carried(got)
+            assert_marked(result)
+            assert result["contents"][0]["x-mark"] == MARK["x-mark"]
+            if version >= "2025-06-18":
+                assert result["contents"][0]["_meta"] == META
+        result, got = await requested(client, "prompts/get", name=named("say"), arguments={"style": "s"})
+        assert_carried(got)
+        assert_marked(result)
+        assert result["description"] == "of this result"
+        assert result["messages"][0]["x-mark"] == MARK["x-mark"]
+        assert result["messages"][0]["content"]["annotations"] == ANNOTATIONS
+        for ref in (
+            {"type": "ref/prompt", "name": named("say")},
+            {"type": "ref/resource", "uri": "echo://at/{x}"},
+        ):
+            argument = {"name": "style" if "name" in ref else "x", "value": "v", "x-more": 1}
+            result, got = await requested(
+                client, "completion/complete", ref={**ref, "x-more": 2}, argument=argument
+            )
+            assert got["argument"] == argument
+            assert got["ref"]["x-more"] == 2
+            assert got["ref"].get("name", "say") == "say"
+            assert_carried(got)
+            assert_marked(result)
+            assert result["completion"]["x-mark"] == MARK["x-mark"]
+
+    through(hop, upstream, version, conversation)
+
+
+@every_version
+@every_way
+def test_entries_are_listed_with_all_their_members(hop: str, upstream: str, version: str) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        for method, (member, sent) in echo.LISTS.items():
+            [entry] = [
+                each
+                for each in (await client.request(method))[member]
+                if "gateway" not in str(each.get("uri"))
+            ]
+            assert entry["x-mark"] == MARK["x-mark"]
+            if version >= "2025-06-18":
+                assert (entry["title"], entry["_meta"]) == ("Titled", META)
+            if version >= LATEST_LEGACY:
+                assert entry["icons"] == ICONS
+            if "annotations" in sent and (member != "tools" or version >= "2025-03-26"):
+                expected = {**sent["annotations"]}
+                if member == "tools" and version < "2025-06-18":
+                    expected["title"] = "Titled"  # where a version without titles has it
+                assert entry["annotations"] == expected
+            if member == "prompts":
+                assert entry["arguments"][0]["x-mark"] == MARK["x-mark"]
+            if member == "tools":
+                assert entry["inputSchema"] == sent["inputSchema"]
+
+    through(hop, upstream, version, conversation)
+
+
+@every_way
+def test_a_structure_that_is_null_is_not_missing(hop: str, upstream: str) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        result = await client.request("tools/call", {"name": named("act"), "arguments": {"null": True}})
+        assert result["structuredContent"] is None
+
+    through(hop, upstream, MODERN, conversation)
+
+
+# --- what belongs to a connection ---------------------------------------------------------------------
+
+
+@every_version
+@every_way
+def test_the_progress_token_and_the_envelope_are_the_connections_own(
+    hop: str, upstream: str, version: str
+) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        meta = {**TRACE, "progressToken": "the client's"}
+        result = await client.request(
+            "tools/call", {"name": named("act"), "arguments": {}, "task": {"ttl": 1}, "_meta": meta}
+        )
+        got = result["_meta"][GOT]
+        assert got["_meta"]["progressToken"] != "the client's"
+        assert got["_meta"]["traceparent"] == TRACE["traceparent"]
+        assert "task" not in got
+        assert (CAPABILITIES_KEY in got["_meta"]) is (upstream == "stateless")
+        [progress] = client.progress
+        assert (progress["progressToken"], progress["progress"], progress["total"]) == ("the client's", 1, 2)
+        assert_marked(progress)
+
+    through(hop, upstream, version, conversation)
+
+
+def test_keys_with_escapes_and_white_space_mean_what_they_say() -> None:
+    meta = (
+        '{ "\\u0061":1,"progress\\u0054oken":"t" , "b" : "v" ,"io.modelcontextprotocol\\/logLevel":"debug"}'
+    )
+    plain = '{"io.modelcontextprotocol/logLevel":"x","a":{"b":"}"}, "c":[1,",{"]}'
+
+    async def conversation() -> None:
+        app = Server.proxy(COMMAND)
+        async with Client(app) as client:
+            await client.list_tools()
+            talk = RawConversation(app, LATEST_LEGACY)
+            for id, (text, expected) in enumerate(
+                ((meta, {"a": 1, "b": "v"}), (plain, {"a": {"b": "}"}, "c": [1, ",{"]}), ("{}", None))
+            ):
+                line = f'{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":'
+                talk.send(f'{line}{{"name":"act","arguments":{{}},"_meta":{text}}}}}'.encode())
+                got = (await talk.answer(id))["result"]["_meta"][GOT]
+                found = {key: value for key, value in got.get("_meta", {}).items() if key != "progressToken"}
+                assert (found or None) == expected
+            talk.close()
+
+    in_loop(conversation)
+
+
+def test_a_body_with_newlines_goes_on_as_one_line() -> None:
+    async def conversation() -> None:
+        async with in_process(Server.proxy(COMMAND), auth=None) as server:
+            for text in ({"a": 1, "b": [1, 2]}, {}):
+                for meta in (TRACE, {}):
+                    params = {"name": "act", "arguments": text, "_meta": {**ENVELOPE, **meta}}
+                    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+                    status, body, _ = await server.ask(
+                        "POST", "/mcp", json.dumps(message, indent=1).encode(), **HEADERS
+                    )
+                    assert status == 200, body
+                    got = body["result"]["_meta"][GOT]
+                    assert got["arguments"] == text
+                    assert got.get("_meta", {}) == meta
+
+    in_loop(conversation)
+
+
+def test_calls_with_metadata_are_forwarded_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*arguments: Any) -> Any:
+        raise AssertionError("the call was parsed")
+
+    async def conversation(client: Client, named: Any) -> None:
+        await client.request("tools/call", {"name": "act", "arguments": {}})
+        monkeypatch.setattr(UpstreamServer, "request", refused)
+        for number in range(3):
+            meta = {**TRACE, "traceparent": f"00-{number}"}
+            result = await client.request("tools/call", {"name": "act", "arguments": {}, "_meta": meta})
+            assert result["_meta"][GOT]["_meta"] == meta
+        result = await client.request("tools/call", {"name": "act", "arguments": {}})
+        assert "_meta" not in result["_meta"][GOT]
+
+    for version in VERSIONS:
+        through("proxy", "stdio", version, conversation)
+        monkeypatch.undo()
+
+
+# --- what the server sends ----------------------------------------------------------------------------
+
+
+@every_version
+@every_way
+def test_log_messages_carry_theirs(hop: str, upstream: str, version: str) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        await client.request("tools/call", {"name": named("act"), "arguments": {"log": True}})
+        [log] = client.logs
+        assert (log["level"], log["data"], log["logger"]) == ("warning", "careful", "echo")
+        assert_marked(log)
+
+    through(hop, upstream, version, conversation, log_level="warning")
+
+
+@every_version
+@pytest.mark.parametrize("hop", HOPS)
+def test_updates_of_resources_carry_theirs(hop: str, version: str) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        async with client.listen(uris=[URI]) if version == MODERN else nothing():
+            if version != MODERN:
+                await client.subscribe(URI)
+            await client.request("tools/call", {"name": named("act"), "arguments": {"touch": True}})
+            found = await eventually_in(client.notifications, "notifications/resources/updated")
+        assert found["params"]["uri"] == URI
+        assert_marked(found["params"])
+        assert (SUBSCRIPTION_KEY in found["params"]["_meta"]) is (version == MODERN)
+
+    through(hop, "stdio", version, conversation)
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize(
+    ("hop", "upstream"), [(hop, each) for hop in HOPS for each in ("stdio", "stateless")]
+)
+def test_requests_of_the_server_and_their_answers_carry_theirs(hop: str, upstream: str, version: str) -> None:
+    answer = {"action": "accept", "content": {}, "_meta": {"example.com/back": 1}, "x-answer": 2}
+
+    async def conversation(client: Client, named: Any) -> None:
+        async def reply(method: str, params: dict[str, Any]) -> dict[str, Any]:
+            client.questions.append({"method": method, "params": params})
+            return answer
+
+        client._handlers.answer = reply  # type: ignore[method-assign]
+        params = {"name": named("act"), "arguments": {"ask": True}, "_meta": TRACE}
+        result = await client.request("tools/call", params)
+        if version == MODERN:
+            [key] = result["inputRequests"]
+            asked = result["inputRequests"][key]["params"]
+            again = {"requestState": result["requestState"], "inputResponses": {key: answer}}
+            result = await client.request("tools/call", {**params, **again})
+        else:
+            asked = client.questions[0]["params"]
+        assert_marked(asked)
+        assert "progressToken" not in asked["_meta"]
+        got = result["_meta"][GOT]
+        if upstream == "stateless":
+            assert got["inputResponses"]["q"] == answer
+            assert got["requestState"] == "s"
+        else:
+            assert result["_meta"]["example.com/answer"] == answer
+        assert got["_meta"]["traceparent"] == TRACE["traceparent"]
+
+    through(hop, upstream, version, conversation, on_elicit={})
+
+
+# --- processes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [VERSIONS[0], LATEST_LEGACY])
+@pytest.mark.parametrize("upstream", ["http", "stateless"])
+def test_a_bridge_carries_it_all(upstream: str, version: str) -> None:
+    def conversation(url: str) -> None:
+        with serve(command=[sys.executable, "-m", "fastrpc", "bridge", url]) as server:
+            server.initialize(version)
+            for name in ("tools/call", "prompts/get", "resources/read"):
+                key = {"tools/call": "act", "prompts/get": "say"}.get(name)
+                target = {"uri": URI} if key is None else {"name": key, "arguments": {}}
+                result = server.request(name, {**target, **MORE, "_meta": TRACE})["result"]
+                assert_carried(result["_meta"][GOT])
+                assert_marked(result)
+
+    async def run() -> None:
+        async with UPSTREAMS[upstream]() as url:
+            await asyncio.to_thread(conversation, url)
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))

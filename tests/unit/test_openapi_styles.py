@@ -1,0 +1,157 @@
+"""How values are written into URLs, headers, cookies and forms: each style of OpenAPI, exploded and not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openapi_pydantic", reason="the extra openapi is not installed")
+
+from fastrpc.openapi.document import operations_of
+from fastrpc.openapi.requests import OperationRequest
+from fastrpc.openapi.styles import pairs_of, segment_of, simple_of
+
+ARRAY = ["blue", "black", "brown"]
+OBJECT = {"R": 100, "G": 200}
+
+
+# The table of OpenAPI 3.1.1, 4.8.12.6, for a parameter `color`: style, explode, and what becomes of an empty
+# text, a text, an array and an object.
+@pytest.mark.parametrize(
+    ("style", "explode", "expected"),
+    [
+        ("simple", False, ("", "blue", "blue,black,brown", "R,100,G,200")),
+        ("simple", True, ("", "blue", "blue,black,brown", "R=100,G=200")),
+        ("label", False, (".", ".blue", ".blue,black,brown", ".R,100,G,200")),
+        ("label", True, (".", ".blue", ".blue.black.brown", ".R=100.G=200")),
+        ("matrix", False, (";color", ";color=blue", ";color=blue,black,brown", ";color=R,100,G,200")),
+        (
+            "matrix",
+            True,
+            (";color=", ";color=blue", ";color=blue;color=black;color=brown", ";R=100;G=200"),
+        ),
+    ],
+)
+def test_each_style_of_a_path(style: str, explode: bool, expected: tuple[str, ...]) -> None:
+    found = [segment_of("color", value, style, explode) for value in ("", "blue", ARRAY, OBJECT)]
+    if style == "matrix" and explode:
+        found[0] = found[0].rstrip("=") + "="  # either is an empty value
+    assert found == [*expected]
+    assert segment_of("color", "a/b,c", style, explode).endswith("a%2Fb%2Cc")
+    assert segment_of("color", [], style, explode) == segment_of("color", {}, style, explode) == ""
+
+
+@pytest.mark.parametrize(
+    ("style", "explode", "array", "members"),
+    [
+        ("form", False, [("c", "blue,black,brown")], [("c", "R,100,G,200")]),
+        ("form", True, [("c", "blue"), ("c", "black"), ("c", "brown")], [("R", "100"), ("G", "200")]),
+        ("spaceDelimited", False, [("c", "blue black brown")], [("c", "R 100 G 200")]),
+        ("pipeDelimited", False, [("c", "blue|black|brown")], [("c", "R|100|G|200")]),
+        (
+            "deepObject",
+            True,
+            [("c", "blue"), ("c", "black"), ("c", "brown")],
+            [("c[R]", "100"), ("c[G]", "200")],
+        ),
+        ("deepObject", False, [("c", "blue,black,brown")], [("c[R]", "100"), ("c[G]", "200")]),
+    ],
+)
+def test_each_style_of_a_query(style: str, explode: bool, array: Any, members: Any) -> None:
+    assert pairs_of("c", ARRAY, style, explode) == array
+    assert pairs_of("c", OBJECT, style, explode) == members
+    assert pairs_of("c", "", style, explode) == [("c", "")]
+    assert pairs_of("c", False, style, explode) == [("c", "false")]
+    for nothing in ([], {}, None, [None], {"R": None}):
+        assert pairs_of("c", nothing, style, explode) == []
+
+
+def test_headers_are_simple() -> None:
+    assert simple_of(ARRAY, True) == "blue,black,brown"
+    assert (simple_of(OBJECT, False), simple_of(OBJECT, True)) == ("R,100,G,200", "R=100,G=200")
+    assert (simple_of(5, False), simple_of("a b", False)) == ("5", "a b")
+
+
+def request_of(operation: dict[str, Any], path: str = "/x", version: str = "3.1.0") -> OperationRequest:
+    document = {
+        "openapi": version,
+        "info": {"title": "t", "version": "1"},
+        "paths": {path: {"post": {"responses": {"200": {"description": "ok"}}, **operation}}},
+    }
+    [found] = operations_of(document)
+    names = {(each.place, each.name): each.name for each in found.parameters}
+    members = (found.body_schema or {}).get("properties")
+    return OperationRequest(found, names, members and {name: name for name in members})
+
+
+FORM = {
+    "schema": {
+        "type": "object",
+        "properties": {"tags": {"type": "array"}, "who": {"type": "object"}, "n": {"type": "integer"}},
+    }
+}
+
+
+@pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
+@pytest.mark.parametrize(
+    ("encoding", "arguments", "data"),
+    [
+        ({}, {"tags": ["a", "b"], "n": 1}, {"tags": ["a", "b"], "n": "1"}),
+        ({}, {"tags": ["a"]}, {"tags": "a"}),
+        ({}, {"tags": [], "n": 2}, {"n": "2"}),
+        ({}, {"tags": [], "who": {}}, {"who": "{}"}),
+        ({}, {"tags": [{"x": 1}, True]}, {"tags": ['{"x":1}', "true"]}),
+        ({}, {"who": {"name": "é"}}, {"who": '{"name":"é"}'}),
+        ({"tags": {"explode": False}}, {"tags": ["a", "b"]}, {"tags": "a,b"}),
+        ({"tags": {"style": "form", "explode": False}}, {"tags": [], "n": 1}, {"n": "1"}),
+        ({"tags": {"style": "spaceDelimited"}}, {"tags": ["a", "b"]}, {"tags": "a b"}),
+        ({"who": {"style": "deepObject"}}, {"who": {"name": "x"}}, {"who[name]": "x"}),
+        ({"who": {"explode": True}}, {"who": {"name": "x", "n": 1}, "n": 2}, {"name": "x", "n": ["1", "2"]}),
+        ({"who": {"contentType": "application/json"}}, {"who": {"a": 1}}, {"who": '{"a":1}'}),
+    ],
+)
+def test_each_encoding_of_a_form(encoding: Any, arguments: Any, data: Any, version: str) -> None:
+    content = {"application/x-www-form-urlencoded": {**FORM, "encoding": encoding}}
+    request = request_of({"requestBody": {"content": content}}, version=version)
+    assert request._options(arguments, {}).get("data") == data
+
+
+def test_parameters_are_written_where_they_belong() -> None:
+    def parameter(name: str, place: str, **more: Any) -> dict[str, Any]:
+        return {"name": name, "in": place, "required": place == "path", "schema": {}, **more}
+
+    request = request_of(
+        {
+            "parameters": [
+                parameter("p", "path", style="matrix", explode=True),
+                parameter("q", "query", explode=False),
+                parameter("none", "query", explode=False),
+                parameter("h", "header", explode=True),
+                parameter("c", "cookie"),
+            ]
+        },
+        "/x/{p}/y",
+    )
+    arguments = {"p": ["a", "b/c"], "q": ["1", "2"], "none": [], "h": {"a": 1}, "c": ["x", "y z"]}
+    assert request._path(arguments) == "x/;p=a;p=b%2Fc/y"
+    options = request._options(arguments, {})
+    assert options["params"] == [("q", "1,2")]
+    assert options["headers"] == {"h": "a=1", "Cookie": "c=x; c=y%20z"}
+
+
+@pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
+def test_a_schema_holds_nothing_twice(version: str) -> None:
+    schema = {"type": "string", "enum": ["a", "b", "a"]}
+    mixed = {"enum": [1, True, 1.0, "1", True]}
+    body = {
+        "type": "object",
+        "properties": {"kind": schema, "mixed": mixed, "inner": {"type": "array", "items": schema}},
+        "required": ["kind", "kind"],
+    }
+    found = request_of({"requestBody": {"content": {"application/json": {"schema": body}}}}, version=version)
+    read = found.operation.body_schema
+    assert read["properties"]["kind"]["enum"] == ["a", "b"]
+    assert read["properties"]["inner"]["items"]["enum"] == ["a", "b"]
+    assert [repr(each) for each in read["properties"]["mixed"]["enum"]] == ["1", "True", "'1'"]
+    assert read["required"] == ["kind"]

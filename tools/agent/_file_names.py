@@ -1,0 +1,47 @@
+"""Finds the file that is meant by a name that is nearly its own.
+
+macOS writes a narrow no-break space (U+202F) before AM and PM in the names of screenshots, and letters with
+accents as two characters (NFD); what a model or a person types has an ordinary space, and one character.
+Such names look the same. Reads one folder, of at most `MOST` names, and only after a name was not found.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+MOST = 10_000
+
+
+def the_one_meant(path: str) -> str | None:
+    """Return the path of the only file whose name looks like that of `path`, which does not exist; None if
+    there is none, or more than one. Folders on the way may be spelled so, too."""
+    folder, name = os.path.split(path)
+    if not name:
+        return None
+    if folder and not os.path.isdir(folder):
+        found = the_one_meant(folder)
+        if found is None or not os.path.isdir(found):
+            return None
+        folder = found
+        if os.path.lexists(os.path.join(folder, name)):
+            return os.path.join(folder, name)
+    matches = looking_like(folder or ".", name)
+    return os.path.join(folder, matches[0]) if len(matches) == 1 else None
+
+
+def looking_like(folder: str, name: str) -> list[str]:
+    """Return the names in a folder that look like this one."""
+    wanted = _looks(name)
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in islice(entries, MOST) if _looks(entry.name) == wanted)
+    except OSError:
+        return []
+
+
+def _looks(name: str) -> str:
+    """Return what is the same for names that look the same."""
+    from unicodedata import normalize
+
+    return " ".join(normalize("NFKC", name).split())
