@@ -468,7 +468,10 @@ class Provider:
     `DefinitionError`.
     """
 
-    __slots__ = ("cache_scope", "function", "lister", "mime_type", "prefix", "reader", "scheme", "ttl")
+    __slots__ = (
+        *("cache_scope", "function", "is_exclusive", "lister", "mime_type", "prefix", "reader", "scheme"),
+        "ttl",
+    )
 
     def __init__(
         self,
@@ -482,6 +485,8 @@ class Provider:
     ) -> None:
         self.scheme = scheme
         self.function = thing  # for messages
+        self.is_exclusive = False
+        """Whether it reads its URIs whatever resources and templates have them, too."""
         self.prefix = scheme if ":" in scheme else f"{scheme}:"
         self.mime_type = mime_type
         self.ttl = ttl
