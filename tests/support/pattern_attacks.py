@@ -22,8 +22,8 @@ else:
     import sre_parse as parser
 
 LONG = 64  # repetitions from which a bound is none
-ENDS = ("", "\0", "\n", "x")
-BETWEEN = ("", "\n", " ", "-")
+ENDS = ("", "\0")
+BETWEEN = ("", "\n", " ")
 """What stands between beginnings: of a line, of a word."""
 CATEGORIES = {
     constants.CATEGORY_DIGIT: "0",
@@ -49,18 +49,18 @@ def texts(pattern: re.Pattern[Any], size: int) -> Iterator[str]:
     tree = parser.parse(pattern.pattern, pattern.flags)
     found = list(islice(dict.fromkeys(repeats(tree, "")), 20))
     pumps = list(dict.fromkeys(pump for _, pump in found if pump))
-    begins = list(dict.fromkeys(begin for begin, _ in found))[:6]
+    begins = list(dict.fromkeys(begin for begin, _ in found))[:4]
     for begin, pump in found:
         if pump:
             for end in ENDS:
                 yield begin + pump * (size // len(pump)) + end
     for begin in begins:
-        for pump in ("", *pumps[:4]):
+        for pump in ("", *pumps[:3]):
             unit = begin + pump
             for between in BETWEEN if unit else ():
                 yield (between + unit) * (size // len(between + unit))
-    for one in pumps[:4]:
-        for two in pumps[:4]:
+    for one in pumps[:3]:
+        for two in pumps[:3]:
             if one != two:
                 yield one * (size // 2 // len(one)) + two * (size // 2 // len(two)) + "\0"
                 yield (one + two) * (size // (len(one) + len(two))) + "\0"

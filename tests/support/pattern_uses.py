@@ -59,7 +59,8 @@ def uses_in(path: Path, text: str, everything: str) -> Iterator[Use]:
         elif target:
             searched = everything if not target.startswith("_") else text
             found = re.findall(rf"\b{re.escape(target)}\.({'|'.join(FUNCTIONS[1:])})\b", searched)
-            methods = frozenset(found) or frozenset(SEARCHING)
+            is_whole = pattern is not None and str(pattern.pattern).endswith("\\Z")  # handed to what matches
+            methods = frozenset(found) or frozenset(("match",) if is_whole else SEARCHING)
         else:
             methods = frozenset(SEARCHING)
         yield Use(key, pattern, methods)
