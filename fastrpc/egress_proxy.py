@@ -90,7 +90,7 @@ NO_CONNECTION = "No connection"
 
 USER = "fastrpc"
 REQUEST = re.compile(r"([A-Z]{1,20}) ([\x21-\x7e]+) HTTP/1\.[01]\Z")
-HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*\Z")
+HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)\Z")
 STATUS = re.compile(r"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\Z)")
 AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,255}))(?::([0-9]{1,5}))?\Z")
 BARE_V6 = re.compile(r"([0-9A-Fa-f:.]{2,45}):([0-9]{1,5})\Z")
@@ -474,7 +474,7 @@ async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
         match = HEADER.match(line)
         if match is None or any(sign in line for sign in "\r\n\0"):
             raise Refused(400, "Bad header")
-        headers.append((match[1].lower(), match[2]))
+        headers.append((match[1].lower(), match[2].strip(" \t")))
     return first, headers
 
 

@@ -319,11 +319,11 @@ class Server:
     def filter_lists(self, shows: Any, classify: Any = None, *, enforced: bool = False) -> None:
         """Show in lists what the caller's class may see: `classify(principal)` returns the class, by default
         the principal itself; `shows(caller_class, item)` says whether it sees a `ListItem`, True or False.
-
-        What a class sees is kept until `lists_changed`. What is hidden can be called, unless the filter is
-        `enforced`: then it does not exist for the caller; what a URI leads to is asked about as a resource
-        with that URI. To refuse calls is a guard's part. All filters, those of mounted servers too, must show
-        an entry; if one raises, the answer is error -32603. Raises DefinitionError for what is no function.
+        `classify` is called for each list, what a class sees kept until `lists_changed`. What is hidden can
+        be called, unless the filter is `enforced`: then it does not exist for the caller, whose class is
+        looked up for each call; what a URI leads to is asked about as a resource with that URI. All filters,
+        those of mounted servers too, must show an entry; if one raises, the answer is error -32603. Raises
+        DefinitionError for what is no function.
         """
         from fastrpc.engine.list_filter import ListFilter
 

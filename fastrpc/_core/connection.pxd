@@ -102,7 +102,7 @@ cdef class Connection:
     cdef int end_call(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
     ) except -1
-    cdef bint may_serve(self, Plan plan) noexcept
+    cdef bint may_serve(self, Plan plan) except -1
     cdef bint may_begin(self, Plan plan) except -1
     cdef bint may_wait(self) except -1
     cdef bint forward(self, Plan plan, bint modern) except -1

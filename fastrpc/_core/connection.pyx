@@ -141,7 +141,7 @@ cdef class Connection:
         if found != NULL and <object> found is not None:
             framed = <FramedPlan> found
             if framed.modern == modern and not (message.resumes or self.shared) and (
-                self.may_begin(framed.plan)
+                self.may_serve(framed.plan) and self.may_begin(framed.plan)
             ):
                 return self.serve(
                     framed.plan, message.id.data, message.id.size, modern, False, <PyObject*> framed
@@ -314,9 +314,11 @@ cdef class Connection:
 
     # --- a call with all its steps ------------------------------------------------------------------------
 
-    cdef bint may_serve(self, Plan plan) noexcept:
+    cdef bint may_serve(self, Plan plan) except -1:
         """May the call be served here? On a connection that callers share, if it can end at once."""
-        return not self.shared or (plan.is_direct and plan.inline)
+        if self.shared and not (plan.is_direct and plan.inline):
+            return False
+        return not plan.conditional or self.dispatcher.has_current_plans()
 
     cdef bint may_begin(self, Plan plan) except -1:
         """May the call be begun here, now? For a coroutine the loop has to run, and the server must not be
@@ -336,6 +338,8 @@ cdef class Connection:
     cdef bint forward(self, Plan plan, bint modern) except -1:
         """Have the message, a call, sent on to another server; False: it has to be served here."""
         if self.message.resumes or self.message.wants_progress or self.shared or not self.may_wait():
+            return False
+        if not self.may_serve(plan):
             return False
         self.now = 0
         self.forwarder = plan.forwarder

@@ -56,6 +56,9 @@ class Plan:
     @property
     def forwarder(self) -> CallForwarder | None: ...
     @property
+    def conditional(self) -> bool:
+        """Whether it may have ceased to exist for its caller: the dispatcher is asked before each call."""
+    @property
     def form(self) -> int: ...
     @property
     def quick(self) -> int: ...
@@ -92,6 +95,7 @@ class Plan:
         refusal_prefix: str | None = None,
         failure_prefix: str | None = None,
         hides_failures: bool = False,
+        conditional: bool = False,
     ) -> None: ...
     def record_duration(self, nanoseconds: int) -> None:
         """Record how long a call took, wherever `inline` let it run."""

@@ -115,6 +115,7 @@ cdef class Plan:
         str refusal_prefix=None,
         str failure_prefix=None,
         bint hides_failures=False,
+        bint conditional=False,
     ):
         """Plan calls of `function`, registered as `tool`.
 
@@ -140,7 +141,8 @@ cdef class Plan:
         arguments are bound, unless it is a `Gate` that allows it before; ``around(call)`` calls the function
         in the connection's place; both are handed a `CallInfo`. `recorder` gets a record of each call.
         `forwarder` may send a call to another server without its arguments being bound. The prefixes and
-        `hides_failures` are those of `fastrpc.tool_style.ToolStyle`.
+        `hides_failures` are those of `fastrpc.tool_style.ToolStyle`. `conditional`: it may have ceased to
+        exist for its caller, which the dispatcher is asked before each call.
         """
         cdef Py_ssize_t at
         cdef bytes key
@@ -199,6 +201,7 @@ cdef class Plan:
         self.refusal_prefix = refusal_prefix
         self.failure_prefix = failure_prefix
         self.hides_failures = hides_failures
+        self.conditional = conditional
         if kind == "tool" and isinstance(guard, Gate):
             self.gate = guard
         self.is_direct = (
@@ -209,7 +212,9 @@ cdef class Plan:
             and (guard is None or self.gate is not None)
         )
         # What only its converter can read is not bound twice.
-        self.is_bare = self.is_direct and guard is None and recorder is None and not self.has_unreadable()
+        self.is_bare = self.is_direct and guard is None and recorder is None and not (
+            conditional or self.has_unreadable()
+        )
         self.straight = self.is_bare and inline
 
     cdef bint has_unreadable(self) except -1:

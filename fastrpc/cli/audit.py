@@ -14,10 +14,10 @@ import re
 import sys
 from collections import deque
 from datetime import datetime, timedelta, timezone
-from fnmatch import fnmatchcase
 from heapq import heappop, heappush
 from itertools import islice
 
+from fastrpc import globs
 from fastrpc._core.audit_lines import ALPHABET
 from fastrpc.cli import configuration
 from fastrpc.cli._durations import seconds_in
@@ -274,7 +274,7 @@ def _is_like(value: Any, glob: str) -> bool:
     """Return whether a value matches, or one of its members does: an actor may be an object."""
     if isinstance(value, dict):
         return any(_is_like(each, glob) for each in value.values())
-    return value is not None and fnmatchcase(str(value), glob)
+    return value is not None and globs.matches(str(value), glob)
 
 
 def fields_of(line: bytes) -> Record:

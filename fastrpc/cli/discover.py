@@ -7,13 +7,14 @@ server is started. Values of variables and headers are masked, because they may 
 from __future__ import annotations
 
 import os
+import re
 
 from fastrpc.cli import parser
 from fastrpc.cli._catalogue import print_json
 from fastrpc.cli._client_files import read
 from fastrpc.cli._client_formats import Client, JsonClient
 from fastrpc.cli._clients import CLIENTS
-from fastrpc.client.config import FILE_NAME, VARIABLE, ServerEntry, entry_of, find_config
+from fastrpc.client.config import FILE_NAME, ServerEntry, entry_of, find_config
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import FastrpcError, InvalidConfig
 from fastrpc.human_input.screen import plain
@@ -33,6 +34,9 @@ PROJECT_FILES = (
     ("cursor", os.path.join(".cursor", "mcp.json")),
     ("vscode", os.path.join(".vscode", "mcp.json")),
 )
+
+REFERENCE = re.compile(r"\$\{(?:env:|input:)?[A-Za-z_][A-Za-z0-9_-]{0,100}\}")
+"""What stands for a value, and has no default, which may be secret."""
 
 
 class Found:
@@ -161,9 +165,8 @@ def _masked_values(values: dict[str, str]) -> dict[str, str]:
 
 def _masked_value(value: str) -> str:
     """Return a value unchanged if it only refers to variables, else masked."""
-    words = VARIABLE.sub("", value).replace("Bearer", "").strip()
-    has_default = any(found[2] for found in VARIABLE.finditer(value))
-    return value if not words and not has_default else MASK
+    words = REFERENCE.sub("", value).replace("Bearer", "").strip()
+    return value if not words else MASK
 
 
 def _short(path: str) -> str:

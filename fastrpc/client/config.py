@@ -4,7 +4,7 @@
         print(name, entry.expanded().command)
 
 The servers are members of ``mcpServers`` (most clients) or ``servers`` (VS Code); comments and trailing
-commas are allowed. ``${VAR}`` and ``${VAR:-default}`` stand for environment variables, as in Claude Code; an
+commas are allowed. ``${VAR}`` and others stand for environment variables (`fastrpc.client.variables`); an
 entry keeps them as written until `ServerEntry.expanded`, so that an entry whose variable is not set does not
 affect the others. Reads one regular file; starts no server.
 """
@@ -12,7 +12,6 @@ affect the others. Reads one regular file; starts no server.
 from __future__ import annotations
 
 import os
-import re
 
 from fastrpc.errors import FastrpcError, InvalidConfig
 
@@ -32,13 +31,17 @@ FILE_NAME = ".mcp.json"
 SECTIONS = ("mcpServers", "servers")
 LARGEST = 16 * 1024 * 1024
 """Bytes of a file; that of Claude Code contains a history, too."""
-VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-"""``${VAR}``, ``${VAR:-default}``, and ``${env:VAR}`` as VS Code writes it."""
 
 COMMANDS = ("command", "cmd")
 ENVIRONMENTS = ("env", "environment", "envs")
 ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
+ALLOWED_TOOLS = ("includeTools", "enabledTools", "enabled_tools", "tools")
+DENIED_TOOLS = ("excludeTools", "disabledTools", "disabled_tools")
 """The names of each member in the files of different clients."""
+TRANSPORTS = {"stdio": "stdio", "local": "stdio", "sse": "sse", "remote": "http"} | dict.fromkeys(
+    ("http", "streamablehttp"), "http"
+)
+"""What ``type`` and ``transport`` say, in lower case, without ``-`` and ``_``."""
 
 
 class ServerEntry:
@@ -47,10 +50,14 @@ class ServerEntry:
     `command` is "" for a server with a `url`, and the other way round. `args`: list of str; `env`: variables
     to add to this process's environment; `cwd`: the working directory, None for the current one.
     `transport`: ``stdio``, ``http`` or ``sse``. `auth`: ``"oauth"`` where the file asks for a login by OAuth,
-    as FastMCP writes it, else None. `enabled`: False where the file switches the server off.
+    as FastMCP writes it, else None. `enabled`: False where the file switches the server off. `allowed` and
+    `denied`: the names of tools that it lets be used, None for all, and that it does not.
     """
 
-    __slots__ = ("args", "auth", "command", "cwd", "enabled", "env", "headers", "transport", "url")
+    __slots__ = (
+        *("allowed", "args", "auth", "command", "cwd", "denied", "enabled", "env", "headers", "transport"),
+        "url",
+    )
 
     def __init__(
         self,
@@ -64,6 +71,8 @@ class ServerEntry:
         transport: str = "",
         auth: Literal["oauth"] | None = None,
         enabled: bool = True,
+        allowed: list[str] | None = None,
+        denied: list[str] | None = None,
     ) -> None:
         self.command = command
         self.args = args or []
@@ -74,6 +83,13 @@ class ServerEntry:
         self.transport = transport or ("stdio" if command else "http")
         self.auth = auth
         self.enabled = enabled
+        self.allowed = allowed
+        self.denied = denied or []
+
+    def offers(self, tool: str) -> bool:
+        """Whether the file lets a tool of the server be used."""
+        is_allowed = self.allowed is None or "*" in self.allowed or tool in self.allowed
+        return is_allowed and tool not in self.denied
 
     def __repr__(self) -> str:
         """Show the command or URL, without the variables and headers, which may be secret."""
@@ -92,12 +108,14 @@ class ServerEntry:
     def expanded(self, environ: Mapping[str, str] | None = None) -> ServerEntry:
         """Return the entry with its ``${VAR}`` replaced from `environ` (default: this process's environment).
 
-        Raises InvalidConfig for a variable that is not set and has no default.
+        Raises InvalidConfig for a variable that is not set and has no default, and for any other ``${…}``.
         """
+        from fastrpc.client import variables
+
         known = os.environ if environ is None else environ
 
         def expand(text: str) -> str:
-            return VARIABLE.sub(lambda found: _value(found, known), text)
+            return variables.expanded(text, known)
 
         return ServerEntry(
             expand(self.command),
@@ -109,14 +127,9 @@ class ServerEntry:
             transport=self.transport,
             auth=self.auth,
             enabled=self.enabled,
+            allowed=self.allowed,
+            denied=self.denied,
         )
-
-
-def _value(found: re.Match[str], known: Mapping[str, str]) -> str:
-    value = known.get(found[1]) or found[2]
-    if value is None and found[1] not in known:
-        raise InvalidConfig(f"{found[0]}: the environment variable {found[1]} is not set")
-    return value or ""
 
 
 def find_config(folder: str | None = None) -> str | None:
@@ -191,21 +204,50 @@ def entry_of(raw: Any) -> ServerEntry:
     words = command if isinstance(command, list) else [] if command is None else [command]
     first, *more = [*_texts("command", words), *_texts("args", raw.get("args") or [])] or [""]
     url = _text("url", _member(raw, ADDRESSES) or "")
-    if not first and not url:
-        raise InvalidConfig("expected a command or a url")
-    kind = str(raw.get("type") or raw.get("transport") or "")
-    cwd = raw.get("cwd")
+    transport = _transport(raw.get("type") or raw.get("transport") or "", bool(first), bool(url))
+    if raw.get("envFile") is not None:
+        raise InvalidConfig("envFile: no file of variables is read; write them into env")
+    allowed, denied, cwd = _member(raw, ALLOWED_TOOLS), _member(raw, DENIED_TOOLS), raw.get("cwd")
     return ServerEntry(
-        first,
-        more,
+        first if transport == "stdio" else "",
+        more if transport == "stdio" else [],
         _table("env", _member(raw, ENVIRONMENTS)),
         cwd=None if cwd is None else _text("cwd", cwd),
-        url="" if first else url,
+        url="" if transport == "stdio" else url,
         headers=_table("headers", raw.get("headers")),
-        transport="stdio" if first else "sse" if kind == "sse" else "http",
+        transport=transport,
         auth="oauth" if url and raw.get("auth") == "oauth" else None,
-        enabled=raw.get("enabled") is not False and raw.get("disabled") is not True,
+        enabled=_flag(raw, "enabled", True) and not _flag(raw, "disabled", False),
+        allowed=None if allowed is None else _texts(_name_of(raw, ALLOWED_TOOLS), allowed),
+        denied=None if denied is None else _texts(_name_of(raw, DENIED_TOOLS), denied),
     )
+
+
+def _transport(kind: Any, has_command: bool, has_url: bool) -> str:
+    """Return the transport of an entry that names this one, "" for none. Raises InvalidConfig where the entry
+    says two things, or nothing."""
+    if not has_command and not has_url:
+        raise InvalidConfig("expected a command or a url")
+    said = TRANSPORTS.get(str(kind).lower().replace("-", "").replace("_", "")) if kind else None
+    if kind and said is None:
+        raise InvalidConfig(f"type: expected stdio, http, streamable-http or sse, got {kind!r:.80}")
+    if said is None and has_command and has_url:
+        raise InvalidConfig("command and url: expected one of them, or a type that says which")
+    found = said or ("stdio" if has_command else "http")
+    if not (has_command if found == "stdio" else has_url):
+        raise InvalidConfig(f"type: {kind} needs a {'command' if found == 'stdio' else 'url'}")
+    return found
+
+
+def _flag(raw: dict[str, Any], name: str, default: bool) -> bool:
+    value = raw.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise InvalidConfig(f"{name}: expected true or false, got {value!r:.80}")
+    return default if value is None else value
+
+
+def _name_of(raw: dict[str, Any], names: tuple[str, ...]) -> str:
+    return next(name for name in names if raw.get(name) is not None)
 
 
 def _member(raw: dict[str, Any], names: tuple[str, ...]) -> Any:

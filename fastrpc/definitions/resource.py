@@ -473,7 +473,10 @@ class Provider:
     `DefinitionError`.
     """
 
-    __slots__ = ("cache_scope", "function", "lister", "mime_type", "prefix", "reader", "scheme", "ttl")
+    __slots__ = (
+        *("cache_scope", "function", "is_exclusive", "lister", "mime_type", "prefix", "reader", "scheme"),
+        "ttl",
+    )
 
     def __init__(
         self,
@@ -490,6 +493,8 @@ class Provider:
         from fastrpc.protocol.uri_template import normal
 
         self.prefix = normal(scheme if ":" in scheme else f"{scheme}:")
+        self.is_exclusive = False
+        """Whether it reads its URIs whatever resources and templates have them, too."""
         self.mime_type = mime_type
         self.ttl = ttl
         self.cache_scope: CacheScope | None = cache_scope

@@ -257,6 +257,10 @@ class Dispatcher(OutboundMessages):
         if self.connection.plans is not plans:
             self.connection.take_plans(plans)
 
+    def has_current_plans(self) -> bool:
+        """Whether the connection calls what exists for its principal now, who may have another class."""
+        return self.runtime.are_plans_of(self.connection.principal, self.connection.plans)
+
     # --- messages -------------------------------------------------------------------------------------
 
     def dispatch(self, message: Message, batch: Batch | None = None) -> None:

@@ -54,9 +54,9 @@ class Hook:
     def matches(self, name: str) -> bool:
         if self.tools == "*":
             return True
-        from fnmatch import fnmatchcase
+        from fastrpc.globs import matches
 
-        return fnmatchcase(name, self.tools)
+        return matches(name, self.tools)
 
 
 def _takes(function: Any, count: int) -> bool:

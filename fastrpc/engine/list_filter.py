@@ -1,9 +1,10 @@
 """What callers see in lists: the filters of a server (`Server.filter_lists`), and the lists of each class.
 
 A filter puts each principal into a class, and says for each class and entry whether the list shows it. The
-class of a principal is looked up for each list. What a class sees, and the first page of each of its lists,
-is made once and kept, for the `MOST_CLASSES` classes and within the `MOST_BYTES` that were used last. What an
-enforced filter hides does not exist for its caller: a call of it is one of an unknown name.
+class of a principal is looked up for each list, and, where the filter is enforced, for each call. What a
+class sees, and the first page of each of its lists, is made once and kept, for the `MOST_CLASSES` classes and
+within the `MOST_BYTES` that were used last. What an enforced filter hides does not exist for its caller: a
+call of it is one of an unknown name.
 
 Whatever a filter raises, its request is answered with an error: no list is ever shown unfiltered. Calls are
 left to guards (`fastrpc.engine.guards`). Imported by the first list of a server that has a filter.
@@ -69,7 +70,7 @@ class ListFilter:
     Raises DefinitionError for what is no function.
     """
 
-    __slots__ = ("_classify", "_shows", "is_enforced", "refusal")
+    __slots__ = ("_classify", "_shows", "announces_changes", "is_enforced", "refusal")
 
     def __init__(
         self,
@@ -85,6 +86,13 @@ class ListFilter:
         self.is_enforced = is_enforced
         self.refusal: Callable[[Any, str, str], BaseException | None] | None = None
         """Of a guard: what refuses to notify a class of changes of a resource; None: nothing does."""
+        self.announces_changes = False
+        """Whether `Server.lists_changed` is called when a principal gets another class: no call looks."""
+
+    @property
+    def decides_calls(self) -> bool:
+        """Whether the class of a caller has to be looked up for each call."""
+        return self.is_enforced and self._classify is not None and not self.announces_changes
 
     def class_of(self, principal: str) -> Hashable:
         """Return the class of a principal. Raises InternalError if `classify` fails or returns no class."""
@@ -131,20 +139,24 @@ class CallerLists:
         self._runtime = runtime
         self._views: OrderedDict[tuple[Hashable, ...], CallerView] = OrderedDict()
         self._size = 0
+        self._filters = list(dict.fromkeys(filters_of(runtime)))  # of a server that is mounted twice, once
+        self._latest: CallerView | None = None
         self._lock = allocate_lock()
         """Protects these; not held while a filter runs."""
 
     def view(self, principal: str) -> CallerView:
         """Return what a principal sees. Raises InternalError if its class cannot be found out."""
-        filters = dict.fromkeys(filters_of(self._runtime))  # of a server that is mounted twice, once
-        rules = [(server, each, each.class_of(principal)) for server, each in filters]
-        key = tuple(caller_class for _, _, caller_class in rules)
+        key = tuple([each.class_of(principal) for _, each in self._filters])
+        latest = self._latest
+        if latest is not None and latest.key == key:
+            return latest
         with self._lock:
             found = self._views.get(key)
             if found is None:
-                found = self._views[key] = CallerView(self, rules)
+                found = self._views[key] = CallerView(self, key, self._filters)
             self._views.move_to_end(key)
             self._drop()
+            self._latest = found
         return found
 
     def keep(self, view: CallerView, size: int) -> None:
@@ -172,12 +184,16 @@ class CallerLists:
 class CallerView:
     """What one class of callers sees. With filters of several servers, a class is one for each of them."""
 
-    __slots__ = ("_entries", "_lists", "_plans", "_plans_of", "_rules", "dropped", "pages", "size")
+    __slots__ = ("_entries", "_lists", "_plans", "_plans_of", "_rules", "dropped", "key", "pages", "size")
 
-    def __init__(self, lists: CallerLists, rules: Iterable[tuple[Any, ListFilter, Hashable]]) -> None:
+    def __init__(
+        self, lists: CallerLists, key: tuple[Hashable, ...], filters: Iterable[tuple[Any, ListFilter]]
+    ) -> None:
         self._lists = lists
+        self.key = key
+        """The class by each filter."""
         self._rules: dict[Any, list[tuple[ListFilter, Hashable]]] = {}
-        for server, each, caller_class in rules:
+        for (server, each), caller_class in zip(filters, key, strict=True):
             self._rules.setdefault(server, []).append((each, caller_class))
         self._entries: dict[str, list[Any]] = {}
         self._plans: dict[str, Plan] = {}

@@ -40,10 +40,11 @@ def plan_of(
     around: Any = None,
     recorder: Recorder | None = None,
     encoder: ResultEncoder | None = None,
+    conditional: bool = False,
 ) -> Plan:
     """Make the call plan of a tool: may the compiled binder serve it, and where does it run?
 
-    Without `direct` each call goes through the dispatcher.
+    Without `direct` each call goes through the dispatcher; `conditional`: see `Plan`.
     """
     signature, style = tool.signature, tool.style
     is_async = tool.is_async or (around is not None and around.is_async)
@@ -83,6 +84,7 @@ def plan_of(
         encoder=encoder,
         noted=noted,
         forwarder=tool.forwarder if forwardable else None,
+        conditional=conditional,
     )
 
 

@@ -11,9 +11,10 @@ from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import Plan
 from fastrpc.engine.plans import context_kind_of, plan_of, vector_form_of
-from fastrpc.engine.request import CALLED_BY, NO_PLANS
+from fastrpc.engine.request import CALLED_BY
 from fastrpc.engine.results import Results
-from fastrpc.errors import InternalError, Overloaded, suggestion
+from fastrpc.engine.visibility import Visibility
+from fastrpc.errors import Overloaded
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.pagination import page_of
 from fastrpc.protocol.versions import MODERN, known
@@ -31,12 +32,10 @@ if TYPE_CHECKING:
     from fastrpc.engine.call import Call
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.lifespan import Lifespan
-    from fastrpc.engine.list_filter import CallerLists, CallerView
     from fastrpc.engine.monitor import Monitor
     from fastrpc.engine.ports import Features, RequestCounter, RequestWrapper, ResultEncoder
     from fastrpc.engine.request import Request
     from fastrpc.engine.thread_pool import ThreadPool
-    from fastrpc.options import ItemKind
     from fastrpc.quotas import Quotas
 
 scope: Callable[[Any, Any], Any] | None = None
@@ -44,7 +43,7 @@ scope: Callable[[Any, Any], Any] | None = None
 the handler and what is around it already (`fastrpc.running_call`)."""
 
 
-class Runtime:
+class Runtime(Visibility):
     """The shared half of a server; a `Dispatcher` is the other, one for each connection."""
 
     def __init__(
@@ -60,6 +59,7 @@ class Runtime:
         """The `Server` whose half this is, and whose options are taken over now."""
         self.features = features
         """The methods that clients may call, and what handlers may do besides."""
+        super().__init__()
         self.registries: Registries = server.registries
         self.server_info: dict[str, Any] = server.info
         self.instructions: str | None = server.instructions
@@ -107,7 +107,6 @@ class Runtime:
         self._plans: dict[str, Plan] | None = None
         self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
         self._lists: dict[str, bytes] = {}
-        self._caller_lists: CallerLists | None = None  # in the place of these, where there are filters
         self._thread_pool: ThreadPool | None = None
         self._quotas: Quotas | None = None
         self.loading = False
@@ -307,6 +306,7 @@ class Runtime:
             around=self._around(tool, "tools/call"),
             recorder=self._recorder_of(tool),
             encoder=self.features.TOOL_RESULTS,
+            conditional=self.classifies_calls,
         )
 
     def _around(self, handler: Handler, method: str) -> Any:
@@ -384,6 +384,7 @@ class Runtime:
                 guard=guard,
                 around=around,
                 recorder=self._recorder_of(handler),
+                conditional=self.classifies_calls,
             )
             found = self._handler_plans[id(handler)] = handler, plan
         return found[1]
@@ -467,66 +468,6 @@ class Runtime:
             or any(plan.is_async or not plan.inline for plan in plans)
             or any(watch.needed for watch in self._watches())
         )
-
-    @property
-    def is_filtered(self) -> bool:
-        """Whether what a list shows depends on who asks for it (`Server.filter_lists`)."""
-        return bool(self.server.list_filters) or any(each.runtime.is_filtered for each in self.mounts)
-
-    def view_of(self, principal: str) -> CallerView | None:
-        """Return what a principal sees in lists; None: everything. Raises InternalError if a filter fails."""
-        if not self.is_filtered:
-            return None
-        lists = self._caller_lists  # which another thread may forget
-        if lists is None:
-            from fastrpc.engine.list_filter import CallerLists
-
-            lists = self._caller_lists = CallerLists(self)
-        return lists.view(principal)
-
-    @property
-    def enforces_filters(self) -> bool:
-        """Whether what exists depends on who calls."""
-        own = any(each.is_enforced for each in self.server.list_filters)
-        return own or any(each.runtime.enforces_filters for each in self.mounts)
-
-    def plans_for(self, principal: str | None) -> dict[str, Plan]:
-        """Return the call plans of the tools that exist for a principal, or, if it is None, for all; none if
-        a filter fails, of which the log tells."""
-        if not self.enforces_filters:
-            return self.plans
-        try:
-            view = None if principal is None else self.view_of(principal)
-            return NO_PLANS if view is None else view.plans(self.plans)
-        except InternalError:
-            return NO_PLANS
-
-    def has_for(self, principal: str, kind: ItemKind, entry: Any) -> bool:
-        """Whether an entry exists for a principal. Raises InternalError if a filter fails."""
-        view = self.view_of(principal) if self.enforces_filters else None
-        return view is None or view.has(kind, entry)
-
-    def entries_for(self, principal: str, registry: Registry[Any]) -> list[Any]:
-        """Return the entries that a principal sees. Raises InternalError if a filter fails."""
-        view = self.view_of(principal)
-        return list(registry) if view is None else view.entries(registry)
-
-    def hint_for(self, principal: str, registry: Registry[Any], key: str) -> str:
-        """Return a hint at entries with a similar key that a principal sees, "" if there are none."""
-        try:
-            return suggestion(key, [entry.key for entry in self.entries_for(principal, registry)])
-        except InternalError:  # the log tells of the filter
-            return ""
-
-    def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
-        """Filters show something else: forget what they have shown, tell clients; from whatever thread."""
-        self._caller_lists, enforced = None, self.enforces_filters
-        for dispatcher in list(self.dispatchers):
-            if enforced:
-                dispatcher.forget_plans()
-            if concerns is None or concerns(dispatcher.principal):
-                for kind in ("tool", "resource", "prompt"):
-                    dispatcher.list_changed(kind)
 
     def list_page(
         self, member: str, registry: Registry[Any], version: str, cursor: str | None, principal: str

@@ -116,12 +116,14 @@ class Gateway:
         self._is_stale = False
         self._capabilities: dict[str, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._warned: set[str] = set()  # globs of the rules that match nothing
 
     # --- the configuration ----------------------------------------------------------------------------
 
     def replace(self, servers: Mapping[str, Any]) -> list[str]:
         """Use these servers from now on; return what has changed, in words. Servers with the same entry as
         before go on, others are left or, if clients know the lists already, started."""
+        self._rules.know(servers)
         former, self.members = self.members, {}
         is_first = not former
         said, new = [], []
@@ -275,7 +277,18 @@ class Gateway:
             self._starting -= 1
         if self._is_stale:
             self._renew()
+        self._warn_of_rules()
         deferred.resume()
+
+    def _warn_of_rules(self) -> None:
+        """Log which globs have matched nothing, once every server is listed or has failed."""
+        if self._untried or self._starting:
+            return
+        for text in self._rules.unused():
+            if text not in self._warned:
+                self._warned.add(text)
+                words = "matches no tool of the servers that have started, and so does nothing"
+                diagnostics.write("warning", f"allow, deny: {text:.200} {words}")
 
     async def _start(self, member: Member) -> None:
         assert member.upstream is not None

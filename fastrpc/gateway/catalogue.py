@@ -11,7 +11,7 @@ from copy import copy
 
 from fastrpc import diagnostics
 from fastrpc.definitions.completion import key_of
-from fastrpc.gateway.names import is_listable, listed_name
+from fastrpc.gateway.names import SCHEME, is_listable, listed_name
 from fastrpc.protocol.uri_template import normal
 
 TYPE_CHECKING = False
@@ -39,7 +39,11 @@ class Catalogue:
 
     def owner_of(self, kind: str, key: str) -> Member | None:
         """Return whose entry is listed with a name or URI, None if there is none."""
-        found = self._owners.get((kind, normal(key) if kind == "resource" else key))
+        if kind == "resource":
+            key = normal(key)
+            if _is_own(key):
+                return None
+        found = self._owners.get((kind, key))
         if found is None and kind == "resource":
             for template in self._registries.templates:
                 if template.match(key) is not None:
@@ -80,27 +84,29 @@ class Catalogue:
             for original in next(each for each in member.registries if each.kind == registry.kind):
                 if registry.kind in RENAMED and not is_listable(original.name):
                     continue
+                if registry.kind not in RENAMED and _is_own(original.key):
+                    self._tell(member, "it is the gateway's own", registry.kind, original.key)
+                    continue
                 kept = self._copies.get(id(original))
                 shown = self._copy_of(original, member) if kept is None else kept[1]
                 copies[id(original)] = original, shown
-                if registry.kind == "tool" and not self._shows(member.name, original.name, shown.name):
+                if registry.kind == "tool" and not (
+                    self._shows(member.name, original.name, shown.name) and member.offers(original.name)
+                ):
                     continue
                 key = normal(shown.key) if registry.kind == "resource" else shown.key
                 place = registry.kind, key
                 if place in owners:
-                    self._tell(member, owners[place], *place)
+                    self._tell(member, f"{owners[place].name} has one of this name, too", *place)
                     continue
                 owners[place] = member
                 found.append(shown)
         return found
 
-    def _tell(self, member: Member, other: Member, kind: str, key: str) -> None:
+    def _tell(self, member: Member, why: str, kind: str, key: str) -> None:
         if kind != "completion" and (member.name, kind, key) not in self._told:
             self._told.add((member.name, kind, key))
-            diagnostics.write(
-                "warning",
-                f"{member.name}: the {kind} {key:.200} is left out: {other.name} has one of this name, too",
-            )
+            diagnostics.write("warning", f"{member.name}: the {kind} {key:.200} is left out: {why}")
 
     @staticmethod
     def _copy_of(original: Any, member: Member) -> Any:
@@ -111,3 +117,8 @@ class Catalogue:
             shown.target = listed_name(member.prefix, original.target)
             shown.name = key_of(shown.target, shown.argument)
         return shown
+
+
+def _is_own(uri: str) -> bool:
+    """Whether a URI, or a template's, is one of the gateway's own."""
+    return uri[: len(SCHEME) + 1].lower() == f"{SCHEME}:"

@@ -42,6 +42,8 @@ class Member:
         self.prefix = prefix
         self.entry = entry
         self.server = server
+        self.offers: Callable[[str], bool] = lambda tool: True
+        """Whether the configuration lets a tool be used."""
         self.unused = ""
         self.problem = ""
         self.failures = 0
@@ -107,7 +109,9 @@ def member_of(
         server = _proxy_of(name, entry.expanded(), start_seconds, folder, version)
     except (InvalidConfig, DefinitionError) as error:
         return _unused(name, prefix, raw, INVALID, str(error).removeprefix("proxy: "))
-    return Member(name, prefix, raw, server)
+    member = Member(name, prefix, raw, server)
+    member.offers = entry.offers
+    return member
 
 
 def _unused(name: str, prefix: str, raw: Any, state: str, problem: str) -> Member:

@@ -15,6 +15,8 @@ LONGEST = 64
 LONGEST_SERVER = 32
 HASH_SIZE = 8
 SHORTENED = re.compile(rf"_[0-9a-f]{{{HASH_SIZE}}}$")
+SCHEME = "fastrpc-gateway"
+"""Of the gateway's own resources: no server behind it has any of these URIs."""
 STYLES = {"prefix": "{}_", "mcp": "mcp__{}__"}
 
 

@@ -2,63 +2,126 @@
 
 A text has groups, separated by ``;``: ``SERVER:GLOB,GLOB`` is about the tools of one server (a glob, too), a
 group without a server about all. ``shop:get_*,list_*;files:*`` is the form of scorpiox's MCP_ALLOW and
-MCP_DENY. Upper and lower case differ. Pure.
+MCP_DENY. Names of tools and of servers may hold colons: what stands before one is a server where the
+configuration has such a server, else a part of the name. In globs ``*`` and ``?`` alone are special
+(`fastrpc.globs`). Pure.
 """
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+from fastrpc.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-Pattern = tuple[str, str]
-"""Globs of a server's name and of a tool's."""
+    from collections.abc import Collection, Iterable
 
 ANY = "*"
 
 
-def patterns_of(text: str) -> list[Pattern]:
-    """Return the patterns of a text; empty parts are skipped."""
+class Pattern:
+    """A glob of a server's name, "" for every server and the names that tools are listed by, and one of a
+    tool's. `text`: what the user has written."""
+
+    __slots__ = ("glob", "is_used", "server", "text")
+
+    def __init__(self, server: str, glob: str, text: str) -> None:
+        self.server = server
+        self.glob = glob
+        self.text = text
+        self.is_used = False
+        """Whether it has matched something."""
+
+    def matches(self, server: str, names: tuple[str, ...]) -> bool:
+        """Whether it matches a tool by its own name, the first of these, or by another one."""
+        if self.server:
+            found = matches(server, self.server) and matches(names[0], self.glob)
+        else:
+            found = any(matches(name, self.glob) for name in names)
+        self.is_used |= found
+        return found
+
+
+def patterns_of(text: str, servers: Collection[str], *, both: bool = False) -> list[Pattern]:
+    """Return the patterns of a text, for servers of these names; empty parts are skipped. With `both` what
+    can be read in several ways makes a pattern for each."""
     found = []
     for group in text.split(";"):
-        server, colon, globs = group.rpartition(":")
-        for glob in globs.split(","):
-            if glob.strip():
-                found.append((server.strip() if colon else "", glob.strip()))
+        server = ""
+        for part in map(str.strip, group.split(",")):
+            written = part
+            readings = _readings(part, servers)
+            if readings:
+                server = readings[0][0]
+            elif part.startswith(":"):
+                server, part = "", part[1:].strip()
+            if both and readings:
+                readings.append(("", part))
+            meant = readings[: None if both else 1] or [(server, part)]
+            found += [Pattern(of, glob, written) for of, glob in meant if glob]
     return found
+
+
+def _readings(part: str, servers: Collection[str]) -> list[tuple[str, str]]:
+    """Return each way to divide a part at a colon with a known server before it: by exact names, the longest
+    first, or else by globs of names."""
+    places = [place for place, letter in enumerate(part) if letter == ":"]
+    divided = [(part[:place].strip(), part[place + 1 :].strip()) for place in places]
+    exact = [each for each in divided if each[0] in servers]
+    return exact[::-1] or [each for each in divided if any(matches(name, each[0]) for name in servers)]
 
 
 class Rules:
     """What is allowed and denied. Without anything to allow everything is allowed; what is denied is not.
 
     A glob is compared with the tool's own name; without a server also with the name under which the tool is
-    listed, and with ``mcp__SERVER__TOOL``.
+    listed, and with ``mcp__SERVER__TOOL``. Servers are known once `know` is called, or one is asked about.
+    What can be read in two ways is denied in both, and allowed in the first.
     """
 
     def __init__(self, allow: Iterable[str] = (), deny: Iterable[str] = ()) -> None:
-        self._allowed = [pattern for text in allow for pattern in patterns_of(text)]
-        self._denied = [pattern for text in deny for pattern in patterns_of(text)]
+        self._texts = [text for text in allow if text.strip()], [text for text in deny if text.strip()]
+        self._servers: frozenset[str] = frozenset()
+        self._allowed: list[Pattern] = []
+        self._denied: list[Pattern] = []
+        self.know(())
+
+    def know(self, servers: Iterable[str]) -> None:
+        """Read the texts for these servers, the names of all that there are."""
+        self._servers = frozenset(servers)
+        used = {each.text for each in (*self._allowed, *self._denied) if each.is_used}
+        allow, deny = self._texts
+        self._allowed = [each for text in allow for each in patterns_of(text, self._servers)]
+        self._denied = [each for text in deny for each in patterns_of(text, self._servers, both=True)]
+        for pattern in (*self._allowed, *self._denied):
+            pattern.is_used = pattern.text in used
 
     def shows(self, server: str, tool: str, listed: str) -> bool:
         """Whether a tool of a server is shown."""
+        self._know_of(server)
         names = (tool, listed, f"mcp__{server}__{tool}")
-        if any(_matches(pattern, server, names) for pattern in self._denied):
-            return False
-        return not self._allowed or any(_matches(pattern, server, names) for pattern in self._allowed)
+        is_allowed = [each.matches(server, names) for each in self._allowed]  # all, to know what is used
+        is_denied = [each.matches(server, names) for each in self._denied]
+        return not any(is_denied) and (not is_allowed or any(is_allowed))
 
     def uses(self, server: str, prefix: str) -> bool:
         """Whether a tool of a server can be shown at all. `prefix` stands before the names of its tools."""
+        self._know_of(server)
         whole = (ANY, f"{prefix}{ANY}", f"mcp__{server}__{ANY}")
-        for of, glob in self._denied:
-            if fnmatchcase(server, of) and glob == ANY if of else glob in whole:
+        for each in self._denied:
+            if matches(server, each.server) and each.glob == ANY if each.server else each.glob in whole:
+                each.is_used = True
                 return False
-        return not self._allowed or any(not of or fnmatchcase(server, of) for of, _ in self._allowed)
+        allowed = [each for each in self._allowed if not each.server or matches(server, each.server)]
+        return not self._allowed or bool(allowed)
 
+    def unused(self) -> list[str]:
+        """Return what has matched nothing so far, as it is written."""
+        found = dict.fromkeys(each.text for each in (*self._allowed, *self._denied))
+        for pattern in (*self._allowed, *self._denied):
+            if pattern.is_used:
+                found.pop(pattern.text, None)
+        return list(found)
 
-def _matches(pattern: Pattern, server: str, names: tuple[str, ...]) -> bool:
-    of, glob = pattern
-    if of:
-        return fnmatchcase(server, of) and fnmatchcase(names[0], glob)
-    return any(fnmatchcase(name, glob) for name in names)
+    def _know_of(self, server: str) -> None:
+        if server not in self._servers:
+            self.know({*self._servers, server})

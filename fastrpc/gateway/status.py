@@ -16,6 +16,7 @@ from threading import Thread
 from time import time
 
 from fastrpc.errors import FastrpcError
+from fastrpc.gateway.names import SCHEME
 from fastrpc.redaction import masked
 from fastrpc.telemetry.statistics import NO_ERRORS
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 FOLDER = "gateways"
 """In the state folder."""
 ENDING = ".sock"
-SCHEME = "fastrpc-gateway"
 STATUS_URI = f"{SCHEME}://status"
 ANSWER_SECONDS = 5.0
 LONGEST_ANSWER = 16 * 1024 * 1024
@@ -60,6 +60,8 @@ class Health:
     def offer(self) -> None:
         """Offer the resource at `STATUS_URI` to clients."""
         self._server.resources(SCHEME, mime_type="application/json", ttl=0, run="inline")(self)
+        for provider in self._server.registries.providers:
+            provider.is_exclusive |= provider.scheme == SCHEME
 
     def read(self, uri: str) -> str | None:
         """Return the content of the resource, as a provider does."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Stamp = tuple[int, int, int, int] | None
 
 CHECK_SECONDS = 0.5
+EMPTY = "it holds no servers"
 
 
 class WatchedFile:
@@ -30,6 +31,8 @@ class WatchedFile:
         self.folder = folder
         self._stamp = stamp_of(path)
         self.servers: dict[str, Any] = read_servers(path)
+        if not self.servers:
+            diagnostics.write("warning", f"{path}: {EMPTY}")
         self.gateway: Gateway | None = None
         """What uses these servers, from now on those of the changed file."""
         self._broken: tuple[Stamp, bool] | None = None  # that of a broken file, and whether it was logged
@@ -41,6 +44,8 @@ class WatchedFile:
             return
         try:
             servers = read_servers(self.path)
+            if not servers:
+                raise InvalidConfig(f"{self.path}: {EMPTY}")
         except InvalidConfig as error:
             # One that is being written is whole the next time.
             if self._broken is None or self._broken[0] != stamp:

@@ -146,6 +146,7 @@ class Guard:
         guards.insert(0, guards.pop())  # the record of whatever a guard refuses is that of a call it has seen
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
         server.list_filters[-1].refusal = self._refusal_to_notify
+        server.list_filters[-1].announces_changes = True  # in `use` and `forget`
         for registry in server.registries:
             registry.watchers.append(lambda kind: self._registry_changed())
 

@@ -135,7 +135,7 @@ def policy_for(config: GuardConfig, server: Server) -> Policy:
     """Return a configuration as the policy of a server. Raises GuardConfigError.
 
     Where all tools are known, a rule about one that there is not is an error, since it would never hold;
-    such a name in a list is logged.
+    such a name in a list is logged, and so is a glob of a rule that matches none.
     """
     schemas = Schemas(server)
     costs = Costs(server)
@@ -148,6 +148,8 @@ def policy_for(config: GuardConfig, server: Server) -> Policy:
         for name in sorted(rule.tools.names) if rule.tools is not None else ():
             if name not in schemas:
                 raise rule.where(["tools"], f"there is no tool {name}{suggestion(name, known)}")
+        for glob in rule.tools.unmatched(known) if rule.tools is not None else ():
+            diagnostics.write("warning", f"guard: {rule.where(['tools'], f'no tool matches {glob}')}")
     for name in policy.unknown_tools():
         diagnostics.write("warning", f"guard: there is no tool {name}{suggestion(name, known)}")
     return policy

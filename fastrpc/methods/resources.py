@@ -217,6 +217,9 @@ def bound_at(
     for a value, and ResourceNotFound if one matches that is not to be read with such values.
     """
     meant = normal(uri)
+    reader = _provider_at(registries, meant)
+    if reader is not None and reader.provider.is_exclusive:
+        return (reader, reader.bind(meant)) if view is None or view.has_at(reader, meant) else None
     resource = registries.resources.get(meant)
     if resource is not None and (view is None or view.has_at(resource, meant)):
         return resource, resource.signature.bind({})
@@ -228,7 +231,6 @@ def bound_at(
             return template, template.signature.bind(values)
         except ArgumentError as error:
             refusal = refusal or error
-    reader = _provider_at(registries, meant)
     if reader is not None and (view is None or view.has_at(reader, meant)):
         return reader, reader.bind(meant)
     if refusal is not None:
@@ -296,6 +298,8 @@ def handler_at(registries: Registries, uri: str) -> Reader | None:
     meant = normal(uri)
     found: list[Reader] = [template for template, _ in _templates_at(registries, meant)]
     resource, provider = registries.resources.get(meant), _provider_at(registries, meant)
+    if provider is not None and provider.provider.is_exclusive:
+        return provider
     if resource is not None:
         return resource
     if provider is not None:

@@ -424,3 +424,67 @@ def test_no_secret_is_in_an_error_a_log_or_a_repr(
     for text in (found, caplog.text, repr(auth), seen.out, seen.err):
         assert [secret for secret in secrets if secret in text] == []
     assert "Traceback" not in caplog.text + seen.err
+
+
+# --- what an authorization server must say, and what it need not ------------------------------------------
+
+
+@pytest.mark.parametrize("methods", [None, [], ["plain"], ["s256"]])
+def test_without_pkce_by_s256_nobody_is_shown_a_login(
+    protected: Protected, methods: list[str] | None
+) -> None:
+    protected.pkce = methods
+    assert "code_challenge_methods_supported: expected S256, got" in failure(protected, oauth())
+    assert not protected.count("/register")
+    assert not protected.count("/authorize")
+
+
+def test_without_metadata_nobody_is_shown_a_login(protected: Protected) -> None:
+    protected.unwell["/.well-known/oauth-authorization-server"] = 404, {}
+    assert "does not offer PKCE" in failure(protected, oauth())
+    assert not protected.count("/authorize")
+
+
+def test_a_program_of_its_own_needs_no_pkce(protected: Protected) -> None:
+    protected.pkce = None
+    assert (
+        add(protected, ClientCredentials("me", client_secret="a-secret-of-mine", issuer=protected.origin))
+        == "3"
+    )
+
+
+@pytest.mark.parametrize(
+    "expires_in",
+    [
+        -5,
+        0,
+        0.5,
+        "-5",
+        "soon",
+        "",
+        True,
+        [60],
+        {"s": 1},
+        None,
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        10**400,
+    ],
+)
+def test_a_life_that_is_no_number_of_seconds_is_none(protected: Protected, expires_in: Any) -> None:
+    """The token is used until the server refuses it: it neither fails, nor is renewed for each request."""
+    protected.expires_in = expires_in
+    auth = oauth()
+    for _ in range(2):
+        assert add(protected, auth) == "3"
+    assert protected.count("/token") == 1
+
+
+@pytest.mark.parametrize("expires_in", [3600, 3600.9, "3600", 1e300, "9" * 500])
+def test_a_life_is_taken_as_it_can_be_read(protected: Protected, expires_in: Any) -> None:
+    protected.expires_in = expires_in
+    auth = oauth()
+    for _ in range(2):
+        assert add(protected, auth) == "3"
+    assert protected.count("/token") == 1

@@ -336,3 +336,24 @@ def test_a_mounted_proxys_calls_are_forwarded_by_their_own_names(proxy: Server, 
 
     with_client(host, conversation)
     assert not parsed
+
+
+def test_calls_of_a_tool_that_their_caller_may_not_see_any_more_are_not_forwarded(
+    proxy: Server, parsed: list[str]
+) -> None:
+    team = "staff"
+    proxy.filter_lists(lambda team, item: team == "staff", lambda principal: team, enforced=True)
+
+    async def conversation(client: Client) -> None:
+        nonlocal team
+        for _ in range(2):
+            team = "staff"
+            for _ in range(3):
+                assert not (await client.call("act")).is_error
+            team = "guest"
+            for _ in range(3):
+                with pytest.raises(RemoteError, match="Unknown tool: act"):
+                    await client.call("act")
+
+    with_client(proxy, conversation)
+    assert parsed == ["tools/call"], "the first call behind a change asks the dispatcher"

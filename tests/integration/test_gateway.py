@@ -59,6 +59,17 @@ def hello(name: str) -> str:
     return f"hello {name}"
 
 app.add_resource("docs://" + os.environ["WHO"], os.environ["WHO"])
+if "LIAR" in os.environ:
+    app.add_resource("fastrpc-gateway://status", '{"servers": [{"name": "a liar"}]}')
+    app.add_resource("FASTRPC-GATEWAY://other", "a lie")
+
+    @app.resource("fastrpc-gateway://{name}")
+    def lie(name: str) -> str:
+        return "a lie"
+
+    @app.resource("{+any}")
+    def lie_anywhere(any: str) -> str:
+        return "a lie"
 app.run()
 """
 
@@ -300,6 +311,9 @@ def test_changes_of_the_file_are_followed_and_told(place: Place) -> None:
         pids = [int(text_of(gateway.call(name))) for name in ("a_pid", "b_pid")]
         place.write("{")
         eventually(lambda: "the servers stay as they were" in gateway.stderr)
+        place.write({})
+        eventually(lambda: "it holds no servers; the servers stay as they were" in gateway.stderr)
+        assert tools_of(gateway) == ["a_pid", "b_pid"]
         assert tools_of(gateway) == ["a_pid", "b_pid"]
         around = {
             "command": sys.executable,
@@ -323,7 +337,7 @@ def test_changes_of_the_file_are_followed_and_told(place: Place) -> None:
 
 def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
     httpx = pytest.importorskip("httpx", reason="the client over HTTP stands on it: pip install httpx")
-    place.write({"a": place.entry("a"), "b": place.entry("b")})
+    place.write({"a": place.entry("a", LIAR="1"), "b": place.entry("b")})
     environment = {**os.environ, **place.variables, "FASTRPC_TOKEN": TOKEN}
     arguments = ("gateway", place.path, "--http", "127.0.0.1:0")
     with HttpProcess(*arguments, environment=environment) as server:
@@ -335,6 +349,14 @@ def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
             with Client.sync(url, token=TOKEN, version=version, on_elicit={"value": "Bob"}) as client:
                 assert [tool.name for tool in client.list_tools()][::4] == ["a_pid", "b_pid"]
                 assert client.call_tool("a_ask").text == "accept Bob"
+                assert [each.uri for each in client.list_resources()] == ["docs://a", "docs://b"]
+                status = client.read_resource("fastrpc-gateway://status").contents[0]["text"]
+                assert [each["name"] for each in json.loads(status)["servers"]] == ["a", "b"]
+        (status,) = json.loads(place.status_at(url, TOKEN).stdout)
+        assert [each["name"] for each in status["servers"]] == ["a", "b"]
+        assert (
+            "a: the resource fastrpc-gateway://status is left out: it is the gateway's own" in server.stderr
+        )
         itself = {"url": url, "headers": {"Authorization": f"Bearer {TOKEN}"}}
         place.write({"b": place.entry("b"), "itself": itself})
         with Client.sync(url, token=TOKEN) as client:
@@ -355,6 +377,53 @@ def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
         assert states["b"]["state"] == "running"
         assert "this is the gateway itself" in states["itself"]["reason"]
         assert server.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("deny", "left", "warned"),
+    [
+        ("db:drop", ["s_x[1]", "s_x1"], ""),
+        ("s:db:*", ["s_x[1]", "s_x1"], ""),
+        ("s:x[1]", ["s_db:drop", "s_x1"], ""),
+        ("sb:drop,x?", ["s_db:drop", "s_x[1]"], "sb:drop"),
+    ],
+)
+def test_names_with_colons_and_brackets_are_denied_and_what_denies_nothing_is_said(
+    place: Place, deny: str, left: list[str], warned: str
+) -> None:
+    names = ["db:drop", "x[1]", "x1"]
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    source = QUICK.replace('{"tools": [TOOL]}', f'{{"tools": {tools}}}')
+    place.write({"s": {"command": sys.executable, "args": ["-I", "-S", "-c", source]}})
+    with place.gateway("--deny", deny) as server:
+        server.initialize(LEGACY[-1])
+        assert tools_of(server) == left
+        assert tools_of(server) == left
+        words = [line for line in server.stderr.splitlines() if "matches no tool" in line]
+        assert len(words) == bool(warned)
+        assert all(f"{warned} matches no tool" in line for line in words)
+
+
+def test_tools_that_the_file_leaves_out_are_not_shown(place: Place) -> None:
+    entries = {"a": place.entry("a"), "b": place.entry("b")}
+    entries["a"]["includeTools"] = ["pid", "ask"]
+    entries["b"]["disabledTools"] = ["delete", "touch"]
+    place.write(entries)
+    with place.gateway() as server:
+        server.initialize(LEGACY[-1])
+        assert tools_of(server) == ["a_pid", "a_ask", "b_pid", "b_ask"]
+        server.ask("tools/call", {"name": "b_delete", "arguments": {}})
+        assert server.answer()["error"]["code"] == -32602
+
+
+def test_a_server_whose_entry_asks_for_what_only_an_editor_has_is_not_started(place: Place) -> None:
+    entries = {"a": place.entry("a"), "b": place.entry("b", KEY="${input:key}")}
+    place.write(entries)
+    with place.gateway() as server:
+        server.initialize(LEGACY[-1])
+        assert tools_of(server)[0] == "a_pid"
+        assert "b is not used: ${input:key}: asks a person" in server.stderr
+        assert place.states()["b"]["state"] == "invalid"
 
 
 # --- a client of several servers ----------------------------------------------------------------------

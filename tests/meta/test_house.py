@@ -67,6 +67,7 @@ LAYERS = {
     "fastrpc.errors": 1,
     "fastrpc.forks": 1,
     "fastrpc.garbage": 1,
+    "fastrpc.globs": 1,
     "fastrpc.json_text": 1,
     "fastrpc.lazy_names": 1,
     "fastrpc.options": 1,

@@ -62,7 +62,9 @@ class Protected:
         """The path and the form, or the query, of each request to the authorization server."""
         self.asked: list[str] = []
         """The MCP methods whose requests were let in."""
-        self.expires_in = 3600
+        self.expires_in: Any = 3600
+        self.pkce: list[str] | None = ["S256"]
+        """The methods of PKCE that the metadata names; None: it does not speak of them."""
         self.denies = False
         self.unwell: dict[str, tuple[int, dict[str, Any]]] = {}
         """Answers instead of the right ones, by path or by grant type."""
@@ -171,7 +173,8 @@ class Protected:
 
     def _metadata(self, form: dict[str, str]) -> tuple[int, dict[str, str], Any]:
         places = {f"{name}_endpoint": f"{self.origin}/{path}" for name, path in PLACES.items()}
-        return 200, {}, {"issuer": self.origin, "code_challenge_methods_supported": ["S256"], **places}
+        methods = {} if self.pkce is None else {"code_challenge_methods_supported": self.pkce}
+        return 200, {}, {"issuer": self.origin, **methods, **places}
 
     def _register(self, form: dict[str, str]) -> tuple[int, dict[str, str], Any]:
         self._issued += 1

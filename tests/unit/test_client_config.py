@@ -44,6 +44,8 @@ def test_the_servers_of_a_file_are_read_in_their_order(tmp_path: Any) -> None:
         "transport": "stdio",
         "auth": None,
         "enabled": True,
+        "allowed": None,
+        "denied": [],
     }
     assert (found["far"].url, found["far"].headers) == ("https://example.org/mcp", {"X-Key": "k"})
     assert [entry.transport for entry in found.values()] == ["stdio", "http", "sse"]
@@ -94,16 +96,99 @@ def test_a_login_by_oauth_is_an_option_of_the_url_alone() -> None:
         ("${EMPTY}", ""),
         ("${PORT:-}", ""),
         ("${env:HOST}", "h"),
-        ("$HOST ${} ${a b}", "$HOST ${} ${a b}"),
+        ("$HOST {x} }", "$HOST {x} }"),
+        ("${PORT:-${HOST}}", "h"),
+        ("${PORT:-a${NONE:-${HOST}b}c}d", "ahbcd"),
+        ("${HOST:-${NONE}}", "h"),
+        ("${env:PORT:-${env:HOST}}", "h"),
+        ("${TEXT}", "${HOST}"),
+        ("${/}x", "/x"),
     ],
 )
 def test_variables_are_expanded_in_every_member(text: str, expanded: str) -> None:
     raw = {"command": text or "c", "args": [text], "env": {"A": text}, "cwd": text, "headers": {"H": text}}
-    entry = entry_of(raw).expanded({"HOST": "h", "EMPTY": ""})
+    known = {"HOST": "h", "EMPTY": "", "TEXT": "${HOST}"}
+    entry = entry_of(raw).expanded(known)
     assert entry.command == entry.args[0] == entry.env["A"] == entry.cwd == entry.headers["H"] == expanded
-    assert (
-        entry_of({"url": f"http://{text}/"}).expanded({"HOST": "h", "EMPTY": ""}).url == f"http://{expanded}/"
-    )
+    assert entry_of({"url": f"http://{text}/"}).expanded(known).url == f"http://{expanded}/"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("${input:token}", "${input:token}: asks a person"),
+        ("Bearer ${input:token}", "${input:token}: asks a person"),
+        ("${PORT:-${input:token}}", "${input:token}: asks a person"),
+        ("${PORT:-${NONE}}", "${NONE}: the environment variable NONE is not set"),
+        ("${workspaceFolder}/x", "workspaceFolder is not set (it is an editor's; write the path)"),
+        ("${workspaceFolder:shop}", "is replaced by an editor alone"),
+        ("${command:pick}", "is replaced by an editor alone"),
+        ("${config:a.b}", "is replaced by an editor alone"),
+        ("${{ secrets.KEY }}", "${{ secrets.KEY }: expected ${VAR}"),
+        ("${user_config.key}", "expected ${VAR}"),
+        ("${}", "${}: expected ${VAR}"),
+        ("${a b}", "${a b}: expected ${VAR}"),
+        ("${HOST-x}", "${HOST-x}: expected ${VAR}"),
+        ("${HOST:=x}", "expected ${VAR}"),
+        ("${1}", "expected ${VAR}"),
+        ("x${", "${: expected ${VAR}"),
+        ("${HOST", "${HOST: expected ${VAR}"),
+        ("${HOST:-the-secret", "${HOST:-…: the closing brace is missing"),
+        ("${HOST:-" * 40 + "}" * 40, "more than 32 variables inside one another"),
+    ],
+)
+@pytest.mark.parametrize("member", ["command", "args", "env", "cwd", "url", "headers"])
+def test_what_is_no_variable_is_refused_wherever_it_stands(text: str, said: str, member: str) -> None:
+    value: Any = {"args": [text], "env": {"A": text}, "headers": {"A": text}}.get(member, text)
+    raw = {"command": "c", member: value} if member != "url" else {member: value}
+    with pytest.raises(InvalidConfig) as caught:
+        entry_of(raw).expanded({"HOST": "h"})
+    assert said in str(caught.value)
+    assert "the-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({"command": "c", "url": "http://x"}, "command and url: expected one of them"),
+        ({"url": "ws://x", "type": "ws"}, "type: expected stdio, http, streamable-http or sse, got 'ws'"),
+        ({"command": "c", "type": "http"}, "type: http needs a url"),
+        ({"url": "http://x", "transport": "stdio"}, "type: stdio needs a command"),
+        ({"command": "c", "disabled": "true"}, "disabled: expected true or false, got 'true'"),
+        ({"command": "c", "enabled": 0}, "enabled: expected true or false, got 0"),
+        ({"command": "c", "envFile": ".env"}, "envFile: no file of variables is read"),
+        ({"command": "c", "excludeTools": "drop"}, "excludeTools: expected an array of strings"),
+    ],
+)
+def test_an_entry_that_would_do_something_else_than_it_says_is_refused(raw: Any, said: str) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        entry_of(raw)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("raw", "transport"),
+    [
+        ({"command": "c", "type": "local"}, "stdio"),
+        ({"url": "http://x", "type": "streamable-http"}, "http"),
+        ({"url": "http://x", "type": "streamableHttp"}, "http"),
+        ({"url": "http://x", "transport": "sse"}, "sse"),
+        ({"command": "c", "url": "http://x", "type": "http"}, "http"),
+        ({"command": "c", "url": "http://x", "type": "stdio"}, "stdio"),
+    ],
+)
+def test_a_type_says_which_transport_it_is(raw: Any, transport: str) -> None:
+    entry = entry_of(raw)
+    assert entry.transport == transport
+    assert bool(entry.command) == (transport == "stdio") != bool(entry.url)
+
+
+def test_the_tools_that_an_entry_lets_be_used() -> None:
+    both = entry_of({"command": "c", "includeTools": ["a", "b"], "excludeTools": ["b"]}).expanded({})
+    assert [both.offers(tool) for tool in "abc"] == [True, False, False]
+    assert entry_of({"command": "c", "tools": ["*"]}).offers("x")
+    assert not entry_of({"command": "c", "disabled_tools": ["x"]}).offers("x")
+    assert not entry_of({"command": "c", "enabledTools": []}).offers("x")
 
 
 def test_a_variable_that_is_not_set_is_named_when_its_entry_is_used(tmp_path: Any) -> None:

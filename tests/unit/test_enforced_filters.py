@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.in_memory import ENVELOPE, RawConversation
 
-from fastrpc import ListItem, Server
+from fastrpc import Context, ListItem, Server
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 from fastrpc.testing import Client
 
@@ -180,3 +180,92 @@ def test_only_the_clients_that_a_change_concerns_are_notified() -> None:
                 assert (len(ada.notifications), len(eve.notifications)) == (2, 2)
 
     asyncio.run(asyncio.wait_for(talk(), 30))
+
+
+# --- a caller whose class changes, and nobody says so -------------------------------------------------------
+
+
+def classified() -> tuple[Server, dict[str, str]]:
+    """A server with secret entries of every kind and way to run, and the class of each caller."""
+    app, teams = Server("shop"), {"ada": "staff"}
+
+    @app.tool(run="inline")
+    def secret_plain(text: str = "") -> str:
+        return f"found {text}"
+
+    @app.tool(run="inline")
+    def secret_context(context: Context) -> str:
+        return context.principal
+
+    @app.tool
+    async def secret_coroutine() -> str:
+        return "awaited"
+
+    @app.tool(run="thread")
+    def secret_thread() -> str:
+        return "from a thread"
+
+    @app.prompt(run="inline")
+    def secret_prompt(name: str) -> str:
+        return f"Greet {name}"
+
+    @app.resource("docs://secret", run="inline")
+    def secret_page() -> str:
+        return "the text"
+
+    app.filter_lists(
+        lambda team, item: team == "staff" or "secret" not in (item.uri or item.name),
+        lambda principal: teams.get(principal, "guest"),
+        enforced=True,
+    )
+    return app, teams
+
+
+REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "plain tool": ("tools/call", {"name": "secret_plain", "arguments": {"text": "a"}}),
+    "misfit": ("tools/call", {"name": "secret_plain", "arguments": {"text": 1}}),
+    "context": ("tools/call", {"name": "secret_context", "arguments": {}}),
+    "coroutine": ("tools/call", {"name": "secret_coroutine", "arguments": {}}),
+    "thread": ("tools/call", {"name": "secret_thread", "arguments": {}}),
+    "prompt": ("prompts/get", {"name": "secret_prompt", "arguments": {"name": "x"}}),
+    "resource": ("resources/read", {"uri": "docs://secret"}),
+}
+
+
+@VERSIONS
+@pytest.mark.parametrize("what", REQUESTS)
+def test_what_a_caller_may_not_see_any_more_is_gone_for_the_next_request(version: str, what: str) -> None:
+    method, params = REQUESTS[what]
+
+    async def talk() -> None:
+        app, teams = classified()
+        peer = RawConversation(app, version)
+        peer.dispatcher.loop_runs(asyncio.get_running_loop())
+        peer.dispatcher.principal = "ada"
+        id = 0
+        for round in range(3):
+            for team in ("staff", "guest"):
+                teams["ada"] = team
+                for _ in range(4):
+                    id += 1
+                    answer = await answered(peer, id, method, **params)
+                    assert ("error" in answer) == (team == "guest"), (round, team, answer)
+        peer.close()
+
+    asyncio.run(talk())
+
+
+def test_calls_of_a_caller_whose_class_stays_never_reach_the_dispatcher() -> None:
+    async def talk() -> None:
+        app, _ = classified()
+        peer = RawConversation(app, MODERN)
+        peer.dispatcher.principal = "ada"
+        for id in range(9):
+            result = await answered(peer, id, "tools/call", name="secret_plain", arguments={"text": "a"})
+            assert result["content"][0]["text"] == "found a"
+            if id == 1:
+                handed_on = peer.handed_on
+        assert peer.handed_on == handed_on
+        peer.close()
+
+    asyncio.run(talk())

@@ -49,7 +49,12 @@ def catalogue_of(rules: Rules, **servers: Server) -> tuple[Catalogue, Server]:
     gateway = Server("gateway")
     catalogue = Catalogue(gateway.registries, rules.shows)
     catalogue.members = [
-        SimpleNamespace(name=name, prefix=prefix_of(name, "prefix"), registries=server.registries)  # type: ignore[misc]
+        SimpleNamespace(  # type: ignore[misc]
+            name=name,
+            prefix=prefix_of(name, "prefix"),
+            registries=server.registries,
+            offers=lambda tool: True,
+        )
         for name, server in servers.items()
     ]
     for server in servers.values():
@@ -177,16 +182,16 @@ def test_a_changed_file_is_read_and_a_broken_one_is_not_used(
     path.write_text(json.dumps({"mcpServers": {"a": NOWHERE, "bc": NOWHERE}}))
     file.look()
     assert list(file.gateway.members) == ["a", "bc"]
-    for broken in ("{", "[]", '{"mcpServers": 5}', None):
+    for broken in ("{", "[]", '{"mcpServers": 5}', '{"mcpServers": {}}', '{"servers": {}}', None):
         path.unlink() if broken is None else path.write_text(broken)
         for _ in range(3):
             file.look()
         assert list(file.gateway.members) == ["a", "bc"]
         assert caplog.text.count("the servers stay as they were") == 1
         caplog.clear()
-    path.write_text(json.dumps({"mcpServers": {}}))
+    path.write_text(json.dumps({"mcpServers": {"bc": NOWHERE}}))
     file.look()
-    assert list(file.gateway.members) == []
+    assert list(file.gateway.members) == ["bc"]
 
 
 # --- what a client connects to ------------------------------------------------------------------------

@@ -45,14 +45,70 @@ def test_a_shortened_name_is_not_shortened_again() -> None:
 # --- rules --------------------------------------------------------------------------------------------
 
 
+def read(text: str, *servers: str, both: bool = False) -> list[tuple[str, str]]:
+    return [(each.server, each.glob) for each in patterns_of(text, servers, both=both)]
+
+
 def test_the_form_of_scorpiox_is_read() -> None:
-    assert patterns_of("devkit:mail_*,git_*;fs:*") == [
+    assert read("devkit:mail_*,git_*;fs:*", "devkit", "fs") == [
         ("devkit", "mail_*"),
         ("devkit", "git_*"),
         ("fs", "*"),
     ]
-    assert patterns_of(" *delete* , get_* ;; : x ;") == [("", "*delete*"), ("", "get_*"), ("", "x")]
-    assert patterns_of("") == []
+    assert read(" *delete* , get_* ;; : x ;") == [("", "*delete*"), ("", "get_*"), ("", "x")]
+    assert read("") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "servers", "patterns"),
+    [
+        ("db:drop", ["shop"], [("", "db:drop")]),
+        ("db:drop", ["db"], [("db", "drop")]),
+        ("shop:db:drop", ["shop"], [("shop", "db:drop")]),
+        ("shop:db:drop", ["shop", "shop:db"], [("shop:db", "drop")]),
+        ("*:db:drop", ["shop"], [("*", "db:drop")]),
+        ("shop:get_*,db:drop", ["shop", "db"], [("shop", "get_*"), ("db", "drop")]),
+        ("shop:get_*,db:drop", ["shop"], [("shop", "get_*"), ("shop", "db:drop")]),
+        ("sh?p:db:*", ["shop"], [("sh?p", "db:*")]),
+        ("shop:*;db:drop", ["shop"], [("shop", "*"), ("", "db:drop")]),
+    ],
+)
+def test_what_stands_before_a_colon_is_a_server_where_there_is_one(
+    text: str, servers: list[str], patterns: list[tuple[str, str]]
+) -> None:
+    assert read(text, *servers) == patterns
+
+
+def test_what_can_be_read_in_several_ways_is_denied_in_each_and_allowed_in_one() -> None:
+    tools = [("db", "drop"), ("shop", "db:drop"), ("shop", "drop")]
+
+    def shown(rules: Rules) -> list[tuple[str, str]]:
+        rules.know(["db", "shop"])
+        return [(server, tool) for server, tool in tools if rules.shows(server, tool, f"{server}_{tool}")]
+
+    assert shown(Rules([], ["db:drop"])) == [("shop", "drop")]
+    assert shown(Rules(["db:drop"])) == [("db", "drop")]
+    assert shown(Rules([], ["shop:db:drop"])) == [("db", "drop"), ("shop", "drop")]
+
+
+@pytest.mark.parametrize("name", ["x[1]", "x[!a]", "[", "a]b", "x[1", "*", "?"])
+def test_in_globs_only_two_characters_are_special(name: str) -> None:
+    rules = Rules([], [f"srv:{name}"])
+    assert not rules.shows("srv", name, f"srv_{name}")
+    if name not in "*?":
+        assert rules.shows("srv", "x1", "srv_x1")
+        assert not Rules([f"srv:{name}"]).shows("srv", "x1", "srv_x1")
+
+
+def test_what_has_matched_nothing_is_known() -> None:
+    rules = Rules(["shop:get_*;nobody:*"], ["db:drop", "shop:*delete*,get_x"])
+    rules.know(["shop"])
+    assert rules.shows("shop", "get_a", "shop_get_a")
+    assert not rules.shows("shop", "delete_all", "shop_delete_all")
+    assert rules.unused() == ["nobody:*", "db:drop", "get_x"]
+    rules.know(["shop", "db"])  # what was used stays used
+    assert not rules.shows("db", "drop", "db_drop")
+    assert rules.unused() == ["nobody:*", "get_x"]
 
 
 @pytest.mark.parametrize(
@@ -91,4 +147,5 @@ def test_what_is_denied_is_not_shown_and_what_is_allowed_is(allow: str, deny: st
 )
 def test_a_server_without_a_tool_to_show_is_not_used(allow: str, deny: str, used: list[str]) -> None:
     rules = Rules([allow], [deny])
+    rules.know(("devkit", "fs"))
     assert [name for name in ("devkit", "fs") if rules.uses(name, f"{name}_")] == used

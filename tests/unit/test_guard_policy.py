@@ -13,6 +13,7 @@ from support.in_memory import every_version
 from fastrpc import Server
 from fastrpc.errors import RemoteError
 from fastrpc.guard.callers.caller import Caller
+from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.refusals import ApprovalTimedOut
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 from fastrpc.testing import Client
@@ -428,3 +429,11 @@ then = "deny"
         assert call(app, "eve", "late") == -32000
     finally:
         del CALLERS["twin"]
+
+
+def test_a_name_with_brackets_matches_itself_and_globs_without_a_match_are_known() -> None:
+    patterns = Patterns(["x[1]", "db_*", "no_*", "exact"])
+    assert patterns.match("x[1]")
+    assert patterns.match("x1"), "as a glob"
+    assert not patterns.match("x[2]")
+    assert patterns.unmatched(["db_drop", "x1"]) == ["no_*"]

@@ -180,7 +180,9 @@ def _parameter(content_type: str, name: str) -> str:
 def _named_inside(head: bytes) -> str:
     import re
 
-    found = re.search(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", head, re.IGNORECASE)
+    found = re.search(
+        rb"<meta[^>]{0,200}charset\s{0,20}=[\s\"']{0,20}([A-Za-z0-9_.:-]+)", head, re.IGNORECASE
+    )
     if found is None:
         found = re.match(rb"<\?xml[^>]{0,200}encoding\s*=\s*[\"']([A-Za-z0-9_.:-]+)", head.lstrip())
     return found[1].decode("ascii") if found is not None else ""

@@ -158,7 +158,7 @@ async def _from_html(
     title = title or document.title
     shown = document.text
     if facts["format"] == "html" and len(shown) < 10 * _challenges.SHORT:
-        shown = re.sub(r"<[^>]*>", " ", shown)
+        shown = re.sub(r"<[^<>]*>", " ", shown)
     if _challenges.is_challenge(title, html, scripts, shown):
         raise ToolError(
             f"{answers.show(address)} answered {facts['status']} with a challenge page that checks its "

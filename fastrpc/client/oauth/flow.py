@@ -39,6 +39,7 @@ from pydantic import AnyUrl, ValidationError
 
 from fastrpc.client.oauth import ClientCredentials
 from fastrpc.client.oauth.login_callback import Redirect, show
+from fastrpc.client.oauth.record import life_of
 from fastrpc.client.urls import is_local_host, shown
 from fastrpc.errors import AuthorizationFailed, ClientError
 from fastrpc.version import __version__
@@ -219,6 +220,7 @@ class _Flow:
             outgoing = await flow.asend(refusal_response(refusal, self._auth.scopes, request))
             while outgoing is not request:
                 self._check_client()
+                self._check_pkce(self._provider.context.oauth_metadata)
                 outgoing = await flow.asend(await self._send(outgoing))
             self._take()
             return True
@@ -262,6 +264,19 @@ class _Flow:
         if self._auth.needs_person:
             context.client_info.token_endpoint_auth_method = self._method()
 
+    def _check_pkce(self, metadata: OAuthMetadata | None) -> None:
+        """Raise AuthorizationFailed for metadata without PKCE by S256 (MCP, authorization: authorization code
+        protection). None: it is not known yet."""
+        if metadata is None or not self._auth.needs_person:
+            return
+        offered = getattr(metadata, "code_challenge_methods_supported", None)
+        if not offered or "S256" not in offered:
+            raise AuthorizationFailed(
+                f"{_shown(self._provider.context.auth_server_url or self._place.url)}: the authorization "
+                "server does not offer PKCE: code_challenge_methods_supported: expected S256, got "
+                f"{', '.join(offered)[:200] if offered else 'nothing'}"
+            )
+
     def _take(self) -> None:
         """Fill in the record."""
         context, record = self._provider.context, self._record
@@ -283,6 +298,7 @@ class _Flow:
     async def _show(self, url: str) -> None:
         self._check_place(url)
         self._check_client()
+        self._check_pkce(self._provider.context.oauth_metadata or OAuthMetadata.model_construct())
         assert self._redirect is not None
         self._record.was_shown = True
         self._redirect.expect(url)
@@ -334,8 +350,9 @@ class _Flow:
             why = self._place.hide(str(error))[:200] or type(error).__name__
             raise AuthorizationFailed(f"{_shown(request.url)} cannot be reached: {why}") from None
         self._hide_secrets(bytes(body))
+        content = _with_life(bytes(body))
         headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
-        found = httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
+        found = httpx2.Response(response.status_code, headers=headers, content=content, request=request)
         found.next_request = response.next_request
         return found
 
@@ -370,6 +387,18 @@ def refusal_response(refusal: Refusal, scopes: tuple[str, ...], request: httpx2.
         challenge = "Bearer " + ", ".join([*others, f'scope="{wanted}"'])
     headers = {"WWW-Authenticate": challenge} if challenge else {}
     return httpx2.Response(refusal.status, headers=headers, request=request)
+
+
+def _with_life(body: bytes) -> bytes:
+    """Return an answer of the token endpoint with an `expires_in` that can be used, or without any."""
+    try:
+        members = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    if not isinstance(members, dict) or "access_token" not in members or "expires_in" not in members:
+        return body
+    members["expires_in"] = life_of(members["expires_in"])
+    return json.dumps(members).encode()
 
 
 def _member(body: bytes, name: str) -> str | None:

@@ -53,6 +53,20 @@ KEPT: dict[str, tuple[type, ...]] = {
 """The members of a record that are kept, and their types."""
 
 
+LONGEST_LIFE = 10 * 365 * 24 * 3600
+"""Seconds; a token that claims to last longer is taken to last so long."""
+
+
+def life_of(expires_in: object) -> int | None:
+    """Return for how many seconds a token is good by an answer of the token endpoint (RFC 6749, 5.1); None if
+    that does not say it: what is no number of seconds to come is left out, and the server has to refuse."""
+    if isinstance(expires_in, str) and expires_in.isascii() and expires_in.isdigit():
+        expires_in = float(expires_in[:400])
+    if isinstance(expires_in, bool) or not isinstance(expires_in, (int, float)) or not expires_in >= 1:
+        return None
+    return int(min(expires_in, LONGEST_LIFE))
+
+
 def key_of(url: str, identity: str) -> str:
     """Return the key of a server's record: readable, without what a query may hold. `identity` tells clients
     of the same server apart."""
@@ -91,7 +105,7 @@ class Record:
     def is_expired(self) -> bool:
         if self.expires_at is None:
             return False
-        life = (self.tokens or {}).get("expires_in") or 0
+        life = life_of((self.tokens or {}).get("expires_in")) or 0
         return time.time() >= self.expires_at - min(LEEWAY_SECONDS, life / 10)
 
     @property
@@ -116,16 +130,21 @@ class Record:
         return record
 
 
+LONGEST_CHALLENGE = 8 * 1024
+"""Characters of a challenge that are read."""
+PARAMETER = re.compile(r'(?<![\w-])\w{1,64}=(?:"[^"]*"|[^\s,"]+)')
+
+
 class Refusal:
     """An answer with status 401 or 403. `token`: the one that was refused, or None."""
 
     def __init__(self, status: int, challenge: str | None, token: str | None) -> None:
         self.status = status
-        self.challenge = challenge
+        self.challenge = None if challenge is None else challenge[:LONGEST_CHALLENGE]
         self.token = token
         self.may_refresh = status == 401 and token is not None
         """Whether a refresh may help; else a login has to."""
-        self.parameters = re.findall(r'\w+=(?:"[^"]*"|[^\s,]+)', challenge or "")
+        self.parameters = PARAMETER.findall(self.challenge or "")
         """The parameters of the challenge (RFC 6750, 3), as they came."""
 
     def _parameter(self, name: str) -> str:

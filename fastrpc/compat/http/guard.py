@@ -6,7 +6,7 @@ before a byte of a body is read.
 
 from __future__ import annotations
 
-import re
+from fnmatch import fnmatchcase
 
 from fastrpc.transports.http.current_request import current_request
 from fastrpc.transports.http.guard import Guard, is_loopback
@@ -81,7 +81,7 @@ class PlaceGuard(Guard):
 
 
 def _matches(text: str, pattern: str) -> bool:
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
+    return fnmatchcase(text, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
 def _without_port(host: str) -> str:

@@ -466,7 +466,7 @@ def _answer_differences(
         yield from _structured(place, theirs, ours)
 
 
-_REFUSALS = re.compile(r"\[type=(\w+), .*?input_type=(\w+)\]")
+_REFUSALS = re.compile(r"\[type=(\w+), [^\n]{0,200}?input_type=(\w+)\]")
 
 
 def _refusal_rule(text: str) -> str:
@@ -503,7 +503,9 @@ _BEFORE_ERRORS = re.compile(
 _UNSENDABLE = re.compile(
     r"structured_content must be |must be Message or str|outputSchema defined but|Output validation"
 )
-_UNSENDABLE_HERE = re.compile(r"returned something else than its annotation says|: expected .*, got ")
+_UNSENDABLE_HERE = re.compile(
+    r"returned something else than its annotation says|: expected [^\n]{1,200}, got "
+)
 
 
 def _error_texts(place: str, original: str, swapped: str) -> Iterator[Difference]:

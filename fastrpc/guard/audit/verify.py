@@ -125,9 +125,7 @@ def public_keys(path: str) -> dict[str, bytes]:
     """Return the keys in a file of PEM blocks, by their names. Raises OSError, ValueError."""
     prefix = bytes.fromhex("302a300506032b6570032100")  # RFC 8410: an Ed25519 key of 32 bytes follows
     with open(path, "rb") as file:
-        blocks = re.findall(
-            rb"-----BEGIN PUBLIC KEY-----(.+?)-----END PUBLIC KEY-----", file.read(), re.DOTALL
-        )
+        blocks = re.findall(rb"-----BEGIN PUBLIC KEY-----([^-]+)-----END PUBLIC KEY-----", file.read())
     keys = [base64.b64decode(block) for block in blocks]
     if not keys or not all(len(key) == 44 and key.startswith(prefix) for key in keys):
         raise ValueError(f"{path}: expected Ed25519 public keys in PEM")

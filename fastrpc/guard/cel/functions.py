@@ -84,7 +84,7 @@ def to_int(frame: Frame, value: Any) -> int:
 
 INT_TEXT = re.compile(r"[+-]?[0-9]{1,40}")
 DOUBLE_TEXT = re.compile(
-    r"[+-]?(?:[0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.I | re.A
+    r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.I | re.A
 )
 
 

@@ -31,6 +31,7 @@ class Patterns:
             raise ValueError(f"a list has at most {MOST} names and globs, this {len(self.texts)}")
         self._uris: Patterns | None = None
         """The same for URIs in their normal form."""
+        self._exact = frozenset(self.texts)  # a name with brackets is itself, whatever it is as a glob
         self._names = frozenset(text for text in self.texts if not _is_glob(text))
         globs = [translate(text) for text in self.texts if _is_glob(text)]
         self._globs = re.compile("|".join(globs)) if globs else None
@@ -40,8 +41,14 @@ class Patterns:
         """The exact names."""
         return self._names
 
+    def unmatched(self, names: Iterable[str]) -> list[str]:
+        """Return the globs that match none of these names."""
+        names = list(names)
+        globs = [text for text in self.texts if _is_glob(text)]
+        return [glob for glob in globs if not any(map(Patterns([glob]).match, names))]
+
     def match(self, name: str) -> bool:
-        return name in self._names or (self._globs is not None and self._globs.match(name) is not None)
+        return name in self._exact or (self._globs is not None and self._globs.match(name) is not None)
 
     def match_uri(self, uri: str) -> bool:
         """Whether a URI is allowed: itself, or what stands behind its scheme (``documents/*``), in whatever

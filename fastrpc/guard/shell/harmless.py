@@ -18,7 +18,7 @@ from fastrpc.guard.shell.lexer import Command
 from fastrpc.guard.shell.parser import commands
 from fastrpc.guard.shell.programs import FIND, PROGRAMS, VERSIONS, is_option
 
-PRINTF = re.compile(r"(?:[^%\\]|%%|\\[abfnrtv\\]|%[-+ 0#]*[0-9]*(?:\.[0-9]+)?[cdeEfgGioqsuxX])*")
+PRINTF = re.compile(r"(?:[^%\\]|%%|\\[abfnrtv\\]|%[-+ 0#]*(?:[1-9][0-9]*)?(?:\.[0-9]+)?[cdeEfgGioqsuxX])*")
 """The formats of printf that only print: ``%n`` sets a variable, and so may change PATH."""
 DEVICE = re.compile(r"(?:^|[=:,]|^-[A-Za-z0-9]+)/+(?:\.{1,2}/+|[^/]+/+\.\./+)*(?:dev/(?!null\Z)|proc/kmsg)")
 """A word that names a device: reading one may never end, or change what it is about."""

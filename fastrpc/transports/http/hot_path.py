@@ -121,6 +121,12 @@ class HotPath:
         head.caller_plans = found
         return found
 
+    def _look_again(self, head: Head) -> None:
+        """The shared connection has not served a call: its principal may have another class now."""
+        if self._shared.dispatcher.runtime.classifies_calls:
+            self._callers.pop(head.principal, None)
+            head.caller_plans = None
+
     def let_go(self) -> None:
         """Stop answering, in a child process that the running tool may have forked."""
         for shared in (self._shared, *self._shared_in_sessions.values()):
@@ -177,6 +183,7 @@ class HotPath:
             if not mine or (head.method == LIST and shared.dispatcher.runtime.has_upstreams):
                 return None
             head.alone = head.last_alone = min(2 * head.last_alone, MOST_ALONE) or 1
+            self._look_again(head)
             return self._answer_alone(head, body, headers, client)
         answer: bytes = shared.connection.output.take()
         if shared.id is not None:
@@ -236,6 +243,7 @@ class HotPath:
             if shared.left:
                 forks.leave()
             session.alone = session.last_alone = min(2 * session.last_alone, MOST_ALONE) or 1
+            self._look_again(head)
             return self._answer_alone_in_session(head, session, body, headers)
         shared.id = None
         session.used = monotonic()

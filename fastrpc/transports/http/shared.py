@@ -99,6 +99,10 @@ class SharedConnection:
         else:
             self.missed = True
 
+    def has_current_plans(self) -> bool:
+        """Whether the connection calls what exists for the principal now to whom it is lent."""
+        return self.dispatcher.has_current_plans()
+
     def call_ended(self, id: bytes, plan: Plan, result: Any, modern: bool) -> str:
         """A call has returned more than a plain value; return its outcome."""
         return self.dispatcher.call_ended(id, plan, result, modern)

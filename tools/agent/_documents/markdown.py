@@ -142,7 +142,7 @@ def _guarded(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return re.sub(r"\s*\n\s*", " ", text.strip()).replace("|", "\\|")
+    return " ".join(filter(None, map(str.strip, text.split("\n")))).replace("|", "\\|")
 
 
 # --- plain text ---------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def page_text(page: Any) -> str:
     if RIGHT_TO_LEFT.search(text):
         text = in_reading_order(pieces)
     text = SHAPES.sub(lambda match: unicodedata.normalize("NFKC", match[0]).lstrip(" ") or match[0], text)
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text.replace("\0", ""))).strip("\n")
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"(?<![ \t])[ \t]+\n", "\n", text.replace("\0", ""))).strip("\n")
 
 
 def in_reading_order(pieces: list[str]) -> str:

@@ -27,9 +27,9 @@ _VYPER_PLACE = re.compile(
     r"line (?P<line>[0-9]+):(?P<column>[0-9]*) ?$",
     re.MULTILINE,
 )
-_VYPER_HINT = re.compile(r"^ *\(hint: .*\)", re.MULTILINE | re.DOTALL)
+_VYPER_HINT = re.compile(r"^ *\(hint: ", re.MULTILINE)
 _VYPER_SEVERAL = "Compilation failed with the following errors:"
-_VYPER_NEXT = re.compile(r"\n\n+(?=[A-Z]\w+: )")
+_VYPER_NEXT = re.compile(r"(?<!\n)\n\n+(?=[A-Z]\w+: )")
 _VYPER_NOISE = re.compile(r" \(<unknown>, line [0-9]+\)$")
 _VYPER_COLLISION = re.compile(r"(?:Contract|Interface) namespace collision: (.+)")
 
@@ -83,7 +83,7 @@ def _of_vyper(error: dict[str, Any], kind: str | None, text: str, sources: dict[
     place = _VYPER_PLACE.search(text)
     message = _VYPER_NOISE.sub("", (text[: place.start()] if place else text).strip())
     if place and (hint := _VYPER_HINT.search(text, place.end())):
-        message += f" {hint[0].strip()}"
+        message += f" {text[hint.start() : text.rfind(')') + 1].strip()}".rstrip()
     found = {"severity": error["severity"], "code": None, "type": kind, "message": message}
     path = (place and place["path"]) or (error.get("sourceLocation") or {}).get("file")
     if collision := _VYPER_COLLISION.fullmatch(message):

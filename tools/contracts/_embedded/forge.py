@@ -340,7 +340,7 @@ def _failed_text(result: dict[str, Any]) -> str:
 
 def _seconds(duration: str) -> float:
     """The seconds of a duration such as ``1s 2ms 3µs``."""
-    parts = re.findall(r"([0-9.]+)\s*([a-zµ]+)", duration)
+    parts = re.findall(r"(?<![0-9.])([0-9.]+)\s*([a-zµ]+)", duration)
     return round(sum(float(number) * _SECONDS.get(unit, 0.0) for number, unit in parts), 9)
 
 

@@ -153,7 +153,7 @@ class Compiler:
                 else:
                     written = await output_of([path, "--version"], None, failure=SOLC_FAILED)
                     text = written.decode(errors="replace")
-            found = re.search(r"[0-9]+\.[0-9]+\.[0-9]+", text)
+            found = re.search(r"(?<![0-9])[0-9]+\.[0-9]+\.[0-9]+", text)
             self._versions[path] = found[0] if found else text.strip()[:50]
         return self._versions[path]
 
