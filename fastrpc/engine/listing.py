@@ -30,15 +30,15 @@ def writable(entries: Iterable[Any], version: str) -> list[dict[str, Any]]:
             descriptor: dict[str, Any] = entry.descriptor(version)
             to_json(descriptor)
         except Exception as error:
-            left_out(f"{getattr(entry, 'kind', 'entry')} {entry.name!r:.80}", error)
+            left_out(f"{getattr(entry, 'kind', 'entry')} {entry.name!r:.80}", f"{error}")
         else:
             found.append(descriptor)
     return found
 
 
-def left_out(what: str, error: BaseException) -> None:
+def left_out(what: str, why: str) -> None:
     """Log, once, that something is left out of a list."""
-    text = f"{what} is left out of its list: {type(error).__name__}: {error}"[:LONGEST]
+    text = f"{what} is left out of its list: {why}"[:LONGEST]
     if text not in _logged:
         if len(_logged) == MOST_LOGGED:
             _logged.clear()

@@ -109,7 +109,7 @@ def _listed(lister: ProviderMethod, entries: Sequence[Any]) -> list[Any]:
         try:
             found.append(entry_of(entry))
         except (FastrpcError, TypeError, ValueError) as error:
-            left_out(f"{lister.name}: {entry!r:.80}", error)
+            left_out(f"an entry of {lister.name}", f"{error}")
     return found
 
 
@@ -132,7 +132,7 @@ class PageEncoder:
     def failure(request: Request, lister: ProviderMethod, error: BaseException) -> bytes:
         if isinstance(error, InvalidParams):  # it does not know the cursor
             raise error
-        left_out(f"what {lister.name} lists", error)
+        left_out(f"what {lister.name} lists", complaint_of(lister, error))
         return _list_result(request, [], _behind(request, lister))
 
 
