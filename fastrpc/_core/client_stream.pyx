@@ -22,16 +22,7 @@ from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_res
 from fastrpc._core.client_request cimport AnswerSink, PendingRequest, sent_id
 from fastrpc._core.encoder cimport Output, put_json
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
-from fastrpc._core.message cimport (
-    BATCH,
-    BROKEN,
-    NOTIFICATION,
-    REQUEST,
-    RESPONSE,
-    Message,
-    read_answer,
-    str_of,
-)
+from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
 from fastrpc._core.polling cimport (
     LOOK_AGAIN_NANOSECONDS,
     POLLIN,
@@ -615,8 +606,8 @@ cdef class ClientStream:
         """Handle what is no message. If it answers a request of ours, that fails at once."""
         cdef Message message = self.message
         cdef PendingRequest request = None
-        cdef bint is_answer = message.is_answer() if message.kind_code == BROKEN else not message.has_method
-        if is_answer and message.id.data != NULL:
+        cdef bint is_cut = message.code == -32700 and not message.has_outcome  # where its method may stand
+        if message.id.data != NULL and not message.has_method and not is_cut:
             request = self.pending.pop(sent_id(message.id.data[: message.id.size].decode().strip('"')), None)
         if request is None:
             self.on_unreadable(text_of(message))

@@ -4,7 +4,6 @@
 cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.call cimport Call
 from fastrpc._core.call_template cimport CallTemplate
-from fastrpc._core.message cimport Document
 
 cdef extern from *:
     """
@@ -33,9 +32,9 @@ cdef extern from *:
         char* known_meta
         Py_ssize_t known_meta_size
         int known_meta_era
-    Document* new_document "new FastrpcDocument"() except +
+    void* new_document "new FastrpcDocument"() except +
     Py_ssize_t LONGEST_META "FASTRPC_LONGEST_META"
-    void delete_document "delete "(Document* document) noexcept
+    void delete_document "delete (FastrpcDocument*)"(void* document) noexcept
 
 cdef extern from "broken_envelope.h":
     struct BrokenEnvelope "fastrpc_broken_envelope":

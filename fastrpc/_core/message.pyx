@@ -96,7 +96,7 @@ cdef bint read_answer(const char* line, Py_ssize_t size, Answer* answer) noexcep
 
 cdef class Message:
     def __cinit__(self):
-        self.document = new_document()
+        self.document = <Document*> new_document()
         inside(self).known_meta_size = 0
         inside(self).pattern.values = inside(self).pattern.misses = inside(self).pattern.pause = 0
         self.grow(FIRST_CAPACITY)

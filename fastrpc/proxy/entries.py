@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.forwarding import ToolForwarder
+from fastrpc.client.results import CompletionResult, PromptResult, ReadResult
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, ToolResult
 from fastrpc.definitions.completion import Completion, Completions, key_of
@@ -17,7 +18,7 @@ from fastrpc.definitions.handler import Handler
 from fastrpc.definitions.prompt import Prompt
 from fastrpc.definitions.resource import Resource, ResourceTemplate
 from fastrpc.definitions.tool import Tool
-from fastrpc.errors import ToolError
+from fastrpc.errors import InvalidAnswer, ToolError
 from fastrpc.protocol.uri_template import Template
 from fastrpc.protocol.versions import LEGACY_VERSIONS, known
 from fastrpc.schema import Parameter, Signature
@@ -28,11 +29,12 @@ from fastrpc.tool_style import PLAIN
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any, Protocol
+    from typing import Any, Protocol, TypeVar
 
     from fastrpc._core.forwarding import UpstreamRoute
     from fastrpc.context import Context
 
+    Read = TypeVar("Read")
     Through = Callable[..., Awaitable[Any]]
 
     class Upstream(Protocol):
@@ -74,13 +76,38 @@ def _block(raw: Any) -> Block:
 
 def tool_result_of(result: dict[str, Any]) -> ToolResult:
     """Return what a tool returns for a result of the upstream server. Raises ToolError."""
+    kind = result.get("resultType", "complete")
+    if kind != "complete":
+        raise ToolError(f"the upstream server returned a result of an unknown type: {kind!r:.100}")
+    content = result.get("content")
+    if not isinstance(content, list):
+        raise ToolError(f"the upstream server's result: content: expected an array, got {content!r:.80}")
+    meta = result.get("_meta")
+    if meta is not None and not isinstance(meta, dict):
+        raise ToolError(f"the upstream server's result: _meta: expected an object, got {meta!r:.80}")
     passed = ToolResult(
-        [_block(block) for block in result.get("content", ())],
+        [_block(block) for block in content],
         structured=result.get("structuredContent"),
         is_error=bool(result.get("isError")),
     )
-    passed.meta = result.get("_meta")  # its keys are not validated here
+    passed.meta = meta  # its keys are not validated here
     return passed
+
+
+def _read(kind: Callable[[dict[str, Any]], Read], result: dict[str, Any]) -> Read:
+    """Return a result as a client reads it. Raises ToolError if that cannot be read."""
+    try:
+        return kind(result)
+    except InvalidAnswer as error:
+        raise ToolError(f"the upstream server's answer is invalid: {error}") from None
+
+
+def contents_of(result: dict[str, Any]) -> list[Contents]:
+    """Return the contents of a resource. Raises ToolError."""
+    try:
+        return [Contents.received(part) for part in _read(ReadResult, result).contents]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ToolError(f"the upstream server's answer is invalid: contents: {error!r:.200}") from None
 
 
 class PassedTool(Tool):
@@ -174,7 +201,7 @@ class PassedPrompt(Prompt):
 
         async def get(arguments: dict[str, str], context: Context) -> Any:
             result = await upstream.request("prompts/get", {"name": there, "arguments": arguments}, context)
-            return result["messages"]
+            return _read(PromptResult, result).messages
 
         _adopt(self, get, there, raw)
         self.raw = raw
@@ -184,7 +211,8 @@ class PassedPrompt(Prompt):
 
     @property
     def _arguments(self) -> list[dict[str, Any]]:
-        return self.raw.get("arguments") or []
+        found = self.raw.get("arguments")
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
     def arguments(self, version: str) -> list[dict[str, Any]]:
         return [known("PromptArgument", argument, version) for argument in self._arguments]
@@ -203,8 +231,9 @@ class PassedCompletion(Completion):
             if others:
                 params["context"] = {"arguments": others}
             result = await upstream.request("completion/complete", params, context)
-            found = result["completion"]
-            return Completions(found["values"], found.get("total"), found.get("hasMore"))
+            found = _read(CompletionResult, result)
+            has_more = result["completion"].get("hasMore")
+            return Completions(found.values, found.total, has_more)
 
         Handler.__init__(self, complete, name=key_of(target, argument))
         self.target = target

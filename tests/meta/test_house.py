@@ -90,6 +90,7 @@ LAYERS = {
     "fastrpc._core.encoder": 10,
     "fastrpc._core.framer": 10,
     "fastrpc._core.fast_parser": 10,
+    "fastrpc._core.document": 8,
     "fastrpc._core.message": 10,
     "fastrpc._core.python_api": 10,
     "fastrpc._core.budget_table": 10,
