@@ -226,6 +226,7 @@ class Dispatcher(OutboundMessages):
     def quiet(self) -> bool:
         """The client has paused: get ready, and say whether the loop will be needed."""
         self.take_plans()
+        self.runtime.get_ready()
         return self.runtime.needs_loop()
 
     def assume(self, version: str) -> None:

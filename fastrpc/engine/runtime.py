@@ -9,17 +9,10 @@ from __future__ import annotations
 
 from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
-from fastrpc._core.plan import PARAMETER_LIMIT, REQUIRED, Plan
+from fastrpc._core.plan import Plan
+from fastrpc.engine.plans import context_kind_of, plan_of, vector_form_of
 from fastrpc.engine.request import CALLED_BY, NO_PLANS
-from fastrpc.engine.results import (
-    Results,
-    divides_values,
-    exact_type_of,
-    form_of,
-    keeps_plain_values,
-    model_of,
-    plain_check_of,
-)
+from fastrpc.engine.results import Results
 from fastrpc.errors import InternalError, Overloaded, suggestion
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.pagination import page_of
@@ -45,8 +38,6 @@ if TYPE_CHECKING:
     from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.options import ItemKind
     from fastrpc.quotas import Quotas
-
-    VectorForm = tuple[Callable[..., Any], list[tuple[str, str, Any, bool]] | None, int]
 
 scope: Callable[[Any, Any], Any] | None = None
 """Makes the outermost of what is around a handler, for those who want to know which call runs: it is handed
@@ -365,7 +356,7 @@ class Runtime:
             kind = "resource" if handler.kind in ("template", "provider") else handler.kind
             around = self._around(handler, CALLED_BY.get(kind, "") if is_called else "")
             is_async = handler.is_async or (around is not None and around.is_async)
-            function, parameters, context_at = vector_form_of(handler)
+            function, parameters, context_at, keywords = vector_form_of(handler)
             if (
                 not self._is_ready(handler)
                 or handler.max_running is not None
@@ -377,6 +368,7 @@ class Runtime:
                 handler.name,
                 function,
                 parameters and [(name, kind, default, False) for name, kind, default, _ in parameters],
+                keywords=keywords if parameters else (),
                 inline=handler.run == "inline" and not is_async,
                 adaptive=handler.run == "auto" and handler.timeout_seconds is None and not is_async,
                 is_async=is_async,
@@ -455,6 +447,14 @@ class Runtime:
         for it, or abort where it holds a lock that the end wants."""
         if self._thread_pool is not None and self._thread_pool.busy:
             self._thread_pool.leave()
+
+    def get_ready(self) -> None:
+        """Import what the first call on a thread, or with a Context, would import: the client has paused."""
+        plans = self.plans.values()
+        if any(not (plan.inline or plan.is_async) for plan in plans):
+            self.thread_pool  # noqa: B018  # it is made where it is first asked for
+        if any(plan.needs_context for plan in plans):
+            from fastrpc.engine import outbound_channel  # noqa: F401
 
     def needs_loop(self) -> bool:
         """Whether some tool cannot be called, or something not be watched, without an event loop."""
@@ -617,82 +617,3 @@ class Runtime:
         """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching): of a list,
         which `what` is the member with the entries of, or of the server's description."""
         return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope} if version == MODERN else {}
-
-
-def plan_of(
-    tool: Tool,
-    *,
-    direct: bool = True,
-    noted: bool = False,
-    guard: Callable[[Any], Any] | None = None,
-    around: Any = None,
-    recorder: Recorder | None = None,
-    encoder: ResultEncoder | None = None,
-) -> Plan:
-    """Make the call plan of a tool: may the compiled binder serve it, and where does it run?
-
-    Without `direct` each call goes through the dispatcher.
-    """
-    signature, style = tool.signature, tool.style
-    is_async = tool.is_async or (around is not None and around.is_async)
-    function, parameters, context_at = vector_form_of(tool)
-    if not direct or (is_async and tool.max_running is not None):
-        parameters = None
-    # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
-    adaptive = tool.run == "auto" and tool.timeout_seconds is None and not is_async
-    is_bounded = tool.timeout_seconds is not None or tool.max_running is not None
-    forwardable = direct and guard is None and around is None and not noted and not is_bounded
-    return Plan(
-        tool,
-        tool.name,
-        function,
-        parameters,
-        inline=tool.run == "inline" and not is_async,
-        adaptive=adaptive,
-        is_async=is_async,
-        binds_whole=signature.binds_whole,
-        stepped=is_async and parameters is not None,
-        context_at=context_at,
-        context_kind=context_kind_of(tool, guard is not None or around is not None),
-        form=form_of(signature) if keeps_plain_values(signature) and not divides_values(tool) else -1,
-        refusal_prefix=style.refusal_prefix(tool.name),
-        failure_prefix=style.failure_prefix(tool.name),
-        hides_failures=style.hides_failures,
-        exact=exact_type_of(signature),
-        check=plain_check_of(tool),
-        model=model_of(signature),
-        guard=guard,
-        around=around,
-        recorder=recorder,
-        encoder=encoder,
-        noted=noted,
-        forwarder=tool.forwarder if forwardable else None,
-    )
-
-
-def vector_form_of(handler: Handler) -> VectorForm:
-    """Return how compiled code calls a handler: the function, or `Signature.positional` for one that takes
-    keywords; its parameters as the compiled binder takes them, None where that cannot serve it; and the place
-    of its Context, or -1."""
-    signature = handler.signature
-    parameters: list[tuple[str, str, Any, bool]] = [
-        (each.name, each.kind, REQUIRED if each.required else each.default, each.nullable)
-        for each in signature.parameters
-    ]
-    takes_context = signature.context_parameter is not None
-    if signature.vectorizable and (not takes_context or signature.context_index >= 0):
-        return handler.function, parameters, signature.context_index
-    if signature.takes_others:  # as one value, behind the others
-        parameters.append(("", "json", None, False))
-    if not signature.has_vector_form or len(parameters) > PARAMETER_LIMIT:
-        return handler.function, None, signature.context_index
-    return signature.positional(handler.function), parameters, 0 if takes_context else -1
-
-
-def context_kind_of(handler: Handler, needed: bool) -> type | None:
-    """Return the class of a handler's Context, if its function takes one, or one is needed besides."""
-    if handler.signature.context_parameter is None and not needed:
-        return None
-    from fastrpc.context import Context
-
-    return Context

@@ -13,7 +13,7 @@ import pytest
 from fastrpc import Server
 from fastrpc.definitions.registry import Registries
 from fastrpc.definitions.tool import Tool, tool
-from fastrpc.engine.runtime import plan_of
+from fastrpc.engine.plans import plan_of
 from fastrpc.errors import ArgumentError, DefinitionError, UsageError
 from fastrpc.loader import collect, load_target
 
