@@ -41,8 +41,8 @@ cdef class PendingRequest:
     """A request that has been sent. `done`: its result or error is available."""
 
     cdef int begin_limits(self, double seconds, double max_seconds) except -1:
-        """Set the time limit, which progress restarts, and, if `max_seconds` is not 0, the bound of both together
-        (MCP, lifecycle: timeouts)."""
+        """Set the time limit, which progress restarts, and, if `max_seconds` is not 0, the bound of both
+        together (MCP, lifecycle: timeouts)."""
         self.limit = <int64_t> (seconds * 1e9)
         self.most = <int64_t> (max(max_seconds, seconds) * 1e9) if max_seconds > 0 else 0
         self.restart_limits()

@@ -20,7 +20,7 @@ cdef class ClientStream:
     cdef public object carry
     cdef public bint needs_loop
     cdef public bint sends_tokens   # a progress token in each call
-    cdef public double max_seconds  # for a request with a time limit, whatever progress it reports; 0: no bound
+    cdef public double max_seconds  # of a request with a time limit, with all its progress; 0: no bound
     cdef public str remark       # appended to the message of a RequestTimeout
     cdef Framer framer
     cdef Message message

@@ -6,7 +6,7 @@ over. simdjson reads every other line whole and decides what is broken. Integers
 limit: a line with some is copied with marks around them and read again (`numbers.h`). What is wrong with a
 broken line, and at which byte, is looked for when somebody asks (`fault.h`), its id always
 (`broken_envelope.h`). For a line of 120 bytes the pass costs about 50 ns, simdjson 150; no Python object is
-made until somebody asks for one. No I/O, no clock, no logging; what a message means is left to the dispatcher.
+made until somebody asks for one. No I/O, no clock, no logging; what a message means is the dispatcher's part.
 
 Rules kept here: JSON-RPC 2.0 section 4 (request object) as MCP narrows it: ids are strings or
 integers, params an object. Duplicated envelope members are refused, because two readers could
@@ -21,7 +21,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.answer cimport Answer, ToolResult
-from fastrpc._core.call cimport Call, CallArgument
+from fastrpc._core.call cimport CallArgument
 from fastrpc._core.call_template cimport CallTemplate, learn_template, try_template
 from fastrpc._core.document cimport (
     LONGEST_META,
