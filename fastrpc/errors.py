@@ -201,9 +201,10 @@ class RemoteError(ClientError):
     """
 
     def __init__(self, error: dict[str, Any], status: int | None = None) -> None:
-        super().__init__(f"{error.get('message')} ({error.get('code')})")
-        self.code: int = error.get("code", 0)
-        self.message: str = error.get("message", "")
+        code, message = error.get("code"), error.get("message")
+        super().__init__(f"{message} ({code})")
+        self.code: int = code if type(code) is int else 0
+        self.message: str = message if isinstance(message, str) else ""
         self.data: Any = error.get("data")
         self.status = status
 

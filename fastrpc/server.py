@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from fastrpc.definitions.registry import Registries
 from fastrpc.errors import DefinitionError, UsageError
-from fastrpc.garbage import collect_seldom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
     from fastrpc.transports.http.endpoints import Endpoint
-    from fastrpc.transports.trace import Trace
 
     Lifespan = Callable[["Server"], AbstractAsyncContextManager[object]]
     Function = TypeVar("Function", bound=Callable[..., object])
@@ -566,9 +564,12 @@ class Server:
 
         With a `transport`, serve over that instead, in a new event loop: see `serve`. The first signal begins
         the shutdown, the second one skips the wait for calls in flight.
+
+        An entry whose annotations are not defined is named on standard error and ends the program, code 2.
         """
         if transport is not None and (http is not None or options):
             raise UsageError("run: transport= excludes http= and its options")
+        self.registries.settle_or_exit()
         if http is not None:
             from fastrpc.transports.http.run import run
             from fastrpc.transports.http.settings import Settings
@@ -589,7 +590,9 @@ class Server:
         report = self.print_statistics() if stats else None
         try:
             if transport is None:
-                self._run_stdio(seconds, writer)
+                from fastrpc.transports.stdio import run as run_stdio
+
+                run_stdio(self, seconds, writer)
             else:
                 from fastrpc.transports.shutdown import run as run_transport
 
@@ -602,16 +605,6 @@ class Server:
             if report is not None:
                 report.end()
         self.runtime.leave_threads_behind()
-
-    def _run_stdio(self, drain_seconds: float, trace: Trace | None) -> None:
-        collect_seldom()
-        from fastrpc.transports import stdio
-
-        dispatcher = self.connect()
-        try:
-            stdio.serve(dispatcher.connection, drain_seconds=drain_seconds, trace=trace)
-        finally:
-            dispatcher.close()
 
     async def serve(
         self, transport: Transport, *, drain_seconds: float = 1.0, trace: str | None = None
@@ -638,6 +631,7 @@ class Server:
         from fastrpc.transports.http.app import application
         from fastrpc.transports.http.asgi import Application
 
+        self.registries.settle()
         self._over_http = True
         make = partial(application, self.connect, self._input_schema_of, {**options}, self.max_batch)
         return Application(make, self.http_endpoints)
@@ -680,6 +674,7 @@ class Server:
             from fastrpc import methods
             from fastrpc.engine.runtime import Runtime
 
+            self.registries.settle()
             self._runtime = Runtime(self, methods, self._hooks, self._guards, self._mounts, self._upstream)
             self._set_around(self._runtime)
         return self._runtime

@@ -24,9 +24,17 @@ cdef class PendingRequest:
     cdef readonly object error
     cdef int64_t limit           # nanoseconds; 0 for none
     cdef int64_t deadline
+    cdef int64_t most            # nanoseconds, however much progress comes; 0 for no such bound
+    cdef int64_t last            # the deadline that progress does not move; 0 for none
 
+    cdef int begin_limits(self, double seconds, double max_seconds) except -1
+    cdef void restart_limits(self) noexcept
+    cdef void restart_limit(self) noexcept
+    cdef object timed_out(self, str remark)
     cdef int finish(self, object value) except -1
     cdef int fail(self, object error) except -1
     cdef bint waits_in_loop(self) noexcept
     cdef int resume(self) except -1
     cdef int resume_soon(self) except -1
+
+cdef object sent_id(object id)

@@ -1,9 +1,19 @@
 """A request of a client, and who gets its result: a future, a task, or the sink of a forwarded call."""
 
 from cython cimport freelist
+from libc.stdint cimport int64_t
 
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail
+
+from fastrpc.errors import RequestTimeout
+
+cdef extern from "clock.h":
+    int64_t clock "fastrpc_clock"() noexcept nogil
+
+
+cdef enum:
+    LONGEST_ID = 18              # digits
 
 
 cdef class AnswerSink:
@@ -29,6 +39,34 @@ cdef class AnswerSink:
 @freelist(256)
 cdef class PendingRequest:
     """A request that has been sent. `done`: its result or error is available."""
+
+    cdef int begin_limits(self, double seconds, double max_seconds) except -1:
+        """Set the time limit, which progress restarts, and, if `max_seconds` is not 0, the bound of both
+        together (MCP, lifecycle: timeouts)."""
+        self.limit = <int64_t> (seconds * 1e9)
+        self.most = <int64_t> (max(max_seconds, seconds) * 1e9) if max_seconds > 0 else 0
+        self.restart_limits()
+        return 0
+
+    cdef void restart_limits(self) noexcept:
+        """Give the request its whole time again."""
+        cdef int64_t now = clock()
+        self.deadline = now + self.limit
+        self.last = now + self.most if self.most else 0
+
+    cdef void restart_limit(self) noexcept:
+        """The server has reported progress."""
+        self.deadline = clock() + self.limit
+        if self.last and self.deadline > self.last:
+            self.deadline = self.last
+
+    cdef object timed_out(self, str remark):
+        """Return the error for a request whose time is over."""
+        if self.deadline == self.last and self.most > self.limit:
+            over = f"no end within {self.most * 1e-9:g} s, though it reports progress"
+        else:
+            over = f"no answer within {self.limit * 1e-9:g} s{remark}"
+        return RequestTimeout(f"{self.method}: {over}")
 
     cdef int finish(self, object value) except -1:
         self.done = True
@@ -70,3 +108,13 @@ cdef class PendingRequest:
         if self.error is not None:
             raise self.error
         return self.value
+
+
+cdef object sent_id(object id):
+    """Return which of our ids, which are integers, an answer bears; None for none. Some servers keep ids as
+    texts, and answer "3" to 3."""
+    if type(id) is int:
+        return id
+    if type(id) is str and len(id) <= LONGEST_ID and id.isascii() and id.isdigit():
+        return int(id)
+    return None

@@ -19,6 +19,8 @@ cdef class ClientStream:
     cdef public object on_end
     cdef public object carry
     cdef public bint needs_loop
+    cdef public bint sends_tokens   # a progress token in each call
+    cdef public double max_seconds  # of a request with a time limit, with all its progress; 0: no bound
     cdef public str remark       # appended to the message of a RequestTimeout
     cdef Framer framer
     cdef Message message
@@ -26,6 +28,7 @@ cdef class ClientStream:
     cdef int64_t last_id
     cdef dict heads              # by the tool's name: the bytes between the id and the arguments of a call
     cdef bytes call_end          # the bytes after the arguments
+    cdef bytes token_head        # those before a progress token, where there is one
     cdef object loop
     cdef int input
     cdef int sink
@@ -48,7 +51,7 @@ cdef class ClientStream:
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds)
     cdef int register(self, PendingRequest request, str method, bint is_call, double seconds) except -1
     cdef int start_call(
-        self, PendingRequest request, str name, object arguments, double timeout_seconds
+        self, PendingRequest request, str name, object arguments, double timeout_seconds, bint with_token
     ) except -1
     cdef int read_input(self) except -1
     cdef int wake(self, PendingRequest request) except -1
@@ -60,7 +63,8 @@ cdef class ClientStream:
     )
     cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1
     cdef int put_head(self, str name) except -1
-    cdef int put_arguments(self, object arguments) except -1
+    cdef int put_number(self, int64_t number) except -1
+    cdef int put_arguments(self, object arguments, bint with_token) except -1
     cdef int wrote(self) except -1
     cdef int write_out(self) except -1
     cdef int arm(self, PendingRequest request) except -1
@@ -73,6 +77,7 @@ cdef class ClientStream:
     cdef int read_whole(self, const char* line, Py_ssize_t size, Answer* likely) except -1
     cdef int take_answer(self, dict message, Answer* likely) except -1
     cdef int take_batch(self) except -1
+    cdef int take_unreadable(self) except -1
     cdef int learn(self, Answer* likely, dict result) except -1
     cdef int take_notification(self, dict message) except -1
     cdef int input_ended(self) except -1

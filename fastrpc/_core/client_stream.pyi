@@ -27,6 +27,10 @@ class ClientStream:
     on_end: Callable[[], object]
     carry: Callable[[PendingRequest | None, dict[str, Any] | None], object] | None
     needs_loop: bool
+    sends_tokens: bool
+    """Whether each call asks for progress."""
+    max_seconds: float
+    """The most that a request with a time limit may take, whatever progress it reports; 0 for no bound."""
     remark: str
     """Appended to the message of a RequestTimeout."""
 
@@ -54,8 +58,9 @@ class ClientStream:
         name: str,
         arguments: dict[str, Any] | None,
         timeout_seconds: float = 0.0,
+        with_token: bool = False,
     ) -> PendingRequest:
-        """Send a ``tools/call`` and return its PendingRequest.
+        """Send a ``tools/call`` and return its PendingRequest. `with_token`: it asks for progress.
 
         Its result is a CallResult, or a dict if the ``resultType`` is not ``complete``.
         """

@@ -19,7 +19,7 @@ from posix.unistd cimport read, write
 
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_result
-from fastrpc._core.client_request cimport AnswerSink, PendingRequest
+from fastrpc._core.client_request cimport AnswerSink, PendingRequest, sent_id
 from fastrpc._core.encoder cimport Output, put_json
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
@@ -35,7 +35,7 @@ from fastrpc._core.polling cimport (
 )
 
 from fastrpc._core.encoder import quoted
-from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, RequestTimeout
+from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
 from fastrpc.json_encoding import to_json
 
 cdef extern from "clock.h":
@@ -75,7 +75,7 @@ cdef class ClientStream:
         self.resumable = []
         self.heads = {}
         self.tails = []
-        self.call_end = b"}}\n"
+        self.set_envelope(None)
         self.remark = ""
         self.input = self.sink = self.extra_input = -1
 
@@ -122,28 +122,30 @@ cdef class ClientStream:
 
     def set_envelope(self, meta):
         """Set the ``_meta``, a dict or None, of every request made by `call` (MCP 2026-07-28)."""
-        self.call_end = b"}}\n" if meta is None else b',"_meta":' + to_json(meta) + b"}}\n"
+        cdef bytes encoded = b"{}" if meta is None else to_json(meta)
+        self.call_end = b"}}\n" if meta is None else b',"_meta":' + encoded + b"}}\n"
+        self.token_head = b',"_meta":' + encoded[:-1] + (b"," if meta else b"") + b'"progressToken":'
 
     # --- requests -----------------------------------------------------------------------------------
 
-    def call(self, str name, arguments, double timeout_seconds=0):
-        """Send a ``tools/call`` and return its PendingRequest.
+    def call(self, str name, arguments, double timeout_seconds=0, bint with_token=False):
+        """Send a ``tools/call`` and return its PendingRequest. `with_token`: it asks for progress.
 
         Its result is a CallResult, or a dict if the ``resultType`` is not ``complete``.
         """
         cdef PendingRequest request = PendingRequest.__new__(PendingRequest)
-        self.start_call(request, name, arguments, timeout_seconds)
+        self.start_call(request, name, arguments, timeout_seconds, with_token)
         return request
 
     cdef int start_call(
-        self, PendingRequest request, str name, object arguments, double timeout_seconds
+        self, PendingRequest request, str name, object arguments, double timeout_seconds, bint with_token
     ) except -1:
         """Send a ``tools/call``."""
         cdef Py_ssize_t held = self.output.waiting()
         self.register(request, "tools/call", True, timeout_seconds)
         try:
             self.put_head(name)
-            self.put_arguments(arguments)
+            self.put_arguments(arguments, with_token or self.sends_tokens)
         except BaseException:
             self.output.end = self.output.start + held
             del self.pending[request.id]
@@ -226,8 +228,7 @@ cdef class ClientStream:
         request.is_call = is_call
         self.pending[request.id] = request
         if seconds > 0:
-            request.limit = <int64_t> (seconds * 1e9)
-            request.deadline = clock() + request.limit
+            request.begin_limits(seconds, self.max_seconds)
             if self.timer is None or request.deadline < self.timer_at:
                 if request.waits_in_loop():
                     self.arm(request)
@@ -258,31 +259,37 @@ cdef class ClientStream:
 
     cdef int put_head(self, str name) except -1:
         """Write the part of a call before the arguments."""
-        cdef char digits[DIGITS]
-        cdef int at = DIGITS
-        cdef int64_t rest = self.last_id
         cdef bytes head = self.heads.get(name)
         if head is None:
             if len(self.heads) == MOST_HEADS:
                 self.heads.clear()
             head = b',"method":"tools/call","params":{"name":' + quoted(name) + b',"arguments":'
             self.heads[name] = head
-        while rest or at == DIGITS:
-            at -= 1
-            digits[at] = <char> (c"0" + rest % 10)
-            rest //= 10
         self.output.put(OPEN, OPEN_SIZE)
-        self.output.put(digits + at, DIGITS - at)
+        self.put_number(self.last_id)
         return self.output.put(<char*> head, len(head))
 
-    cdef int put_arguments(self, object arguments) except -1:
+    cdef int put_number(self, int64_t number) except -1:
+        cdef char digits[DIGITS]
+        cdef int at = DIGITS
+        while number or at == DIGITS:
+            at -= 1
+            digits[at] = <char> (c"0" + number % 10)
+            number //= 10
+        return self.output.put(digits + at, DIGITS - at)
+
+    cdef int put_arguments(self, object arguments, bint with_token) except -1:
         cdef bytes encoded
         if arguments is None:
             self.output.put(b"{}", 2)
         elif not put_json(self.output, arguments):
             encoded = to_json(arguments)
             self.output.put(<char*> encoded, len(encoded))
-        return self.output.put(<char*> self.call_end, len(self.call_end))
+        if not with_token:
+            return self.output.put(<char*> self.call_end, len(self.call_end))
+        self.output.put(<char*> self.token_head, len(self.token_head))
+        self.put_number(self.last_id)
+        return self.output.put(b"}}}\n", 4)
 
     # --- writing ------------------------------------------------------------------------------------
 
@@ -494,15 +501,11 @@ cdef class ClientStream:
             if request.deadline == 0:
                 continue
             if self.are_limits_held and request.deadline <= now:
-                request.deadline = now + request.limit
+                request.restart_limits()
             if request.deadline <= now:
                 del self.pending[request.id]
                 self.cancel(request.id, "the time limit has passed")
-                request.fail(
-                    RequestTimeout(
-                        f"{request.method}: no answer within {request.limit * 1e-9:g} s{self.remark}"
-                    )
-                )
+                request.fail(request.timed_out(self.remark))
             elif earliest is None or request.deadline < earliest.deadline:
                 earliest = request
         if earliest is not None:
@@ -515,7 +518,7 @@ cdef class ClientStream:
         for each in self.pending.values():
             request = each
             if request.limit:
-                request.deadline = clock() + request.limit
+                request.restart_limits()
 
     def cancel(self, id, str reason):
         """Send ``notifications/cancelled`` for a request."""
@@ -596,8 +599,23 @@ cdef class ClientStream:
         elif kind == BATCH:
             self.take_batch()
         else:
-            self.on_unreadable(text_of(message))
+            self.take_unreadable()
         return 0
+
+    cdef int take_unreadable(self) except -1:
+        """Handle what is no message. If it answers a request of ours, that fails at once."""
+        cdef Message message = self.message
+        cdef PendingRequest request = None
+        cdef bint is_cut = message.code == -32700 and not message.has_outcome  # where its method may stand
+        if message.id.data != NULL and not message.has_method and not is_cut:
+            request = self.pending.pop(sent_id(message.id.data[: message.id.size].decode().strip('"')), None)
+        if request is None:
+            self.on_unreadable(text_of(message))
+            return 0
+        why = message.error or "more than 1,000,000 arrays and objects"
+        if not message.has_outcome:
+            why = "neither a result nor an error"
+        return request.fail(InvalidAnswer(f"{request.method}: the answer cannot be read: {why}"))
 
     cdef bint take_raw(self, Answer* likely) except -1:
         """Hand the result of a forwarded call over as it stands in the line; False: it is no such answer, or
@@ -624,14 +642,16 @@ cdef class ClientStream:
 
     cdef int take_answer(self, dict message, Answer* likely) except -1:
         cdef PendingRequest request
-        id = message.get("id")
-        request = self.pending.pop(id, None) if type(id) is int else None
+        id = sent_id(message.get("id"))
+        request = self.pending.pop(id, None)
         if request is None:
-            if type(id) is not int or id < 1 or id > self.last_id:
+            if id is None or id < 1 or id > self.last_id:
                 self.on_unreadable(text_of(self.message))
             return 0  # the request was cancelled, or this is a second response
         result = message.get("result")
         error = message.get("error")
+        if result is not None and error is not None:
+            return request.fail(InvalidAnswer(f"{request.method}: the answer has a result and an error"))
         if type(result) is dict:
             if not request.is_call or result.get("resultType", "complete") != "complete":
                 return request.finish(result)
@@ -666,8 +686,8 @@ cdef class ClientStream:
         if message["method"] == "notifications/progress":
             params = message.get("params")
             token = params.get("progressToken") if type(params) is dict else None
-            request = self.pending.get(token) if type(token) is int else None
-            if request is not None and request.limit:
-                request.deadline = clock() + request.limit  # MCP, lifecycle: timeouts
+            request = self.pending.get(sent_id(token))
+            if request is not None and request.limit:  # MCP, lifecycle: timeouts
+                request.restart_limit()
         self.on_notification(message)
         return 0

@@ -1,5 +1,5 @@
-# What a message keeps of its line: simdjson's document, what the strict pass has found, the template of the
-# last call and the last _meta. Only message.pyx looks into it.
+# The side of a Message that is C++: simdjson's parser, the elements that it has found, what is remembered of
+# earlier lines; and what can be read of a broken one.
 
 cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.call cimport Call
@@ -32,6 +32,16 @@ cdef extern from *:
         char* known_meta
         Py_ssize_t known_meta_size
         int known_meta_era
-    Inside* new_document "new FastrpcDocument"() except +
+    void* new_document "new FastrpcDocument"() except +
     Py_ssize_t LONGEST_META "FASTRPC_LONGEST_META"
-    void delete_document "delete "(Inside* document) noexcept
+    void delete_document "delete (FastrpcDocument*)"(void* document) noexcept
+
+cdef extern from "broken_envelope.h":
+    struct BrokenEnvelope "fastrpc_broken_envelope":
+        const char* id
+        Py_ssize_t id_size
+        bint has_method
+        bint has_outcome
+    void read_broken_envelope "fastrpc::read_broken_envelope"(
+        const char* line, Py_ssize_t size, BrokenEnvelope* found
+    ) noexcept

@@ -17,6 +17,21 @@ namespace fastrpc {
 
 enum { MOST_LEVELS = 128 };
 
+/* The number of an escape of the form \uXXXX; -1 if there is none. */
+static inline int unit_at(const char *escape, const char *end) {
+    if (end - escape < 6 || escape[0] != '\\' || escape[1] != 'u') { return -1; }
+    int unit = 0;
+    for (int place = 2; place < 6; ++place) {
+        char digit = escape[place];
+        int value = digit >= '0' && digit <= '9' ? digit - '0'
+                  : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
+                  : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+        if (value < 0) { return -1; }
+        unit = unit * 16 + value;
+    }
+    return unit;
+}
+
 class FaultFinder {
 public:
     FaultFinder(const char *line, Py_ssize_t size)
@@ -161,31 +176,16 @@ private:
             at += 2;
             return nullptr;
         }
-        int unit = unit_at(at);
+        int unit = unit_at(at, end);
         if (unit < 0) { return "an invalid \\uXXXX escape"; }
         if (unit < 0xD800 || unit > 0xDFFF) {
             at += 6;
             return nullptr;
         }
-        int low = unit < 0xDC00 ? unit_at(at + 6) : -1;
+        int low = unit < 0xDC00 ? unit_at(at + 6, end) : -1;
         if (low < 0xDC00 || low > 0xDFFF) { return "a \\u escape of half a surrogate pair"; }
         at += 12;
         return nullptr;
-    }
-
-    /* The number of an escape of the form \uXXXX; -1 if there is none. */
-    int unit_at(const char *escape) const {
-        if (end - escape < 6 || escape[0] != '\\' || escape[1] != 'u') { return -1; }
-        int unit = 0;
-        for (int place = 2; place < 6; ++place) {
-            char digit = escape[place];
-            int value = digit >= '0' && digit <= '9' ? digit - '0'
-                      : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
-                      : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
-            if (value < 0) { return -1; }
-            unit = unit * 16 + value;
-        }
-        return unit;
     }
 
     bool continues(Py_ssize_t place, unsigned char least = 0x80, unsigned char most = 0xBF) const {

@@ -39,6 +39,8 @@ cdef class Message:
     cdef int kind_code
     cdef int code                # JSON-RPC error code of an INVALID or BROKEN one
     cdef const char* complaint   # what an INVALID one lacks
+    cdef bint has_method         # of an INVALID or BROKEN one, as `has_outcome`
+    cdef bint has_outcome        # a result or an error
     cdef Slice line
     cdef Slice id                # exact JSON text; data is NULL where there is none
     cdef Slice method_name
@@ -94,6 +96,8 @@ cdef class Message:
     cdef int refuse_params(self, const char* complaint, int code) except -1
     cdef int read_meta(self) except -1
     cdef int read_refused(self, int error) except -1
+    cdef int read_broken(self) noexcept
+    cdef bint is_answer(self) noexcept
     cdef int read_deep(self) except -1
     cdef int read_numbers(self) except -1
 

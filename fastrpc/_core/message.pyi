@@ -12,7 +12,11 @@ class Message:
         """``request``, ``notification``, ``response``, ``batch``, ``ignored``, ``invalid`` or ``broken``."""
     @property
     def id(self) -> bytes | None:
-        """The id's exact JSON text; None where there is none that is a string or an integer."""
+        """The id's exact JSON text, of a ``broken`` line too; None where there is none that is a string or an
+        integer, and for an ``invalid`` or ``broken`` answer, to which an error must not have it."""
+    @property
+    def answered_id(self) -> bytes | None:
+        """The id of the request that an ``invalid`` or ``broken`` answer is for; None for other messages."""
     @property
     def method(self) -> str | None: ...
     @property

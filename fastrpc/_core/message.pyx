@@ -4,9 +4,9 @@
 The likely line is read by the strict pass alone (`fast_parser.h`), which knows it to be right or hands it
 over. simdjson reads every other line whole and decides what is broken. Integers beyond 64 bits are its one
 limit: a line with some is copied with marks around them and read again (`numbers.h`). What is wrong with a
-broken line, and at which byte, is looked for when somebody asks (`fault.h`). For a line of 120 bytes the pass
-costs about 50 ns, simdjson 150; no Python object is made until somebody asks for one. No I/O, no clock, no
-logging; what a message means is left to the dispatcher.
+broken line, and at which byte, is looked for when somebody asks (`fault.h`), its id always
+(`broken_envelope.h`). For a line of 120 bytes the pass costs about 50 ns, simdjson 150; no Python object is
+made until somebody asks for one. No I/O, no clock, no logging; what a message means is the dispatcher's part.
 
 Rules kept here: JSON-RPC 2.0 section 4 (request object) as MCP narrows it: ids are strings or
 integers, params an object. Duplicated envelope members are refused, because two readers could
@@ -23,7 +23,14 @@ cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call cimport CallArgument
 from fastrpc._core.call_template cimport CallTemplate, learn_template, try_template
-from fastrpc._core.document cimport LONGEST_META, Inside, delete_document, new_document
+from fastrpc._core.document cimport (
+    LONGEST_META,
+    BrokenEnvelope,
+    Inside,
+    delete_document,
+    new_document,
+    read_broken_envelope,
+)
 from fastrpc._core.fast_parser cimport parse_fast
 from fastrpc._core.values cimport large_to_python, make_ascii, make_str, make_text, member_of
 
@@ -84,7 +91,6 @@ cdef str str_of(const CallArgument* argument):
 
 
 cdef bint read_answer(const char* line, Py_ssize_t size, Answer* answer) noexcept:
-    """Read the likely answer to a call; False for any other line."""
     return c_read_answer(line, size, answer)
 
 
@@ -166,6 +172,7 @@ cdef class Message:
         self.is_call = self.is_list = self.is_ping = self.is_read = self.is_prompt = False
         self.wants_progress = self.resumes = False
         self.has_params = self.has_arguments = self.has_meta = self.has_more = False
+        self.has_method = self.has_outcome = False
         self.era = LEGACY
         self.code = 0
         if self.marked is not None:
@@ -174,7 +181,8 @@ cdef class Message:
             self.fit(size)
         error = simdjson.parse(inside(self).parser, line, size, inside(self).root)
         if error != simdjson.SIMDJSON_SUCCESS or line[0] == <char> 0xEF:
-            return self.read_refused(error)
+            self.read_refused(error)
+            return self.read_broken() if self.kind_code == BROKEN else 0
         return self.classify()
 
     cdef int fit(self, Py_ssize_t size) except -1:
@@ -211,6 +219,10 @@ cdef class Message:
         elif self.kind_code == REQUEST or self.kind_code == BATCH:
             self.refuse("more than 1,000,000 arrays and objects in a message")
         return 0
+
+    cdef bint is_answer(self) noexcept:
+        """Whether what is INVALID or BROKEN has the form of an answer."""
+        return self.has_outcome and not self.has_method
 
     cdef int refuse(self, const char* complaint, int code=-32600) except -1:
         self.kind_code = INVALID
@@ -261,6 +273,8 @@ cdef class Message:
 
     cdef int classify_envelope(self, unsigned int seen, unsigned int repeated, bint versioned) except -1:
         """Say what kind of message has these members, and read the params of a request."""
+        self.has_method = (seen & SEEN_METHOD) != 0
+        self.has_outcome = (seen & (SEEN_RESULT | SEEN_ERROR)) != 0
         if self.method_name.data != NULL and not seen & SEEN_ID:
             if repeated or not versioned or seen & (SEEN_RESULT | SEEN_ERROR):
                 self.kind_code = IGNORED
@@ -458,6 +472,16 @@ cdef class Message:
         self.is_call = self.is_list = self.is_read = self.is_prompt = False
         return 0
 
+    cdef int read_broken(self) noexcept:
+        """Find the id of a line that is no JSON, and what form the message has."""
+        cdef BrokenEnvelope found
+        read_broken_envelope(self.line.data, self.line.size, &found)
+        self.id.data = found.id
+        self.id.size = found.id_size
+        self.has_method = found.has_method
+        self.has_outcome = found.has_outcome
+        return 0
+
     cdef str target_str(self):
         return make_str(self.target.data, self.target.size)
 
@@ -578,7 +602,14 @@ cdef class Message:
 
     @property
     def id(self):
-        return None if self.id.data == NULL else self.id.data[: self.id.size]
+        if self.id.data == NULL or (self.code != 0 and self.is_answer()):
+            return None
+        return self.id.data[: self.id.size]
+
+    @property
+    def answered_id(self):
+        is_bad = self.code != 0 and self.is_answer() and self.id.data != NULL
+        return self.id.data[: self.id.size] if is_bad else None
 
     @property
     def method(self):

@@ -167,9 +167,10 @@ cdef class ToolCall(PendingRequest):
         cdef ToolCaller client = self.client
         cdef object limit = self.timeout_seconds
         self.stream = client._stream
-        self.stream.start_call(
-            self, self.name, self.arguments, client._timeout_seconds if limit is None else limit
-        )
+        if limit is None:
+            self.stream.start_call(self, self.name, self.arguments, client._timeout_seconds, False)
+        else:  # a limit of its own, which progress is to restart
+            self.stream.start_call(self, self.name, self.arguments, limit, limit > 0)
         return 0
 
     cdef object likely_result(self):

@@ -12,7 +12,7 @@ from fastrpc.cli import _credentials
 from fastrpc.cli._own_server import server_command
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import ClientError, ConnectionLost, InvalidConfig, UsageError
+from fastrpc.errors import ClientError, ConnectionLost, InvalidConfig, RequestTimeout, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from fastrpc.command_line import CommandParser
 
 TARGET_HELP = "file.py, module, URL, or the name of a server in .mcp.json; the agent's tools if none"
+
+
+START_SECONDS = 30.0
+ANSWER_SECONDS = 60.0
+MOST_SECONDS = 1e9
 
 
 class Destination:
@@ -50,7 +55,25 @@ def add_options(options: CommandParser) -> None:
     options.add_argument(
         "--guard", metavar="FILE", help="put a file or module behind this guard (guard.toml)"
     )
+    options.add_argument(
+        "--timeout",
+        metavar="N",
+        type=_seconds,
+        help=f"seconds for each answer (to connect {START_SECONDS:g}, then {ANSWER_SECONDS:g}; a call 600)",
+    )
     _credentials.add_options(options)
+
+
+def _seconds(text: str) -> float:
+    from argparse import ArgumentTypeError
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < MOST_SECONDS:
+        raise ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    return seconds
 
 
 def parse(options: CommandParser, arguments: list[str]) -> tuple[Namespace, Destination]:
@@ -206,9 +229,16 @@ def converse(
     shows_stderr = shows_stderr or where.is_own
     if not isinstance(where.target, str):
         options["stderr"] = shows_stderr
+    limit: float | None = chosen.timeout
     try:
         client = Client.sync(
-            where.target, version=chosen.protocol, client_info=_client_info(), **handlers, **options
+            where.target,
+            version=chosen.protocol,
+            client_info=_client_info(),
+            start_seconds=limit or START_SECONDS,
+            timeout_seconds=limit or ANSWER_SECONDS,
+            **handlers,
+            **options,
         )
     except (TypeError, ValueError, ImportError) as error:
         raise UsageError(f"{where.shown}: {error}") from None
@@ -219,6 +249,8 @@ def converse(
         if where.is_own and error.exit_code == 2:
             return 2
         write_line(f"fastrpc: {_reason(where, error, shows_stderr)}")
+    except RequestTimeout as error:
+        write_line(f"fastrpc: {where.shown} does not answer: {error} (--timeout sets the limit)")
     except ClientError as error:
         write_line(f"fastrpc: {error}")
     return 1

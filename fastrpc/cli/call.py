@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     where = destination(targets, command, chosen)
 
     def work(client: SyncClient, feedback: Feedback) -> int:
-        caller = Caller(client, feedback, seconds=chosen.time_limit, is_json=chosen.json)
+        caller = Caller(client, feedback, seconds=chosen.timeout or chosen.time_limit, is_json=chosen.json)
         if chosen.resource is not None:
             return caller.read(chosen.resource)
         if chosen.prompt is not None:

@@ -53,13 +53,13 @@ def main(arguments: list[str]) -> int:
     """Run an interactive session; return the exit code. Raises UsageError."""
     options = parser("repl", "[TARGET… | -- COMMAND…]", EXAMPLES)
     chosen, where = parse(options, arguments)
-    from fastrpc.cli._calls import Caller, converse_with_user
+    from fastrpc.cli._calls import SECONDS, Caller, converse_with_user
 
     repl: Repl | None = None
 
     def work(client: SyncClient, feedback: Feedback) -> int:
         nonlocal repl
-        repl = Repl(client, Caller(client, feedback), feedback)
+        repl = Repl(client, Caller(client, feedback, seconds=chosen.timeout or SECONDS), feedback)
         return repl.run()
 
     def on_notification(notification: dict[str, Any]) -> None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 
+from fastrpc import diagnostics
 from fastrpc._core.call_result import CallResult
 from fastrpc._core.client_stream import ClientStream
 from fastrpc._core.tool_call import ToolCaller
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
 from fastrpc.client.output_schemas import OutputSchemas
-from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
+from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult, entries_of
 from fastrpc.client.session import MOST_PAGES, Session
 from fastrpc.client.targets import transport_of
-from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer, RemoteError, SessionExpired
+from fastrpc.errors import ClientError, ConnectionLost, RemoteError, SessionExpired
 from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS
 
 TYPE_CHECKING = False
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from fastrpc.options import LogLevel
 
 TIMEOUT_SECONDS = 600.0
+MAX_SECONDS = 3600.0
 START_SECONDS = 30.0
 
 
@@ -47,7 +49,8 @@ class AsyncClient(ToolCaller):
         target: Target,
         *,
         version: str | None = None,
-        timeout_seconds: float = TIMEOUT_SECONDS,
+        timeout_seconds: float | None = None,
+        max_seconds: float = MAX_SECONDS,
         start_seconds: float = START_SECONDS,
         restart: bool = False,
         on_elicit: Handler[Elicited] = None,
@@ -70,10 +73,13 @@ class AsyncClient(ToolCaller):
         self._client_info = client_info
         self._log_level = log_level
         self._start_seconds = start_seconds
-        self._timeout_seconds = timeout_seconds
+        self._timeout_seconds = TIMEOUT_SECONDS if timeout_seconds is None else timeout_seconds
+        self._max_seconds = max_seconds
+        self._sends_tokens = on_progress is not None or bool(timeout_seconds)
         self._restart = restart
         self._output_schemas = OutputSchemas()
         self._subscribed: dict[str, Listening] = {}
+        self._logged: set[str] = set()
         self._session_or_none: Session | None = None
         self._transport: Transport | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -128,6 +134,8 @@ class AsyncClient(ToolCaller):
             client_info=self._client_info,
             capabilities=self._capabilities,
             timeout_seconds=self._timeout_seconds,
+            max_seconds=self._max_seconds,
+            sends_tokens=self._sends_tokens,
         )
 
     def _on_lost(self, error: ConnectionLost) -> None:
@@ -218,7 +226,8 @@ class AsyncClient(ToolCaller):
     @property
     def instructions(self) -> str | None:
         """The server's instructions for its use."""
-        return self.info.get("instructions")
+        found = self.info.get("instructions")
+        return found if isinstance(found, str) else None
 
     # --- any request or notification --------------------------------------------------------------------
 
@@ -420,16 +429,21 @@ class AsyncClient(ToolCaller):
         params: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
             result = await self.request(method, params)
-            entries = result.get(member)
-            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-                raise InvalidAnswer(f"{method}: {member}: expected an array of objects, got {entries!r:.80}")
-            for entry in entries:
+            for entry in entries_of(method, result, member, self._log_once):
                 yield Described(entry)
             cursor = result.get("nextCursor")
-            if cursor is None:
+            if not isinstance(cursor, str):
+                if cursor is not None:
+                    self._log_once(f"{method}: nextCursor: expected a string, got {cursor!r:.80}")
                 return
             params = {"cursor": cursor}
         raise ClientError(f"{method}: the list has more than {MOST_PAGES} pages")
+
+    def _log_once(self, text: str) -> None:
+        """Log that an entry of a list is left out, unless that has been done."""
+        if text not in self._logged:
+            self._logged.add(text)
+            diagnostics.write("warning", f"the server's {text}")
 
     # --- notifications ----------------------------------------------------------------------------------
 

@@ -43,9 +43,11 @@ class Client(AsyncClient):
     `tls_ca`, a file of CA certificates to trust instead of the default ones.
 
     `version` sets the protocol version; by default it is the latest that both sides support.
-    `timeout_seconds`: the time limit of a request (0: none), which each progress notification restarts;
-    `start_seconds`: that of the handshake. With `restart`, a request to a server that has exited starts it
-    again, and a request in an expired HTTP session is sent in a new one; requests in flight fail in any case.
+    `timeout_seconds`: the time limit of a request, 600 by default (0: none), which each progress notification
+    restarts; `max_seconds`: the most that it may take with them, 3600 by default (0: no bound). Calls, reads
+    and prompts ask for progress if a limit or `on_progress` is given. `start_seconds`: the time limit of the
+    handshake. With `restart`, a request to a server that has exited starts it again, and a request in an
+    expired HTTP session is sent in a new one; requests in flight fail in any case.
 
     `on_elicit`, `on_sample` and `roots` answer the server's requests in any version: each is a value, or a
     function of the request's params, synchronous or asynchronous. `on_elicit` returns the filled-in form as a

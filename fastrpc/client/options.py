@@ -37,7 +37,8 @@ if TYPE_CHECKING:
         """All options of a client."""
 
         version: str | None
-        timeout_seconds: float
+        timeout_seconds: float | None
+        max_seconds: float
         start_seconds: float
         restart: bool
         on_elicit: Handler[Elicited]

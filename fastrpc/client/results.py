@@ -10,6 +10,7 @@ from fastrpc.errors import InvalidAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -28,11 +29,14 @@ class Described(dict[str, "Any"]):
 
 
 class Result:
-    """A result: `raw` as received, and its ``_meta`` as `meta`."""
+    """A result: `raw` as received, and its ``_meta`` as `meta`. Raises InvalidAnswer for a member of a wrong
+    type."""
+
+    method = ""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
-        self.meta: dict[str, Any] = raw.get("_meta", {})
+        self.meta: dict[str, Any] = member(self.method, raw, "_meta", dict, {})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.raw!r})"
@@ -41,30 +45,42 @@ class Result:
 class ReadResult(Result):
     """The content of a resource: `contents`, each with its ``uri`` and a ``text`` or a ``blob``."""
 
+    method = "resources/read"
+
     def __init__(self, raw: dict[str, Any]) -> None:
         super().__init__(raw)
-        self.contents = _objects(raw, "contents", "resources/read")
+        self.contents = objects(self.method, raw, "contents")
+        for part in self.contents:
+            for name in ("uri", "text", "blob"):
+                member(f"{self.method}: contents", part, name, str, None)
 
     @property
     def text(self) -> str:
         """All texts, joined by newlines."""
-        return "\n".join(part["text"] for part in self.contents if "text" in part)
+        return "\n".join(part["text"] for part in self.contents if part.get("text") is not None)
 
     @property
     def data(self) -> bytes:
-        """All blobs, decoded and joined."""
+        """All blobs, decoded and joined. Raises InvalidAnswer for one that is no base64."""
         from base64 import b64decode
 
-        return b"".join(b64decode(part["blob"]) for part in self.contents if "blob" in part)
+        try:
+            return b"".join(b64decode(part["blob"]) for part in self.contents if part.get("blob") is not None)
+        except ValueError as error:
+            raise InvalidAnswer(f"{self.method}: contents: blob: {error}") from None
 
 
 class PromptResult(Result):
     """A prompt: `messages`, each with a ``role`` and its ``content``; `description`."""
 
+    method = "prompts/get"
+
     def __init__(self, raw: dict[str, Any]) -> None:
         super().__init__(raw)
-        self.messages = _objects(raw, "messages", "prompts/get")
-        self.description: str | None = raw.get("description")
+        self.messages = objects(self.method, raw, "messages")
+        self.description: str | None = member(self.method, raw, "description", str, None)
+        for message in self.messages:
+            check_block(f"{self.method}: messages: content", message.get("content"))
 
     @property
     def text(self) -> str:
@@ -76,19 +92,99 @@ class PromptResult(Result):
 class CompletionResult(Result):
     """The completions of an argument: `values`, their `total` number, and whether there are more."""
 
+    method = "completion/complete"
+
     def __init__(self, raw: dict[str, Any]) -> None:
         super().__init__(raw)
-        completion = raw.get("completion")
-        if not isinstance(completion, dict) or not isinstance(completion.get("values"), list):
-            raise InvalidAnswer(f"completion/complete: completion: expected values, got {completion!r:.80}")
-        self.values: list[str] = completion["values"]
-        self.total: int | None = completion.get("total")
-        self.has_more: bool = completion.get("hasMore", False)
+        found = raw.get("completion")
+        if not isinstance(found, dict):
+            raise _wrong(f"{self.method}: completion", "an object", found)
+        values = found.get("values")
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise _wrong(f"{self.method}: completion: values", "an array of strings", values)
+        self.values: list[str] = values
+        self.total: int | None = member(f"{self.method}: completion", found, "total", int, None)
+        self.has_more: bool = member(f"{self.method}: completion", found, "hasMore", bool, False)
 
 
-def _objects(raw: dict[str, Any], member: str, method: str) -> list[dict[str, Any]]:
-    """Return a member that is an array of objects. Raises InvalidAnswer."""
-    found = raw.get(member)
-    if not isinstance(found, list) or not all(isinstance(part, dict) for part in found):
-        raise InvalidAnswer(f"{method}: {member}: expected an array of objects, got {found!r:.80}")
+# --- what is expected of members --------------------------------------------------------------------------
+
+NOUNS = {str: "a string", int: "an integer", bool: "a boolean", dict: "an object"}
+
+
+def _wrong(where: str, expected: str, found: Any) -> InvalidAnswer:
+    return InvalidAnswer(f"{where}: expected {expected}, got {found!r:.80}")
+
+
+def member(where: str, raw: dict[str, Any], name: str, kind: type, otherwise: Any) -> Any:
+    """Return an optional member, `otherwise` if it is missing or null. Raises InvalidAnswer."""
+    found = raw.get(name)
+    if found is None:
+        return otherwise
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        raise _wrong(f"{where}: {name}", NOUNS[kind], found)
     return found
+
+
+def objects(method: str, raw: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return a member that is an array of objects. Raises InvalidAnswer."""
+    found = raw.get(name)
+    if not isinstance(found, list) or not all(isinstance(part, dict) for part in found):
+        raise _wrong(f"{method}: {name}", "an array of objects", found)
+    return found
+
+
+def check_block(where: str, block: Any) -> None:
+    """Raise InvalidAnswer for what is no content block (MCP: ContentBlock)."""
+    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+        raise _wrong(where, "an object with a type", block)
+    if block["type"] == "text" and not isinstance(block.get("text"), str):
+        raise _wrong(f"{where}: text", "a string", block.get("text"))
+
+
+def entries_of(method: str, raw: dict[str, Any], name: str, log: Callable[[str], object]) -> list[Any]:
+    """Return the entries of a page of a list. Those that no client could use are left out, and handed to
+    `log` as a text. Raises InvalidAnswer if the page has no list."""
+    found = raw.get(name)
+    if not isinstance(found, list):
+        raise _wrong(f"{method}: {name}", "an array", found)
+    kept = []
+    for entry in found:
+        problem = _problem_of(name, entry)
+        if problem:
+            log(f"{method}: an entry is left out: {problem}")
+        else:
+            kept.append(entry)
+    return kept
+
+
+KEYS = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
+"""The member of an entry without which it cannot be used."""
+
+
+def _problem_of(name: str, entry: Any) -> str:
+    """Return why an entry cannot be used; "" if it can."""
+    if not isinstance(entry, dict):
+        return f"expected an object, got {entry!r:.80}"
+    key = KEYS[name]
+    if not isinstance(entry.get(key), str):
+        return f"{key}: expected a string, got {entry.get(key)!r:.80}"
+    if name == "tools" and not isinstance(entry.get("inputSchema"), dict):
+        return f"{entry[key]:.80}: inputSchema: expected an object, got {entry.get('inputSchema')!r:.80}"
+    return ""
+
+
+def input_requests_of(method: str, found: Any) -> dict[str, Any] | None:
+    """Return the input requests of a result that asks for input (MCP 2026-07-28: InputRequiredResult); None
+    for a complete one. Raises InvalidAnswer for any other, or for requests that are none."""
+    kind = found.get("resultType", "complete") if isinstance(found, dict) else "complete"
+    if kind == "complete":
+        return None
+    if kind != "input_required":
+        raise _wrong(f"{method}: resultType", "complete or input_required", kind)
+    requests: dict[str, Any] = member(method, found, "inputRequests", dict, {})
+    for key, request in requests.items():
+        if not isinstance(request, dict) or not isinstance(request.get("method"), str):
+            raise _wrong(f"{method}: inputRequests: {key:.80}", "a request with a method", request)
+        member(f"{method}: inputRequests: {key:.80}", request, "params", dict, None)
+    return requests

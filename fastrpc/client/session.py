@@ -12,6 +12,7 @@ import asyncio
 from fastrpc import diagnostics
 from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT
 from fastrpc.client.listening import LISTEN
+from fastrpc.client.results import input_requests_of
 from fastrpc.client.transport import Transport
 from fastrpc.errors import (
     ClientError,
@@ -61,6 +62,9 @@ LONGEST_EXCERPT = 80
 MOST_INVALID_LOGGED = 5
 """Invalid messages that are logged of one connection; a server may write any number of them."""
 
+REPORTING = ("tools/call", "resources/read", "prompts/get")
+"""Requests that are sent with a progress token where the client wants progress, or has set a time limit."""
+
 NO_MCP_HERE = (400, 404, 405)
 """HTTP statuses of a refused `initialize` after which HTTP+SSE is tried."""
 
@@ -80,6 +84,8 @@ class Session:
         client_info: dict[str, Any],
         capabilities: dict[str, Any] | None,
         timeout_seconds: float,
+        max_seconds: float = 0,
+        sends_tokens: bool = False,
         peer: str = "the server",
     ) -> None:
         self.stream = stream
@@ -90,6 +96,8 @@ class Session:
         self.lost: ConnectionLost | None = None
         """Why the connection was lost; None while it is open."""
         self.timeout_seconds = timeout_seconds
+        stream.max_seconds = max_seconds
+        stream.sends_tokens = sends_tokens
         self._client_info = client_info
         self._capabilities = capabilities
         self._peer = peer
@@ -278,9 +286,10 @@ class Session:
         if self.lost is not None:
             raise self.lost_again()
         limit = options.get("timeout_seconds")
+        asks = self.stream.sends_tokens or bool(limit)
         if limit is None:
             limit = self.timeout_seconds
-        token = None
+        token = self.stream.next_id if asks and method in REPORTING else None
         if (on_progress := options.get("on_progress")) is not None:
             token = self.stream.next_id
             self._progress[token] = on_progress
@@ -322,12 +331,13 @@ class Session:
         if found is None:
             found = await self.request(method, params, **options)
         for _ in range(MOST_ROUNDS):
-            if not isinstance(found, dict) or found.get("resultType") != "input_required":
+            requests = input_requests_of(method, found)
+            if requests is None:
                 return found
             again = dict(params)
-            if isinstance(found.get("inputRequests"), dict):
+            if "inputRequests" in found:
                 again["inputResponses"] = {
-                    key: await self.answer(request) for key, request in found["inputRequests"].items()
+                    key: await self.answer(request) for key, request in requests.items()
                 }
             if "requestState" in found:
                 again["requestState"] = found["requestState"]
@@ -377,6 +387,8 @@ class Session:
         params = params_of(message)
         if method == "notifications/progress":
             token = params.get("progressToken")
+            if type(token) is str and token.isdecimal() and len(token) < 19:
+                token = int(token)  # as some servers return it
             on_progress = self._progress.get(token) if type(token) is int else None
             if on_progress is not None:
                 self._run(on_progress, params)

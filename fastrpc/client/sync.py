@@ -153,7 +153,7 @@ class SyncClient:
         if on_progress is None and meta is None and client._is_open:
             with self._lock:
                 limit = client._timeout_seconds if timeout_seconds is None else timeout_seconds
-                pending = client._stream.call(name, arguments, limit)
+                pending = client._stream.call(name, arguments, limit, bool(timeout_seconds))
                 try:
                     if not client._stream.wait(pending) and not self._wait_shortly(pending):
                         self._run(self._wait_in_loop(pending))

@@ -222,6 +222,13 @@ class PendingRequests:
         else:
             pending.fail_threadsafe(f"the client refused {pending.requests[key]['method']}{_reason(message)}")
 
+    def refused(self, id: str | int, why: str) -> None:
+        """Handle a response of the client that cannot be read, but for its id."""
+        pending, key = self._pending.pop(id, (None, ""))  # type: ignore[arg-type]
+        if pending is not None:
+            method = pending.requests[key]["method"]
+            pending.fail_threadsafe(f"the client's answer to {method} cannot be read: {why}")
+
     def _withdraw(self, pending: _RequestGroup) -> None:
         """Cancel the requests that are still pending (MCP, utilities: cancellation)."""
         for id in [id for id, (other, _) in self._pending.items() if other is pending]:

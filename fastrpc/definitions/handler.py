@@ -92,6 +92,11 @@ class Handler:
             self._signature = self.describe()
         return self._signature
 
+    def settle(self) -> None:
+        """Read the signature if it is unread. Raises `DefinitionError` if an annotation is undefined."""
+        if self._signature is None:
+            self._signature = self.describe()
+
     def _check_run(self) -> None:
         if self.run not in ("auto", "inline", "thread"):
             raise self.error(f"run={self.run!r} is none of auto, inline, thread")

@@ -3,6 +3,9 @@
 A `Registry` holds the entries of one kind, a `Registries` the five registries. Watchers are called on each
 change, so that they can rebuild lists and plans. This module knows only the key of an entry; each kind of
 entry has its own module.
+
+An entry may be added before its annotations are defined. `settle`, when serving begins, reads the signatures
+that are still unread; from then on an entry that cannot be read is not added.
 """
 
 from __future__ import annotations
@@ -32,12 +35,14 @@ class Registry(Generic[Entry]):
     `make` turns what is added, with its options, into an entry. An entry has a `key`.
     """
 
-    __slots__ = ("_entries", "_make", "kind", "watchers")
+    __slots__ = ("_entries", "_make", "kind", "settled", "watchers")
 
     def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Entry]) -> None:
         self.kind = kind
         self.watchers: list[Callable[[str], object]] = []
         """Functions that are called with the kind after each change."""
+        self.settled = False
+        """Whether entries that are added have to be complete."""
         self._make = make
         self._entries: dict[str, Entry] = {}
 
@@ -47,6 +52,8 @@ class Registry(Generic[Entry]):
         Raises `DefinitionError` for invalid definitions, and for a key that is taken.
         """
         added = self._make(thing, options)
+        if self.settled:
+            added.settle()
         present = self.get(added.key)
         if present is not None:
             place = _place_of(present)
@@ -73,10 +80,23 @@ class Registry(Generic[Entry]):
             if present is not None and present.key not in gone:
                 place = _place_of(present)
                 raise DefinitionError(f"{entry.key}: there is a {self.kind} of this name already ({place})")
+            if self.settled:
+                entry.settle()
         for key in gone:
             self._entries.pop(key, None)
         self._entries.update((entry.key, entry) for entry in new)
         self.changed()
+
+    def settle(self) -> list[str]:
+        """Read the signatures of all entries; return what is wrong with those that cannot be read."""
+        problems = []
+        for entry in self:
+            try:
+                entry.settle()
+            except DefinitionError as error:
+                problems.append(str(error))
+        self.settled = not problems
+        return problems
 
     def remove(self, key: str) -> None:
         """Remove an entry. Raises KeyError if the key does not exist."""
@@ -176,3 +196,21 @@ class Registries:
 
     def __iter__(self) -> Iterator[Registry[Any]]:
         return (getattr(self, name) for name in self.__slots__)
+
+    def settle(self) -> None:
+        """Serving begins: have each entry read what could not be read where it was added. Raises
+        DefinitionError, which names every entry that still cannot be."""
+        problems = [problem for registry in self for problem in registry.settle()]
+        if problems:
+            raise DefinitionError("; ".join(problems))
+
+    def settle_or_exit(self) -> None:
+        """`settle`, for a program that does nothing but serve: what is wrong is one line on standard error,
+        and the exit code is 2."""
+        try:
+            self.settle()
+        except DefinitionError as error:
+            from fastrpc.diagnostics import write_line
+
+            write_line("fastrpc: " + " ".join(str(error).split()))
+            raise SystemExit(2) from None

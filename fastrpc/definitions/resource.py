@@ -516,6 +516,12 @@ class Provider:
     def key(self) -> str:
         return self.scheme
 
+    def settle(self) -> None:
+        """Read the signatures of both methods, as `Handler.settle` does."""
+        for method in (self.lister, self.reader):
+            if method is not None:
+                method.settle()
+
     def error(self, problem: str) -> DefinitionError:
         return DefinitionError(f"resources {self.scheme!r}: {problem}")
 

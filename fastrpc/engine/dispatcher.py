@@ -12,7 +12,7 @@ from fastrpc._core.encoder import TEXT_FORM
 from fastrpc._core.recorder import ticks
 from fastrpc.engine.call import Call, input_requests_of, outcome_of, own_fault
 from fastrpc.engine.known_answers import remember_unknown
-from fastrpc.engine.messages import key_of
+from fastrpc.engine.messages import id_value, key_of
 from fastrpc.engine.outbound import OutboundMessages
 from fastrpc.engine.request import CALLED_BY, RECORDED, RUNNING, WAITING, Request
 from fastrpc.engine.results import error_object
@@ -275,12 +275,18 @@ class Dispatcher(OutboundMessages):
         elif kind == "batch":
             self._take_batch(message, batch)
         elif kind == "broken":
-            self._answer_error(b"null", ParseError(f"Parse error: {message.error}"), batch)
+            self._refuse_message(message, ParseError(f"Parse error: {message.error}"), batch)
         elif kind == "invalid":
             error: ProtocolError = InvalidRequest(f"Invalid request: {message.error}")
             if message.error_code == InvalidParams.code:
                 error = InvalidParams(f"Invalid params: {message.error}")
-            self._answer_error(message.id or b"null", error, batch)
+            self._refuse_message(message, error, batch)
+
+    def _refuse_message(self, message: Message, error: ProtocolError, batch: Batch | None) -> None:
+        """Answer what is no message. If it was to answer a question of ours, that has failed."""
+        self._answer_error(message.id or b"null", error, batch)
+        if message.answered_id is not None and self.main._pending is not None:
+            self.main._pending.refused(id_value(message.answered_id), str(error))
 
     def _take_request(self, message: Message, batch: Batch | None) -> None:
         request = self.request_type.of(self, message, batch)

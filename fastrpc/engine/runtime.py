@@ -128,7 +128,7 @@ class Runtime(Visibility):
     def _forget_everywhere(self, kind: str) -> None:
         self._forget(kind)
         for dispatcher in list(self.dispatchers):
-            self._forget_for(dispatcher, kind)
+            dispatcher.forget_plans(lambda: self._forget(kind))
 
     def _forget(self, kind: str) -> None:
         self._lists.clear()
@@ -137,9 +137,6 @@ class Runtime(Visibility):
             self._plans = None
         else:
             self._handler_plans.clear()
-
-    def _forget_for(self, dispatcher: Dispatcher, kind: str) -> None:
-        dispatcher.forget_plans(lambda: self._forget(kind))
 
     def take_wrappers(self, wrappers: Sequence[RequestWrapper | None]) -> None:
         """Take this server's wrapper and those of the servers that are mounted in it; None: it has none."""
@@ -472,11 +469,8 @@ class Runtime(Visibility):
     def list_page(
         self, member: str, registry: Registry[Any], version: str, cursor: str | None, principal: str
     ) -> bytes:
-        """Return a page of a list, as a principal sees it, as the JSON of its result. Raises InvalidParams
-        for a strange cursor, InternalError if a filter fails.
-
-        `member` is the result's name for the entries.
-        """
+        """Return a page of a list, as a principal sees it, as the JSON of its result, whose name for the
+        entries is `member`. Raises InvalidParams for a strange cursor, InternalError if a filter fails."""
         name = f"{member} {version}"
         view = self.view_of(principal)
         if cursor is None:
@@ -499,13 +493,17 @@ class Runtime(Visibility):
 
     def list_result(self, member: str, entries: Sequence[Any], following: str | None, version: str) -> bytes:
         """Return the JSON of a list's result: entries, and the cursor of the next page, None at the end."""
-        result: dict[str, Any] = {member: [entry.descriptor(version) for entry in entries]}
-        if following is not None:
-            result["nextCursor"] = following
-        hints = self.caching(version, member)
-        if hints and self.is_filtered:
-            hints["cacheScope"] = "private"
-        return to_json(result | hints)[:-1] + self.results.ending(version)
+        rest: dict[str, Any] = {} if following is None else {"nextCursor": following}
+        rest |= self.caching(version, member)
+        if "cacheScope" in rest and self.is_filtered:
+            rest["cacheScope"] = "private"
+        try:
+            text = to_json({member: [entry.descriptor(version) for entry in entries], **rest})
+        except Exception:
+            from fastrpc.engine.listing import writable
+
+            text = to_json({member: writable(entries, version), **rest})
+        return text[:-1] + self.results.ending(version)
 
     def look(self, dispatcher: Dispatcher) -> bool:
         """Have what watches for changes called before a list, unless an event loop does so from time to time.

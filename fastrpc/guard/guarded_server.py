@@ -48,6 +48,7 @@ class GuardedServer:
         """Serve as `Server.run` does. Over HTTP the guard's tokens are valid besides those of the options;
         with neither there is a database of tokens, which ``fastrpc token create`` fills. Raises UsageError,
         for a file that cannot be used, too."""
+        self._server.registries.settle_or_exit()
         if http is None:
             guarded = GuardedServing(self._path, "stdio").guarded(self._server)
             guarded.run(drain_seconds=drain_seconds, trace=trace, stats=stats, **options)  # type: ignore[call-overload]

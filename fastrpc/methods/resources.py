@@ -12,11 +12,13 @@ from fastrpc.content import Content, Contents, Received
 from fastrpc.definitions.resource import ProviderMethod, Resource, entry_of, guessed_type
 from fastrpc.engine.call import Exited, complaint_of, contained
 from fastrpc.engine.known_answers import keep_plan
+from fastrpc.engine.listing import left_out
 from fastrpc.engine.outbound_channel import context_of
 from fastrpc.errors import (
     FAILURES,
     ArgumentError,
     CallRefused,
+    FastrpcError,
     InternalError,
     InvalidParams,
     ResourceNotFound,
@@ -100,21 +102,27 @@ def page_entries(value: Any) -> tuple[Sequence[Any], str | None]:
     return entries, cursor
 
 
+def _listed(lister: ProviderMethod, entries: Sequence[Any]) -> list[Any]:
+    """Return the entries of a page; those that are none are left out, and logged."""
+    found = []
+    for entry in entries:
+        try:
+            found.append(entry_of(entry))
+        except (FastrpcError, TypeError, ValueError) as error:
+            left_out(f"an entry of {lister.name}", f"{error}")
+    return found
+
+
 class PageEncoder:
-    """Encodes a page that a provider has listed, or its failure."""
+    """Encodes a page that a provider has listed. One that fails is left out: the next one follows."""
 
     is_text = False
 
     @staticmethod
     def encode(request: Request, lister: ProviderMethod, value: Any) -> bytes:
         entries, cursor = page_entries(value)
-        if cursor is not None:
-            following: str | None = _cursor_at(lister.provider, cursor)
-        else:
-            providers = [found for found in request.dispatcher.runtime.registries.providers if found.lister]
-            behind = providers[providers.index(lister.provider) + 1 :] if lister.provider in providers else []
-            following = _cursor_at(behind[0]) if behind else None
-        listed = [entry_of(entry) for entry in entries]
+        following = _behind(request, lister) if cursor is None else _cursor_at(lister.provider, cursor)
+        listed = _listed(lister, entries)
         view = request.dispatcher.runtime.view_of(request.dispatcher.principal)
         if view is not None:
             listed = view.listed(listed, lister.origin)
@@ -122,7 +130,17 @@ class PageEncoder:
 
     @staticmethod
     def failure(request: Request, lister: ProviderMethod, error: BaseException) -> bytes:
-        raise InternalError(f"{lister.name}: {complaint_of(lister, error)}")
+        if isinstance(error, InvalidParams):  # it does not know the cursor
+            raise error
+        left_out(f"what {lister.name} lists", complaint_of(lister, error))
+        return _list_result(request, [], _behind(request, lister))
+
+
+def _behind(request: Request, lister: ProviderMethod) -> str | None:
+    """Return the cursor of the provider that comes after one, None if it is the last."""
+    providers = [found for found in request.dispatcher.runtime.registries.providers if found.lister]
+    behind = providers[providers.index(lister.provider) + 1 :] if lister.provider in providers else []
+    return _cursor_at(behind[0]) if behind else None
 
 
 PAGE_ENCODER = PageEncoder()
@@ -152,7 +170,7 @@ async def listed_resources(request: Request) -> list[Any]:
             channel: Any = context_of(request)._channel
             value = await _called(channel, lister, provider.scheme, lister.bind(cursor))
             entries, cursor = page_entries(value)
-            listed = [entry_of(entry) for entry in entries]
+            listed = _listed(lister, entries)
             found += listed if view is None else view.listed(listed, lister.origin)
             if cursor is None:
                 break

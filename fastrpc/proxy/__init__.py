@@ -17,7 +17,7 @@ from time import monotonic, time
 from fastrpc import diagnostics
 from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc._core.task import task_of
-from fastrpc.content import Contents, Received
+from fastrpc.client.results import input_requests_of
 from fastrpc.definitions.completion import key_of
 from fastrpc.definitions.prompt import Prompt
 from fastrpc.errors import (
@@ -25,8 +25,8 @@ from fastrpc.errors import (
     FastrpcError,
     HeaderMismatch,
     InternalError,
+    InvalidAnswer,
     InvalidParams,
-    MethodNotFound,
     MissingRequiredClientCapability,
     ToolError,
 )
@@ -40,9 +40,11 @@ from fastrpc.proxy.entries import (
     PassedTemplate,
     PassedTool,
     ask,
+    contents_of,
     tool_result_of,
 )
-from fastrpc.proxy.hop import ELICITED, elicited, log, rest_of, with_carried_meta
+from fastrpc.proxy.hop import ELICITED, elicited, log, with_carried_meta
+from fastrpc.proxy.lists import read_list
 from fastrpc.proxy.requests import LoginFailed, RemoteError, SessionGone
 from fastrpc.proxy.upstream import translated
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
@@ -87,8 +89,6 @@ LOGIN_PAUSE_SECONDS = 60.0
 WATCHED_BYTES = SESSION_BYTES - 16 * 1024
 """Memory for the URIs of subscribed resources. Subscriptions last as long as the server, and are sent to the
 upstream together, so this must stay below what one session or stream accepts."""
-MOST_PAGES = 1000
-"""Pages of one list; an upstream that sends more is treated as endless."""
 
 NEVER = float("-inf")
 
@@ -225,6 +225,7 @@ class UpstreamServer:
         self._retrying = False
         self._wants_login = False
         """Whether the last attempt failed since nobody has logged in."""
+        self._logged: set[str] = set()
         self._watched: set[str] = set()  # resources that some client has subscribed to
         self._watched_quota = Quota(WATCHED_BYTES)
         self._watched_full = False
@@ -398,7 +399,10 @@ class UpstreamServer:
 
         A later round may reuse a key, so the client receives a key that includes the round's number.
         """
-        requests: dict[str, dict[str, Any]] = found.get("inputRequests") or {}
+        try:
+            requests = input_requests_of("the upstream server's answer", found) or {}
+        except InvalidAnswer as error:
+            raise ToolError(str(error)) from None
         input_requests, names = {}, {}
         for key, request in requests.items():
             if request["method"] not in INPUT_REQUESTS:
@@ -424,7 +428,7 @@ class UpstreamServer:
             if _is_not_found(error, uri):
                 return None
             raise
-        return Received([Contents.received(part) for part in result["contents"]], rest_of(result, "contents"))
+        return contents_of(result)
 
     def watch(self, uri: str) -> None:
         """Subscribe to changes of a resource, if the upstream has it."""
@@ -544,8 +548,8 @@ class UpstreamServer:
         found = await client.initialize()
         offered = found["capabilities"]
         runtime = self._server.runtime
-        if runtime.instructions is None:
-            runtime.instructions = found.get("instructions")
+        if runtime.instructions is None and isinstance(found.get("instructions"), str):
+            runtime.instructions = found["instructions"]
         if self.shows_itself:
             runtime.server_info = _server_info(found.get("serverInfo"), runtime.server_info)
         for name in _LISTS:
@@ -554,28 +558,22 @@ class UpstreamServer:
             else:
                 self._replace(name, {}, dict)
         self._complete("completions" in offered)
-        self._can_subscribe = bool((offered.get("resources") or {}).get("subscribe"))
+        self._can_subscribe = bool(offered.get("resources", {}).get("subscribe"))
         if self._can_subscribe and self._watched:
             await client.watch(self._watched)
 
     async def _list(self, client: UpstreamClient, name: str) -> None:
         """Read all pages of one list, and update its registry."""
         method, member, key, make = _LISTS[name]
-        listed: dict[str, dict[str, Any]] = {}
-        params: dict[str, Any] = {}
-        for _ in range(MOST_PAGES):
-            try:
-                result = await client.request(method, params)
-            except RemoteError as error:
-                if error.code == MethodNotFound.code:
-                    break  # for example resources without templates
-                raise
-            listed.update((raw[key], raw) for raw in result[member])
-            if not result.get("nextCursor"):
-                break
-            params = {"cursor": result["nextCursor"]}
-
+        # Without tools it is of no use; and what was listed before stays, if it cannot be listed again.
+        is_needed = name == "tools" or self._listed
+        listed = await read_list(client, method, member, key, is_needed=is_needed, log=self._log_once)
         self._replace(name, listed, lambda raw: make(self, raw))
+
+    def _log_once(self, text: str) -> None:
+        if text not in self._logged:
+            self._logged.add(text)
+            diagnostics.write("warning", f"the upstream server ({self._target.shown}): {text}")
 
     def _complete(self, offered: bool) -> None:
         """Register a completion for each prompt argument and each template variable."""

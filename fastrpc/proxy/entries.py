@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.forwarding import ToolForwarder
+from fastrpc.client.results import CompletionResult, PromptResult, ReadResult
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
-from fastrpc.content import KINDS_OF_CONTENT, Block, Received, ToolResult
+from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, Received, ToolResult
 from fastrpc.definitions.completion import Completion, Completions, key_of
 from fastrpc.definitions.handler import Handler
 from fastrpc.definitions.prompt import Prompt
 from fastrpc.definitions.resource import Resource, ResourceTemplate
 from fastrpc.definitions.tool import Tool
-from fastrpc.errors import ToolError
+from fastrpc.errors import InvalidAnswer, ToolError
 from fastrpc.protocol.uri_template import Template
 from fastrpc.protocol.versions import LEGACY_VERSIONS, known
 from fastrpc.proxy.hop import carried_meta, others_of, rest_of, with_carried_meta
@@ -30,11 +31,12 @@ from fastrpc.tool_style import PLAIN
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any, Protocol
+    from typing import Any, Protocol, TypeVar
 
     from fastrpc._core.forwarding import UpstreamRoute
     from fastrpc.context import Context
 
+    Read = TypeVar("Read")
     Through = Callable[..., Awaitable[Any]]
 
     class Upstream(Protocol):
@@ -82,12 +84,21 @@ class PassedResult(ToolResult):
 
 def tool_result_of(result: dict[str, Any]) -> PassedResult:
     """Return what a tool returns for a result of the upstream server. Raises ToolError."""
+    kind = result.get("resultType", "complete")
+    if kind != "complete":
+        raise ToolError(f"the upstream server returned a result of an unknown type: {kind!r:.100}")
+    content = result.get("content")
+    if not isinstance(content, list):
+        raise ToolError(f"the upstream server's result: content: expected an array, got {content!r:.80}")
+    meta = result.get("_meta")
+    if meta is not None and not isinstance(meta, dict):
+        raise ToolError(f"the upstream server's result: _meta: expected an object, got {meta!r:.80}")
     passed = PassedResult(
-        [_block(block) for block in result.get("content", ())],
+        [_block(block) for block in content],
         structured=result.get("structuredContent"),
         is_error=bool(result.get("isError")),
     )
-    passed.meta = carried_meta(result.get("_meta"))  # its keys are not validated here
+    passed.meta = carried_meta(meta)  # its keys are not validated here
     passed.is_null = "structuredContent" in result and passed.structured is None
     passed.rest = others_of(result, ("content", "structuredContent", "isError"))
     return passed
@@ -99,6 +110,23 @@ _RESOURCE = (*_ENTRY, "uri", "mimeType", "size")
 _TEMPLATE = (*_ENTRY, "uriTemplate", "mimeType")
 _PROMPT = (*_ENTRY, "arguments")
 """Members that the descriptor of an entry has from its attributes; all others go on."""
+
+
+def _read(kind: Callable[[dict[str, Any]], Read], result: dict[str, Any]) -> Read:
+    """Return a result as a client reads it. Raises ToolError if that cannot be read."""
+    try:
+        return kind(result)
+    except InvalidAnswer as error:
+        raise ToolError(f"the upstream server's answer is invalid: {error}") from None
+
+
+def contents_of(result: dict[str, Any]) -> Received:
+    """Return the contents of a resource, with what else the result holds. Raises ToolError."""
+    try:
+        contents = [Contents.received(part) for part in _read(ReadResult, result).contents]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ToolError(f"the upstream server's answer is invalid: contents: {error!r:.200}") from None
+    return Received(contents, rest_of(result, "contents"))
 
 
 class PassedTool(Tool):
@@ -200,7 +228,7 @@ class PassedPrompt(Prompt):
 
         async def get(arguments: dict[str, str], context: Context) -> Any:
             result = await upstream.request("prompts/get", {"name": there, "arguments": arguments}, context)
-            return Received(result["messages"], rest_of(result, "messages"))
+            return Received(_read(PromptResult, result).messages, rest_of(result, "messages"))
 
         _adopt(self, get, there, raw)
         self.raw, self.others = raw, others_of(raw, _PROMPT)
@@ -210,7 +238,8 @@ class PassedPrompt(Prompt):
 
     @property
     def _arguments(self) -> list[dict[str, Any]]:
-        return self.raw.get("arguments") or []
+        found = self.raw.get("arguments")
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
     def descriptor(self, version: str) -> dict[str, Any]:
         return {**self.others, **super().descriptor(version)}
@@ -232,8 +261,8 @@ class PassedCompletion(Completion):
             if others:
                 params["context"] = {"arguments": others}
             result = await upstream.request("completion/complete", params, context)
-            found = result["completion"]
-            passed = Completions(found["values"], found.get("total"), found.get("hasMore"))
+            found = _read(CompletionResult, result)
+            passed = Completions(found.values, found.total, result["completion"].get("hasMore"))
             passed.rest = rest_of(result)
             return passed
 

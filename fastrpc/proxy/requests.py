@@ -36,6 +36,10 @@ class LoginFailed(ToolError):
     """Nobody has logged in at the server, or what came of it does not do."""
 
 
+class UnreadableAnswer(ToolError):
+    """The upstream server's answer is none, or its result is not that of the method."""
+
+
 ASKED: dict[str, Any] = {}
 """In place of a result: the server has sent requests, which must be answered first."""
 

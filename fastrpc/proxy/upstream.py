@@ -19,6 +19,7 @@ from fastrpc.errors import (
     ClientError,
     ConnectionLost,
     FastrpcError,
+    InvalidAnswer,
     MethodNotFound,
     ProtocolError,
     SessionExpired,
@@ -29,7 +30,15 @@ from fastrpc.json_encoding import to_json
 from fastrpc.methods.logging import least_level
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LOG_KEY, MODERN, SERVER_KEY
 from fastrpc.proxy.hop import ELICITED, report_progress, request_params
-from fastrpc.proxy.requests import ASKED, REFUSED, Call, LoginFailed, RemoteError, SessionGone
+from fastrpc.proxy.requests import (
+    ASKED,
+    REFUSED,
+    Call,
+    LoginFailed,
+    RemoteError,
+    SessionGone,
+    UnreadableAnswer,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,8 +139,10 @@ class UpstreamClient:
             raise translated(error) from None
         self._transport.on_gap = self.owner.relist
         found = self._session.info
+        found["capabilities"] = _capabilities_of(found.get("capabilities"))
         if self.stateless:
-            found["serverInfo"] = (found.get("_meta") or {}).get(SERVER_KEY)
+            meta = found.get("_meta")
+            found["serverInfo"] = meta.get(SERVER_KEY) if isinstance(meta, dict) else None
             await self._begin_listening(found["capabilities"])
         elif "logging" in found["capabilities"]:  # the proxy filters levels for each client
             try:
@@ -245,7 +256,7 @@ class UpstreamClient:
     async def _begin_listening(self, capabilities: dict[str, Any]) -> None:
         """Subscribe to the list changes that the server supports, before the lists are read."""
         for name in LISTS:
-            if (capabilities.get(name) or {}).get("listChanged"):
+            if capabilities.get(name, {}).get("listChanged"):
                 self._filter[f"{name}ListChanged"] = True
         if self._filter:
             await self._listen()
@@ -357,6 +368,12 @@ class _Changes(Listening):
         self._owner.relist()
 
 
+def _capabilities_of(found: Any) -> dict[str, dict[str, Any]]:
+    """Return a server's capabilities. What is no object there says no more than that it has one."""
+    declared = found.items() if isinstance(found, dict) else ()
+    return {name: value if isinstance(value, dict) else {} for name, value in declared}
+
+
 def translated(error: ClientError) -> FastrpcError:
     """Return the error of a call for the error of its upstream request."""
     if isinstance(error, ErrorResponse):
@@ -365,4 +382,6 @@ def translated(error: ClientError) -> FastrpcError:
         return SessionGone(f"the upstream server: {error}")
     if isinstance(error, AuthorizationFailed):
         return LoginFailed(str(error))
+    if isinstance(error, InvalidAnswer):
+        return UnreadableAnswer(str(error))
     return ToolError(str(error))

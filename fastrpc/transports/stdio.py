@@ -21,6 +21,7 @@ from fastrpc import forks
 from fastrpc._core import stream as _stream
 from fastrpc._core.stream import Stream
 from fastrpc.errors import UsageError
+from fastrpc.garbage import collect_seldom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.connection import Connection
     from fastrpc.transports.base import Connections
+    from fastrpc.transports.interfaces import Server
     from fastrpc.transports.shutdown import Shutdown
 
 MAX_LINE = 16 * 1024 * 1024
@@ -140,6 +142,16 @@ def _fill_closed() -> set[int]:
 def _close_again(closed: set[int]) -> None:
     for number in closed - {2}:
         os.close(number)
+
+
+def run(server: Server, drain_seconds: float, trace: Callable[[bytes, bytes], object] | None) -> None:
+    """Serve a server until the client disconnects or a signal arrives. Raises UsageError."""
+    collect_seldom()
+    dispatcher = server.connect()
+    try:
+        serve(dispatcher.connection, drain_seconds=drain_seconds, trace=trace)
+    finally:
+        dispatcher.close()
 
 
 def serve(

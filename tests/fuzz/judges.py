@@ -125,7 +125,8 @@ class Recorder:
     def dispatch(self, message: Message) -> None:
         kind = message.kind
         params = message.params if kind in ("request", "notification") else None
-        self.events.append(("dispatch", (kind, message.id, message.method, params, message.error_code)))
+        said = (kind, message.id, message.method, params, message.error_code, message.answered_id)
+        self.events.append(("dispatch", said))
         if kind in ("broken", "invalid"):
             expect(isinstance(message.error, str) and message.error, "an error without words", b"")
         if kind == "batch":
@@ -244,8 +245,9 @@ def check_dispatched(
     data: bytes, verdict: twin.Verdict, events: list[tuple[str, Any]], output: bytes
 ) -> None:
     expect(output == b"", "answered, and dispatched too", data, output)
-    kind, id, method, params, code = events[0][1]
-    ours = twin.Verdict(kind, id if kind in ("request", "invalid", "response") else None, error_code=code)
+    kind, id, method, params, code, answered = events[0][1]
+    has_id = kind in ("request", "invalid", "response", "broken")
+    ours = twin.Verdict(kind, id if has_id else None, error_code=code, answered_id=answered)
     if kind in ("request", "notification"):
         ours = twin.Verdict(kind, id, method, params, code)
     expect(not difference(tuple(ours), tuple(verdict)), "another verdict", data, ours, verdict)

@@ -101,7 +101,7 @@ def test_a_line_over_the_limit_fails_the_calls_that_wait_at_once() -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("no-result", "tools/call: result: expected an object, got"),
+        ("no-result", "tools/call: the answer cannot be read: neither a result nor an error"),
         ("no-content", "content: expected an array, got None"),
         ("wrong-content", "content: expected blocks with a type"),
     ],

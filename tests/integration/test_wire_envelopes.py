@@ -88,11 +88,11 @@ def malformed() -> Iterator[tuple[str, int | None, str]]:
     yield '{"jsonrpc":"2.0","method":"notifications/no/such"}', None, ""
     yield '{"jsonrpc":"2.0","method":"no/such/method","params":{}}', None, ""
     yield '{"jsonrpc":"2.0","method":""}', None, ""
-    yield '{"jsonrpc":"2.0","id":5,"method":"ping"', PARSE, "null"
-    yield '{"jsonrpc":"2.0","id":5,"method":"ping"}}', PARSE, "null"
+    yield '{"jsonrpc":"2.0","id":5,"method":"ping"', PARSE, "5"
+    yield '{"jsonrpc":"2.0","id":5,"method":"ping"}}', PARSE, "5"
     yield "{'jsonrpc':'2.0','id':5,'method':'ping'}", PARSE, "null"
-    yield '{"jsonrpc":"2.0","id":5,"method":"ping",}', PARSE, "null"
-    yield '{"jsonrpc":"2.0","id":5,"method":"ping"} {}', PARSE, "null"
+    yield '{"jsonrpc":"2.0","id":5,"method":"ping",}', PARSE, "5"
+    yield '{"jsonrpc":"2.0","id":5,"method":"ping"} {}', PARSE, "5"
 
 
 def test_there_are_about_a_hundred_malformed_envelopes() -> None:

@@ -179,6 +179,7 @@ LAYERS = {
     "fastrpc.proxy.requests": 70,
     "fastrpc.proxy.upstream": 72,
     "fastrpc.proxy": 74,
+    "fastrpc.proxy.lists": 73,
     "fastrpc.proxy.entries": 74,
     "fastrpc.proxy.targets": 74,
     "fastrpc.server": 75,

@@ -16,8 +16,19 @@ from fastrpc._core.client_stream import ClientStream
 from fastrpc._core.tool_call import ToolCall, ToolCaller
 from fastrpc.errors import ConnectionLost, InvalidAnswer, RemoteError, RequestTimeout
 
-SHAPES = ("text", "error-text", "blocks", "structured", "error", "rubbish", "empty")
+INVALID = {
+    "broken": '{"jsonrpc":"2.0","id":%d,"result":{"number":NaN}}',
+    "half a pair": '{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"\\ud83d"}]},"id":%d}',
+    "deep": '{"jsonrpc":"2.0","id":%d,"result":' + "[" * 500 + "]" * 500 + "}",
+    "cut off": '{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","te',
+    "unversioned": '{"id":%d,"result":{"content":[]}}',
+    "neither": '{"jsonrpc":"2.0","id":%d}',
+    "both": '{"jsonrpc":"2.0","id":%d,"result":{"content":[]},"error":{"code":1,"message":""}}',
+}
+"""Answers that cannot be read, but for their ids."""
+SHAPES = ("text", "error-text", "blocks", "structured", "text id", "error", "rubbish", "empty", *INVALID)
 
+STRANGE_IDS = ("null", '"x"', '"999"', "999", "0", "-1", "1.0", "true")
 NOTIFICATION = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":1}}'
 STEPS = st.lists(
     st.one_of(
@@ -27,7 +38,9 @@ STEPS = st.lists(
         st.tuples(st.just("answer"), st.integers(0, 30), st.sampled_from(SHAPES), st.text(max_size=8)),
         st.tuples(st.just("cancel"), st.integers(0, 30)),
         st.tuples(st.just("expire"), st.none()),
-        st.tuples(st.just("strange"), st.sampled_from(["null", '"1"', "999", "0", "-1", "1.0", "true"])),
+        st.tuples(
+            st.just("strange"), st.sampled_from(["null", '"x"', '"999"', "999", "0", "-1", "1.0", "true"])
+        ),
         st.tuples(st.just("noise"), st.sampled_from(["", "nonsense", "{}", "[]", "5", '{"jsonrpc":"2.0"}'])),
         st.tuples(st.just("notification"), st.none()),
         st.tuples(st.just("lost"), st.none()),
@@ -43,6 +56,10 @@ def answer(id: int, shape: str, text: str) -> tuple[str, Any]:
         result["content"] *= 2
     if shape == "structured":
         result["structuredContent"] = {"text": text}
+    if shape in INVALID:
+        return INVALID[shape] % id, InvalidAnswer
+    if shape == "text id":
+        return json.dumps({"jsonrpc": "2.0", "id": str(id), "result": result}), result
     if shape == "error":
         error = {"code": -1, "message": text}
         return json.dumps({"jsonrpc": "2.0", "id": id, "error": error}), RemoteError

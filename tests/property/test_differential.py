@@ -33,8 +33,8 @@ def compiled(line: bytes) -> twin.Verdict:
     READER.read(line)
     if READER.kind in ("request", "notification"):
         return twin.Verdict(READER.kind, READER.id, READER.method, READER.params, READER.error_code)
-    shown_id = READER.id if READER.kind in ("invalid", "response") else None
-    return twin.Verdict(READER.kind, shown_id, error_code=READER.error_code)
+    shown_id = READER.id if READER.kind in ("broken", "invalid", "response") else None
+    return twin.Verdict(READER.kind, shown_id, error_code=READER.error_code, answered_id=READER.answered_id)
 
 
 def difference(left: Any, right: Any, path: str = "$") -> str:

@@ -43,7 +43,7 @@ def call(id: int, fault: str) -> None:
         send({"id": id, "result": text("second")})
     elif fault == "wrong-id":
         send({"id": 999_999, "result": text("for nobody")})
-        send({"id": str(id), "result": text("for nobody")})
+        send({"id": f"x{id}", "result": text("for nobody")})
         send({"id": None, "error": {"code": -32700, "message": "Parse error"}})
     elif fault == "no-result":
         send({"id": id})

@@ -30,10 +30,11 @@ What is not that is *broken*, -32700. A document is then judged as a JSON-RPC me
 5. ``params``, where a request or a notification has them, are an object: else *invalid* with -32602; and
    ``name``, ``arguments``, ``_meta`` come once in them: else *invalid*. A response's are not looked at.
 
-*Invalid* is -32600 under the message's id where that can be read, else under null. Two kinds are
-never answered, because JSON-RPC 2.0 allows no answer to them: what has ``method`` (a string) and no ``id``
-member is a notification's shape, and *ignored* when it is wrong elsewhere; what has no ``method`` but
-``result`` or ``error`` is a response's shape, and its id may be null, as in every answer to a line
+*Broken* and *invalid* are refused under the message's id where that can be read (JSON-RPC 2.0, section 5),
+else under null. What has the form of an answer is refused under null: its id is one of the refuser's own. Two
+kinds are never answered, because JSON-RPC 2.0 allows no answer to them: what has ``method`` (a string) and
+no ``id`` member is a notification's shape, and *ignored* when it is wrong elsewhere; what has no ``method``
+but ``result`` or ``error`` is a response's shape, and its id may be null, as in every answer to a line
 that could not be read.
 """
 
@@ -102,6 +103,7 @@ class Verdict(NamedTuple):
     method: str | None = None
     params: dict[str, Any] | None = None
     error_code: int = 0
+    answered_id: bytes | None = None
 
 
 # --- the document ------------------------------------------------------------------------------
@@ -271,7 +273,8 @@ def judge(line: bytes) -> Verdict:
     try:
         document = Parser(line).document()
     except Broken:
-        return Verdict("broken", error_code=PARSE_ERROR)
+        id, is_answer = broken_envelope(line)
+        return refusal("broken", PARSE_ERROR, id, is_answer)
     if isinstance(document, list) and document:
         return Verdict("batch")
     return judge_message(document)
@@ -291,10 +294,94 @@ def judge_message(document: Any) -> Verdict:
     if fault and "id" not in message and isinstance(message.get("method"), str):
         return Verdict("ignored")
     if fault:
-        return Verdict("invalid", request_id, error_code=fault)
+        return refusal("invalid", fault, request_id, is_answer)
     kind = "request" if "id" in message else "notification"
     params = plain(message["params"]) if "params" in message else None
     return Verdict(kind, request_id, message["method"], params)
+
+
+def refusal(kind: str, code: int, id: bytes | None, is_answer: bool) -> Verdict:
+    """Refuse what is no message: under no id if it is an answer, whose id is one of the refuser's own."""
+    if is_answer:
+        return Verdict(kind, None, error_code=code, answered_id=id)
+    return Verdict(kind, id, error_code=code)
+
+
+def broken_envelope(line: bytes) -> tuple[bytes | None, bool]:
+    """Return the id that can be read of a line that is no document, and whether it has the form of an answer.
+
+    Values of the outermost object are stepped over, whatever is in them, as long as strings and brackets end.
+    The id counts if it is sound, the only one, and followed by a comma or the end of the object.
+    """
+    ids: list[bytes] = []
+    names: set[str] = set()
+    at = _behind_space(line, 3 if line.startswith(b"\xef\xbb\xbf") else 0)
+    following = b"{"
+    while line[at : at + 1] == following:
+        following = b","
+        key_at = _behind_space(line, at + 1)
+        key_end = _behind_string(line, key_at)
+        at = -1 if key_end is None else _behind_space(line, key_end)
+        if key_end is None or line[at : at + 1] != b":":
+            break
+        name = _sound(line[key_at:key_end])
+        names.add(name if isinstance(name, str) else "")
+        value_at = _behind_space(line, at + 1)
+        value_end = _behind_value(line, value_at)
+        if value_end is None:
+            break
+        at = _behind_space(line, value_end)
+        if name == "id" and line[at : at + 1] in (b",", b"}"):
+            ids.append(line[value_at:value_end])
+    is_answer = "method" not in names and bool(names & {"result", "error"})
+    is_readable = len(ids) == 1 and type(_sound(ids[0])) in (str, int)
+    return ids[0] if is_readable else None, is_answer
+
+
+def _sound(text: bytes) -> Any:
+    """Return the value of a text that is a document, else None."""
+    try:
+        return Parser(text).document()
+    except Broken:
+        return None
+
+
+def _behind_space(line: bytes, at: int) -> int:
+    while at < len(line) and line[at] in WHITE_SPACE:
+        at += 1
+    return at
+
+
+def _behind_string(line: bytes, at: int) -> int | None:
+    found = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL).match(line, at)
+    return None if found is None else found.end()
+
+
+def _behind_value(line: bytes, at: int) -> int | None:
+    if line[at : at + 1] == b'"':
+        return _behind_string(line, at)
+    if line[at : at + 1] not in (b"{", b"["):
+        scalar = re.compile(rb'[^{}\[\]",: \t\r\n\0]+').match(line, at)
+        return None if scalar is None else scalar.end()
+    open_levels = []
+    while at < len(line):
+        character = line[at : at + 1]
+        if character == b'"':
+            end = _behind_string(line, at)
+            if end is None:
+                return None
+            at = end
+            continue
+        if character in (b"{", b"["):
+            open_levels.append(character)
+        elif character in (b"}", b"]"):
+            opened = open_levels.pop()
+            if len(open_levels) < MAX_DEPTH and opened + character not in (b"{}", b"[]"):
+                return None
+        at += 1
+        if not open_levels:
+            return at
+    return None
 
 
 def envelope_fault(

@@ -11,6 +11,7 @@ from support.in_memory import ask, every_version, read, refusal, with_client
 
 from fastrpc import Context, Server
 from fastrpc.definitions.resource import Entry
+from fastrpc.engine import listing
 from fastrpc.errors import DefinitionError
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
 from fastrpc.testing import Client, RemoteError
@@ -139,12 +140,24 @@ class Wrong:
         (ValueError("no ink"), "ValueError: no ink"),
     ],
 )
-def test_what_a_provider_lists_wrongly_is_an_internal_error(value: Any, problem: str) -> None:
+def test_what_a_provider_lists_wrongly_is_left_out_and_logged(
+    value: Any, problem: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "_logged", set())
     app = Server("t")
+    app.add_resource("docs://first", "1")
     app.resources("db")(Wrong(value))
-    error = refusal(app, "resources/list", {})
-    assert error.code == -32603
-    assert problem in error.message
+    app.resources("logs")(Async)
+
+    async def conversation(client: Client) -> None:
+        assert [entry.uri for entry in await client.list_resources()] == [
+            "docs://first",
+            "logs://today",
+            "logs://yesterday",
+        ]
+
+    with_client(app, conversation, MODERN)
+    assert problem in caplog.text
 
 
 class Nothing:

@@ -302,6 +302,10 @@ def _write_body(writer: asyncio.StreamWriter, message: Mapped) -> None:
 
 
 def _write(writer: asyncio.StreamWriter, kind: int, data: bytes) -> None:
+    """Write a frame. Raises ConnectionResetError if the other worker has closed the socket, where uvloop
+    raises RuntimeError."""
+    if writer.is_closing():
+        raise ConnectionResetError("the other worker has closed the socket")
     writer.write(kind.to_bytes(1, "big") + len(data).to_bytes(4, "big") + data)
 
 

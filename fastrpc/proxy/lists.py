@@ -1,0 +1,52 @@
+"""Reads the lists of an upstream server: every entry that can be used, whatever stands beside it.
+
+An entry that no client could use (no name, no URI, no input schema) is left out, and so is a list that is
+answered with an error or with none, except the tools: without them the server is of no use. All of it is
+logged.
+"""
+
+from __future__ import annotations
+
+from fastrpc.client.results import entries_of
+from fastrpc.errors import InvalidAnswer, MethodNotFound
+from fastrpc.proxy.requests import RemoteError, UnreadableAnswer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.proxy.upstream import UpstreamClient
+
+MOST_PAGES = 1000
+"""Pages of one list; an upstream that sends more is treated as endless."""
+
+
+async def read_list(
+    client: UpstreamClient,
+    method: str,
+    member: str,
+    key: str,
+    *,
+    is_needed: bool,
+    log: Callable[[str], object],
+) -> dict[str, dict[str, Any]]:
+    """Return the entries of all pages, by their `key`. Raises ToolError if the connection is lost; if the
+    list `is_needed`, RemoteError, UnreadableAnswer and InvalidAnswer too."""
+    listed: dict[str, dict[str, Any]] = {}
+    params: dict[str, Any] = {}
+    for _ in range(MOST_PAGES):
+        try:
+            result = await client.request(method, params)
+            listed.update((raw[key], raw) for raw in entries_of(method, result, member, log))
+        except (RemoteError, UnreadableAnswer, InvalidAnswer) as error:
+            if isinstance(error, RemoteError) and error.code == MethodNotFound.code:
+                break  # for example resources without templates
+            if is_needed:
+                raise
+            log(f"{method} is left out: {error}")
+            break
+        if not isinstance(result.get("nextCursor"), str):
+            break
+        params = {"cursor": result["nextCursor"]}
+    return listed

@@ -1,0 +1,99 @@
+"""Upstream servers with a broken list, or a broken entry in one: it is left out, the rest is served."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastrpc import Client, Server
+from fastrpc.gateway import gateway_of
+
+SECONDS = 60.0
+SERVER = """
+import json, sys
+BROKEN = json.load(open(sys.argv[1]))
+RESULTS = {
+    "initialize": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
+        "serverInfo": {"name": "s", "version": "1"},
+    },
+    "tools/list": {"tools": [{"name": "good", "inputSchema": {"type": "object"}}]},
+    "resources/list": {"resources": [{"uri": "a://b", "name": "b"}]},
+    "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "a://c/{d}", "name": "c"}]},
+    "prompts/list": {"prompts": [{"name": "p"}]},
+    "tools/call": {"content": [{"type": "text", "text": "good"}]},
+    "resources/read": {"contents": [{"uri": "a://b", "text": "good"}]},
+    "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": "good"}}]},
+    "ping": {},
+}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] in BROKEN:
+        answer.update(BROKEN[message["method"]])
+    elif message["method"] in RESULTS:
+        answer["result"] = RESULTS[message["method"]]
+    else:
+        answer["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(answer), flush=True)
+"""
+INTERNAL = {"error": {"code": -32603, "message": "broken"}}
+GOOD_TOOL = {"name": "good", "inputSchema": {"type": "object"}}
+LISTS = ("resources/list", "resources/templates/list", "prompts/list")
+ENTRIES = [
+    {"tools/list": {"result": {"tools": [GOOD_TOOL, *wrong]}}}
+    for wrong in ([7], [{}], [{"name": 7}], [{"name": "a"}], [{"name": "a", "inputSchema": 7}], [None])
+]
+BROKEN = [
+    *(
+        {each: answer}
+        for each in LISTS
+        for answer in (INTERNAL, {"result": {}}, {"result": None}, {"result": 7})
+    ),
+    {"resources/list": {"result": {"resources": [{"name": "a"}, 7, {"uri": None}, {"uri": "a://x"}]}}},
+    {
+        "resources/templates/list": {
+            "result": {"resourceTemplates": [{"uriTemplate": 7}, {"uriTemplate": "{"}]}
+        }
+    },
+    {"prompts/list": {"result": {"prompts": [{"title": "a"}, [], {"name": "p", "arguments": 7}]}}},
+    {"tools/list": {"result": {"tools": [GOOD_TOOL], "nextCursor": 7}}},
+    dict.fromkeys(LISTS, INTERNAL),
+    *ENTRIES,
+]
+
+
+@pytest.mark.parametrize("kind", ["proxy", "gateway"])
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: json.dumps(broken)[:60])
+def test_what_is_broken_is_left_out_and_the_rest_is_served(
+    broken: dict[str, object], kind: str, tmp_path: Path
+) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "broken.json").write_text(json.dumps(broken))
+    command = [sys.executable, str(tmp_path / "server.py"), str(tmp_path / "broken.json")]
+    prefix = "" if kind == "proxy" else "s_"
+    if kind == "proxy":
+        app = Server.proxy(command)
+    else:
+        app = gateway_of({"s": {"command": command[0], "args": command[1:]}})[0]
+
+    async def run() -> None:
+        async with Client(app) as client:
+            names = [tool.name for tool in await client.list_tools()]
+            assert [name for name in names if "status" not in name] == [f"{prefix}good"]
+            if not any(name.startswith("resources/") for name in broken):
+                assert [each.uri for each in await client.list_resources()][:1] == ["a://b"]
+            assert (await client.call_tool(f"{prefix}good")).text == "good"
+            if "resources/list" not in broken:
+                assert (await client.read_resource("a://b")).text == "good"
+            if "prompts/list" not in broken or "arguments" in str(broken):
+                assert (await client.get_prompt(f"{prefix}p")).text == "good"
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
