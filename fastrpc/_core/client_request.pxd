@@ -30,3 +30,13 @@ cdef class PendingRequest:
     cdef bint waits_in_loop(self) noexcept
     cdef int resume(self) except -1
     cdef int resume_soon(self) except -1
+
+# Completed requests whose tasks wait for them, in the order in which to resume these.
+cdef class Resumptions:
+    cdef list waiting
+    cdef Py_ssize_t resumed      # how many of them have been resumed
+    cdef bint are_collected      # responses are read where no task is running: they are resumed behind that
+
+    cdef int add(self, PendingRequest request) except -1
+    cdef int resume_all(self) except -1
+    cdef int leave_rest(self) except -1

@@ -16,6 +16,7 @@ from fastrpc._core.recorder import Recorder
 from fastrpc.definitions.registry import Registries, Registry
 from fastrpc.engine.ports import Features, RequestWrapper, ResultEncoder
 from fastrpc.engine.results import Results
+from fastrpc.errors import ProtocolError
 from fastrpc.protocol.lifecycle import Session
 from fastrpc.quotas import Quotas
 
@@ -127,6 +128,9 @@ class Dispatcher(Protocol):
 
     # of the messages of a batch
     def dispatch(self, message: Message, batch: Any = None) -> None: ...
+    def line_failed(self, line: bytes, before: int, error: BaseException, batch: Any = None) -> None: ...
+    def answer_error(self, id: bytes, error: ProtocolError, batch: Any) -> None: ...
+    def forget(self, request: Any) -> None: ...
     def batch_read(self, batch: Any, late: bool) -> None: ...
 
     # of calls that end

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from fastrpc.protocol.lifecycle import Session
 
 
+def tell(function: Callable[[], object]) -> None:
+    """Tell a transport of something. What that raises is logged: calls that end later are not to notice."""
+    from fastrpc import tracebacks
+
+    tracebacks.call("a transport could not be told", function)
+
+
 class OutboundMessages:
     """The sending half of a dispatcher. Bound to the thread that creates it until a loop serves it."""
 

@@ -101,8 +101,11 @@ class Exchange:
         """
         self.in_flight = True
         self.connection.flush = None  # what is written now is returned below
+        before = self.connection.output.total
         try:
             self.connection.receive(body)
+        except Exception as error:
+            self.dispatcher.line_failed(body, before, error)
         finally:
             self.connection.flush = self._flush
         return self._received(body)
@@ -117,11 +120,15 @@ class Exchange:
         flush = connection.flush
         self.in_flight = True
         connection.flush = None
+        before = connection.output.total
         try:
             if method:
                 taken = http_body.receive_named(connection, body, method, name)
             else:
                 taken = http_body.receive_in_session(connection, body)
+        except Exception as error:
+            taken = True
+            self.dispatcher.line_failed(body, before, error)
         finally:
             connection.flush = flush
         if taken:
