@@ -15,9 +15,10 @@ from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
 from fastrpc.client.output_schemas import OutputSchemas
 from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
-from fastrpc.client.session import MOST_PAGES, Session
+from fastrpc.client.session import Session
 from fastrpc.client.targets import transport_of
-from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer, RemoteError, SessionExpired
+from fastrpc.errors import ConnectionLost, InvalidAnswer, RemoteError, SessionExpired
+from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS
 
 TYPE_CHECKING = False
@@ -415,20 +416,17 @@ class AsyncClient(ToolCaller):
         return CompletionResult(await self.request("completion/complete", params))
 
     async def _entries(self, method: str, member: str) -> AsyncIterator[Described]:
-        """Yield the entries of a list. Raises ClientError."""
-        params: dict[str, Any] = {}
-        for _ in range(MOST_PAGES):
+        """Yield the entries of a list, as far as it is followed (`FollowedPages`). Raises ClientError."""
+        pages = FollowedPages(method, "the server")
+        params: dict[str, Any] | None = {}
+        while params is not None:
             result = await self.request(method, params)
             entries = result.get(member)
             if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
                 raise InvalidAnswer(f"{method}: {member}: expected an array of objects, got {entries!r:.80}")
             for entry in entries:
                 yield Described(entry)
-            cursor = result.get("nextCursor")
-            if cursor is None:
-                return
-            params = {"cursor": cursor}
-        raise ClientError(f"{method}: the list has more than {MOST_PAGES} pages")
+            params = pages.next(result)
 
     # --- notifications ----------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from fastrpc.errors import (
     MissingRequiredClientCapability,
     ToolError,
 )
+from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import MODERN
 from fastrpc.proxy.entries import (
     INPUT_REQUESTS,
@@ -86,8 +87,6 @@ LOGIN_PAUSE_SECONDS = 60.0
 WATCHED_BYTES = SESSION_BYTES - 16 * 1024
 """Memory for the URIs of subscribed resources. Subscriptions last as long as the server, and are sent to the
 upstream together, so this must stay below what one session or stream accepts."""
-MOST_PAGES = 1000
-"""Pages of one list; an upstream that sends more is treated as endless."""
 
 NEVER = float("-inf")
 
@@ -560,8 +559,9 @@ class UpstreamServer:
         """Read all pages of one list, and update its registry."""
         method, member, key, make = _LISTS[name]
         listed: dict[str, dict[str, Any]] = {}
-        params: dict[str, Any] = {}
-        for _ in range(MOST_PAGES):
+        pages = FollowedPages(method, "the upstream server")
+        params: dict[str, Any] | None = {}
+        while params is not None:
             try:
                 result = await client.request(method, params)
             except RemoteError as error:
@@ -569,10 +569,7 @@ class UpstreamServer:
                     break  # for example resources without templates
                 raise
             listed.update((raw[key], raw) for raw in result[member])
-            if not result.get("nextCursor"):
-                break
-            params = {"cursor": result["nextCursor"]}
-
+            params = pages.next(result)
         self._replace(name, listed, lambda raw: make(self, raw))
 
     def _complete(self, offered: bool) -> None:
