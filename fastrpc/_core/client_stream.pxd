@@ -37,7 +37,7 @@ cdef class ClientStream:
     cdef int64_t timer_at
     cdef bint forwards           # some requests have a sink
     cdef AnswerSink sink_in_use  # has taken results of these lines
-    cdef bint is_behind          # KeyboardInterrupt or SystemExit has passed: lines that were read are not handled
+    cdef bint is_behind          # an interrupt has passed: lines that were read are not handled
     cdef bint are_limits_held
     cdef list tails              # of AnswerTail
     cdef int next_tail
