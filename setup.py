@@ -76,6 +76,7 @@ extensions = [
     ),
     module("encoder"),
     module("convert"),
+    module("value_types"),
     module("redaction"),
     module("context"),
     module("plan"),

@@ -88,9 +88,11 @@ class _Media(Content):
         annotations: ContentAnnotations | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(annotations=annotations, meta=meta)
         self.data = data
         self.mime_type = mime_type
+        self.annotations = self.meta = None
+        if annotations is not None or meta is not None:
+            super().__init__(annotations=annotations, meta=meta)
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], mime_type: str | None = None) -> Self:

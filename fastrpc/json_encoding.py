@@ -27,8 +27,11 @@ class UnencodableResult(FastrpcError):
 def to_json(value: Any) -> bytes:
     """Return the JSON of any value that a tool may return. Raises UnencodableResult."""
     plain = plain_json(value)
-    if plain is not None:
-        return plain
+    return rich_json(value) if plain is None else plain
+
+
+def rich_json(value: Any) -> bytes:
+    """Return the JSON of a value that is not plain. Raises UnencodableResult."""
     import orjson
 
     try:

@@ -95,6 +95,18 @@ cdef class Connection:
     cdef int record_duration(self, Plan plan) except -1
     cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
     cdef int put_failure(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
+    cdef bint put_made(
+        self, Plan plan, const char* id, Py_ssize_t id_size, object value, bint modern
+    ) except -1
+    cdef bint put_content(
+        self, Plan plan, const char* id, Py_ssize_t id_size, object result, bint modern
+    ) except -1
+    cdef bint put_tool_result(
+        self, const char* id, Py_ssize_t id_size, object result, bint modern
+    ) except -1
+    cdef bint put_blocks(
+        self, const char* id, Py_ssize_t id_size, object parts, int form, bint modern
+    ) except -1
     cdef bint put_value(
         self, const char* id, Py_ssize_t id_size, object value, int form, bint modern
     ) except -1

@@ -20,7 +20,7 @@ from fastrpc._core.call cimport Call
 from fastrpc._core.call_info cimport CallInfo, info_of_call, put_back
 from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
 from fastrpc._core.context cimport CallContext, new_context
-from fastrpc._core.encoder cimport FORM_TEXT, ID_ROOM
+from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, ID_ROOM, holds_block, is_block
 from fastrpc._core.message cimport LEGACY, MODERN, REQUEST
 from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text
 from fastrpc._core.recorder cimport answer_in, line_of
@@ -55,6 +55,19 @@ cdef int prepare_for_coroutines(object dispatcher) except -1:
     begin = <Begin> PyCapsule_GetPointer(dispatcher.coroutine_entry(), "fastrpc._core.pending.begin")
     running_loop = _get_running_loop
     return 0
+
+
+cdef object tool_result = None
+
+
+cdef object tool_result_class():
+    """Return `fastrpc.ToolResult`, imported by the first result that may be one."""
+    global tool_result
+    if tool_result is None:
+        from fastrpc.content import ToolResult
+
+        tool_result = ToolResult
+    return tool_result
 
 
 cdef class CallsInFlight:
@@ -235,17 +248,18 @@ cdef class Connection:
         self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
     ) except -1:
         """A result that is no ASCII text."""
+        cdef str text
         if type(result) is str and plan.form == FORM_TEXT:
             try:
                 return self.put_text(id, id_size, <str> result, modern)
             except UnicodeEncodeError:
                 pass  # the dispatcher answers with the error
-        elif type(result) is list and plan.form == FORM_TEXT and self.output.put_texts(
-            id, id_size, <list> result, self.tails[FORMS * modern], self.tail_sizes[FORMS * modern]
-        ):
+        elif plan.takes_blocks and self.put_content(plan, id, id_size, result, modern):
             return 0
-        elif type(result) is plan.model and self.put_value(
-            id, id_size, plan.plain_value(result), plan.model_form, modern
+        elif (
+            plan.plain is not None
+            and type(result) is not str
+            and self.put_made(plan, id, id_size, plan.plain_value(result), modern)
         ):
             return 0
         elif (
@@ -255,6 +269,10 @@ cdef class Connection:
             and self.put_value(id, id_size, result, plan.form, modern)
         ):
             return 0
+        elif plan.to_text is not None:
+            text = plan.text_of(result)
+            if text is not None:
+                return self.put_text(id, id_size, text, modern)
         self.now = 0
         self.outcome = self.dispatcher.call_ended(id[:id_size], plan, result, modern)
         return 0
@@ -277,6 +295,64 @@ cdef class Connection:
             form = FORM_TEXT
         tail = FORMS * modern + form
         return self.output.put_value_result(id, id_size, value, form, self.tails[tail], self.tail_sizes[tail])
+
+    cdef bint put_made(
+        self, Plan plan, const char* id, Py_ssize_t id_size, object value, bint modern
+    ) except -1:
+        """Answer with the plain value that was made of a result; as put_value()."""
+        cdef int form = plan.plain_form if modern or self.structured else FORM_TEXT
+        cdef int tail = FORMS * modern + form
+        return self.output.put_made(id, id_size, value, form, self.tails[tail], self.tail_sizes[tail])
+
+    cdef bint put_content(
+        self, Plan plan, const char* id, Py_ssize_t id_size, object result, bint modern
+    ) except -1:
+        """Answer with content: None, blocks, a `ToolResult` of either; False if it is none, or there is more
+        to it."""
+        cdef type kind = type(result)
+        cdef int form = FORM_TEXT
+        if kind is list or kind is tuple:
+            if not holds_block(result):
+                return False
+            if plan.form != FORM_TEXT and (modern or self.structured):
+                form = plan.form
+        elif result is None and plan.form == FORM_TEXT:
+            result = ()
+        elif is_block(result) and plan.form == FORM_TEXT:
+            result = (result,)
+        else:
+            return plan.form == FORM_TEXT and self.put_tool_result(id, id_size, result, modern)
+        return self.put_blocks(id, id_size, result, form, modern)
+
+    cdef bint put_tool_result(
+        self, const char* id, Py_ssize_t id_size, object result, bint modern
+    ) except -1:
+        """Answer with what a `ToolResult` holds, if that is blocks or an object alone."""
+        cdef object content
+        if type(result) is not tool_result_class() or result.meta is not None:
+            return False
+        content = result.content
+        if result.structured is not None:
+            return content is None and not result.is_error and type(result.structured) is dict and (
+                self.put_value(id, id_size, result.structured, FORM_OBJECT, modern)
+            )
+        if content is None:
+            content = ()
+        elif type(content) is not list and type(content) is not tuple:
+            content = (content,)
+        if not self.put_blocks(id, id_size, content, FORM_ERROR if result.is_error else FORM_TEXT, modern):
+            return False
+        if result.is_error:
+            self.outcome = "tool_error"
+        return True
+
+    cdef bint put_blocks(
+        self, const char* id, Py_ssize_t id_size, object parts, int form, bint modern
+    ) except -1:
+        cdef int tail = FORMS * modern + form
+        return self.output.put_blocks(
+            id, id_size, parts, self.tails[tail], self.tail_sizes[tail], form == FORM_WRAPPED
+        )
 
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1:
         """The tool has raised; its exception is set."""

@@ -33,6 +33,7 @@ cdef class Binder:
     """Binds the arguments of a signature, leniently (`Signature.bind`)."""
 
     cdef tuple parameters
+    cdef tuple loaders           # what reads a value that needs no leniency, or None, for each
     cdef tuple names
     cdef bytes kinds             # a letter of KINDS for each parameter
     cdef object missing
@@ -45,6 +46,7 @@ cdef class Binder:
         self.parameters = parameters
         self.words = words
         self.names = tuple([parameter.name for parameter in parameters])
+        self.loaders = tuple([parameter.converter.load for parameter in parameters])
         self.kinds = bytes([KINDS.get(parameter.kind, c"?") for parameter in parameters])
         self.missing = missing
 
@@ -64,6 +66,12 @@ cdef class Binder:
             if found != NULL and is_exact(self.kinds[at], <object> found):
                 value = <object> found
             elif found != NULL:
+                if self.loaders[at] is not None and <object> found is not None:
+                    try:
+                        values.append(self.loaders[at](<object> found))
+                        continue
+                    except Exception:  # said, or mended, by `accept`
+                        pass
                 problem = wrong(self.kinds[at], <object> found)
                 if problem is not None:
                     problem = f"{name}: expected {problem}, got {self.shown(<object> found)}"

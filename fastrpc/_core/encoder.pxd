@@ -60,9 +60,27 @@ cdef class Output:
     cdef bint put_framed(
         self, const char* id, Py_ssize_t id_size, bytes head, str text, bytes tail
     ) except -1
-    cdef bint put_texts(
-        self, const char* id, Py_ssize_t id_size, list parts, const char* tail, Py_ssize_t tail_size
+    cdef bint put_made(
+        self,
+        const char* id,
+        Py_ssize_t id_size,
+        object value,
+        int form,
+        const char* tail,
+        Py_ssize_t tail_size,
+    ) except -1
+    cdef bint put_blocks(
+        self,
+        const char* id,
+        Py_ssize_t id_size,
+        object parts,
+        const char* tail,
+        Py_ssize_t tail_size,
+        bint is_wrapped,
     ) except -1
     cdef int grow(self, Py_ssize_t size) except -1
 
 cdef bint put_json(Output output, object value) except -1
+
+cdef bint is_block(object value) except -1
+cdef bint holds_block(object parts) except -1

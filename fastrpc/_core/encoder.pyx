@@ -53,8 +53,14 @@ cdef enum:
     RESULT_SIZE = 10
     ERROR_SIZE = 9
     TEXT_SIZE = 45
-    NEXT_TEXT_SIZE = 24
-cdef const char* NEXT_TEXT = b'},{"type":"text","text":'
+    CONTENT_SIZE = 22
+    TEXT_BLOCK_SIZE = 22
+    IMAGE_BLOCK_SIZE = 24
+    MIME_TYPE_SIZE = 13
+cdef const char* CONTENT = b',"result":{"content":['
+cdef const char* TEXT_BLOCK = b'{"type":"text","text":'
+cdef const char* IMAGE_BLOCK = b'{"type":"image","data":"'
+cdef const char* MIME_TYPE = b'","mimeType":'
 cdef const char* STRUCTURE = b'"}],"structuredContent":'
 cdef const char* WRAPPING = b'{"result":'
 cdef enum:
@@ -300,32 +306,67 @@ cdef class Output:
         self.put(<char*> tail, len(tail))
         return True
 
-    cdef bint put_texts(
-        self, const char* id, Py_ssize_t id_size, list parts, const char* tail, Py_ssize_t tail_size
+    cdef bint put_blocks(
+        self,
+        const char* id,
+        Py_ssize_t id_size,
+        object parts,
+        const char* tail,
+        Py_ssize_t tail_size,
+        bint is_wrapped,
     ) except -1:
-        """Answer with a text block for each str and each `fastrpc.Text`; `tail` is as of put_value_result().
+        """Answer with a block for each of a list or tuple of str, `fastrpc.Text` and `fastrpc.Image` without
+        hints; `tail` is as of put_value_result(). `is_wrapped`: they are structured content, too.
 
-        Returns False, with nothing written, for a list that holds anything else, or no `Text`: a value.
+        Returns False, with nothing written, where a part is anything else: the dispatcher has to look.
         """
         cdef Py_ssize_t held = self.end - self.start
-        cdef bint is_first = True
-        if not is_content(parts):
-            return False
-        self.end = open_text(self, id, id_size, 0) - 1 - self.buffer  # put_quoted() begins with the quote
+        cdef Py_ssize_t begin = held + OPEN_SIZE + id_size + CONTENT_SIZE
+        cdef Py_ssize_t size
+        cdef bint written = False
+        for part in parts:
+            if not is_simple_block(part):
+                return False
         try:
+            self.put(OPEN, OPEN_SIZE)
+            self.put(id, id_size)
+            self.put(CONTENT, CONTENT_SIZE)
             for part in parts:
-                if not is_first:
-                    self.put(NEXT_TEXT, NEXT_TEXT_SIZE)
-                is_first = False
-                put_quoted(self, part if type(part) is str else part.text)
-            self.put(tail + 1, tail_size - 1)
+                put_block(self, part)
+                self.put(b",", 1)
+            if parts:
+                self.end -= 1
+            size = self.end - self.start - begin
+            self.put(b"]", 1)
+            if is_wrapped:
+                self.put(STRUCTURE + CONTENT_END_SIZE, STRUCTURE_SIZE - CONTENT_END_SIZE)
+                self.put(WRAPPING, WRAPPING_SIZE)
+                self.reserve(size + 1)  # now, or the source would move
+                self.put(self.buffer + self.start + begin - 1, size + 1)
+                self.put(b"]}", 2)
+            self.put(tail + CONTENT_END_SIZE, tail_size - CONTENT_END_SIZE)
+            written = True
         except UnicodeEncodeError:
-            self.end = self.start + held
             return False
-        except BaseException:
-            self.end = self.start + held
-            raise
+        finally:
+            if not written:
+                self.end = self.start + held
         return True
+
+    cdef bint put_made(
+        self,
+        const char* id,
+        Py_ssize_t id_size,
+        object value,
+        int form,
+        const char* tail,
+        Py_ssize_t tail_size,
+    ) except -1:
+        """put_value_result() for the plain value that was made of another one: a str is a JSON string in the
+        text, too."""
+        cdef Py_ssize_t held = self.end - self.start
+        self.end = open_text(self, id, id_size, 0) - self.buffer
+        return finish_made(self, held, value, form, tail, tail_size)
 
     # --- for Python -------------------------------------------------------------------------------------
 
@@ -369,26 +410,67 @@ cdef inline char* open_text(
     return to + TEXT_SIZE
 
 
-cdef object text_class = None    # `fastrpc.Text`, once a list has held something else than texts
+cdef object text_class = None    # `fastrpc.Text` and
+cdef object image_class = None   # `fastrpc.Image`, once something may have been one
+cdef object base64 = None
 
 
-cdef bint is_content(list parts) except -1:
-    """Are these texts and `fastrpc.Text` without hints alone, and one of the latter at least?"""
-    global text_class
-    cdef bint found = False
+cdef int prepare_for_blocks() except -1:
+    global text_class, image_class, base64
+    from binascii import b2a_base64
+
+    from fastrpc.content import Image, Text
+
+    text_class, image_class, base64 = Text, Image, b2a_base64
+    return 0
+
+
+cdef bint is_block(object value) except -1:
+    """Is this a `Text` or an `Image`?"""
+    if text_class is None:
+        prepare_for_blocks()
+    return type(value) is text_class or type(value) is image_class
+
+
+cdef bint holds_block(object parts) except -1:
+    """Is there one among these? A list of texts alone is a value."""
     for part in parts:
-        if type(part) is str:
-            continue
-        if text_class is None:
-            from fastrpc.content import Text
+        if type(part) is not str:
+            return is_block(part)
+    return False
 
-            text_class = Text
-        if type(part) is not text_class or part.annotations is not None or part.meta is not None:
-            return False
-        if type(part.text) is not str:
-            return False
-        found = True
-    return found
+
+cdef bint is_simple_block(object part) except -1:
+    """Is this a text, a `Text` or an `Image`, without hints?"""
+    cdef type kind = type(part)
+    if kind is str:
+        return True
+    if text_class is None:
+        prepare_for_blocks()
+    if kind is text_class:
+        return type(part.text) is str and part.annotations is None and part.meta is None
+    if kind is image_class:
+        return (
+            type(part.data) is bytes
+            and type(part.mime_type) is str
+            and part.annotations is None
+            and part.meta is None
+        )
+    return False
+
+
+cdef int put_block(Output output, object part) except -1:
+    """Write the block of what is_simple_block()."""
+    if type(part) is not image_class or image_class is None:
+        output.put(TEXT_BLOCK, TEXT_BLOCK_SIZE)
+        put_quoted(output, part if type(part) is str else part.text)
+    else:
+        data = base64(part.data, newline=False)
+        output.put(IMAGE_BLOCK, IMAGE_BLOCK_SIZE)
+        output.put(<char*> <bytes> data, len(<bytes> data))
+        output.put(MIME_TYPE, MIME_TYPE_SIZE)
+        put_quoted(output, part.mime_type)
+    return output.put(b"}", 1)
 
 
 def quoted(text):
@@ -544,9 +626,19 @@ cdef bint finish_value(
     Output output, Py_ssize_t held, object value, int form, const char* tail, Py_ssize_t tail_size
 ) except -1:
     """Write the rest of an answer whose text has been begun, or take all of it back and return False."""
+    if value is None or type(value) is str:
+        output.end = output.start + held
+        return False
+    return finish_made(output, held, value, form, tail, tail_size)
+
+
+cdef bint finish_made(
+    Output output, Py_ssize_t held, object value, int form, const char* tail, Py_ssize_t tail_size
+) except -1:
+    """The same for a value of any kind; None is none."""
     cdef bint written = False
     try:
-        if value is not None and type(value) is not str and write_plain(SCRATCH, output, value):
+        if value is not None and write_plain(SCRATCH, output, value):
             put_structure(output, form, type(value) is dict, tail, tail_size)
             written = True
     finally:

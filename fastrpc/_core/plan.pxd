@@ -7,6 +7,7 @@ from cpython.object cimport PyObject
 from fastrpc._core.call cimport Call
 from fastrpc._core.message cimport Argument, Message
 from fastrpc._core.recorder cimport Recorder
+from fastrpc._core.value_types cimport ValueType
 
 cdef enum:
     MOST_PARAMETERS = 16
@@ -45,6 +46,10 @@ cdef class Plan:
     cdef Py_ssize_t key_sizes[MOST_PARAMETERS]
     cdef char kinds[MOST_PARAMETERS]
     cdef bint nullable[MOST_PARAMETERS]
+    cdef tuple types                     # of the values of checked parameters, as far as they can be told
+    cdef size_t positional               # how many are passed by position, the Context apart
+    cdef tuple keywords                  # the names of the others
+    cdef PyObject* keyword_names         # the same, NULL if there are none
     cdef list key_texts                  # owners of `keys`
     cdef tuple names                     # the same as str
     cdef tuple defaults                  # a parameter's default, or REQUIRED
@@ -65,9 +70,10 @@ cdef class Plan:
     cdef object binder                   # of the tool's signature, once something has not fitted plainly
     cdef readonly bint binds_whole       # no argument may be bound without the others
     cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
-    cdef object model                    # the class of results that `plain` makes plain values of, or None
-    cdef object plain
-    cdef int model_form                  # of those values
+    cdef bint takes_blocks               # content blocks may be results, whatever else is
+    cdef object plain                    # makes a plain value of a result that conforms, or None
+    cdef int plain_form                  # of those values
+    cdef object to_text                  # makes the text of a record that no schema describes, or None
     cdef object exact                    # the type of such a value, or None: any
     cdef object check                    # says whether it is what was promised, or None: it is
     cdef readonly int quick              # quick calls in a row
@@ -79,6 +85,7 @@ cdef class Plan:
     cdef int failed_at                   # at which instruction,
     cdef object failed_place             # and what `fastrpc.tracebacks` knows of it
 
+    cdef bint has_unreadable(self) except -1
     cdef PyObject* call(self, Message message) noexcept
     cdef int bind(self, Message message, const uint8_t* order, PyObject** values) noexcept
     cdef PyObject* invoke(self, PyObject** values) noexcept
@@ -90,6 +97,7 @@ cdef class Plan:
     cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept
     cpdef void record_duration(self, int64_t nanoseconds) noexcept
     cdef object plain_value(self, object result)
+    cdef str text_of(self, object result)
     cdef str failure_text(self, object error)
     cdef int count_failure(self, object error) except -1
     cdef Py_ssize_t index_of(self, Argument* argument, Py_ssize_t expected) noexcept

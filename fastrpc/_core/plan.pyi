@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastrpc._core.recorder import Recorder
+from fastrpc._core.value_types import ValueType
 
 PARAMETER_LIMIT: int
 REQUIRED: object
@@ -74,7 +75,11 @@ class Plan:
         form: int = 0,
         exact: type | None = None,
         check: Callable[[Any], bool] | None = None,
-        model: tuple[type, Callable[[Any], Any], int] | None = None,
+        plain: tuple[Callable[[Any], Any], int] | None = None,
+        to_text: Callable[[Any], str | None] | None = None,
+        takes_blocks: bool = False,
+        types: tuple[ValueType | None, ...] | None = None,
+        keywords: tuple[str, ...] = (),
         is_async: bool = False,
         binds_whole: bool = False,
         kind: str = "tool",

@@ -18,6 +18,7 @@ from libc.string cimport memcmp, memcpy
 from fastrpc._core.call cimport Call, CallArgument
 from fastrpc._core.encoder cimport FORM_TEXT
 from fastrpc._core.message cimport Argument, str_of
+from fastrpc._core.value_types cimport unknown
 
 from fastrpc._core.recorder import KIND_CODES as _KIND_CODES
 from fastrpc.errors import ArgumentError, FastrpcError, ToolError
@@ -96,7 +97,11 @@ cdef class Plan:
         int form=FORM_TEXT,
         exact=None,
         check=None,
-        tuple model=None,
+        tuple plain=None,
+        to_text=None,
+        bint takes_blocks=False,
+        tuple types=None,
+        tuple keywords=(),
         bint is_async=False,
         bint binds_whole=False,
         str kind="tool",
@@ -114,14 +119,18 @@ cdef class Plan:
         """Plan calls of `function`, registered as `tool`.
 
         `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where
-        the compiled binder cannot serve the tool at all. `inline` lets it run on the loop's thread from
+        the compiled binder cannot serve the tool at all; `types` what the values of the checked ones look like,
+        a `ValueType` or None for each; `keywords` the names of the last ones, where they are passed by name.
+        `inline` lets it run on the loop's thread from
         the start; `adaptive` lets its record decide. `stepped` says that it makes a coroutine, and that
         nothing but a running loop has to be there before one is begun. A `context_kind` is handed over as
         the positional argument number `context_at`; `parameters` do not name it. `form` is that of its plain
         values (`encoder`), -1 if they need more than writing. They are written if they are of the type
         `exact`, where it is given, and `check`, where it is given, says that they keep the output schema; it
-        must not raise. A `model` is a class, a function that makes a plain value of its instances, and the
-        form of that.
+        must not raise. `plain` is a function that makes a plain value of a result that keeps the output
+        schema, and the form of that; of any other it makes none, or raises. `to_text` makes
+        the text of a result of which no schema says anything, or returns None, or raises. `takes_blocks`: lists may hold
+        content blocks, which are the result's members, too, in a form that is not that of texts.
 
         `is_async`: calling gives a coroutine. `binds_whole`: the handler's signature judges all arguments
         together, so that none is bound here. `kind` is tool, resource, prompt or completion; `target` what
@@ -162,6 +171,10 @@ cdef class Plan:
                 self.nullable[at] = parameters[at][3]
             self.defaults = tuple([parameter[2] for parameter in parameters])
             self.names = tuple([parameter[0] for parameter in parameters])
+            self.types = (None,) * self.count if types is None else types
+        self.positional = self.count - len(keywords)
+        self.keywords = keywords
+        self.keyword_names = <PyObject*> keywords if keywords else NULL
         if context_at >= 0 and context_kind is None:
             raise ValueError("a function that takes a Context needs its class")
         self.inline = inline
@@ -172,8 +185,10 @@ cdef class Plan:
         self.form = -1 if noted else form
         self.exact = exact
         self.check = check
-        if model is not None and not noted:
-            self.model, self.plain, self.model_form = model
+        self.takes_blocks = takes_blocks and not noted
+        self.to_text = None if noted else to_text
+        if plain is not None and not noted:
+            self.plain, self.plain_form = plain
         self.is_async = is_async
         self.binds_whole = binds_whole
         self.guard = guard
@@ -192,8 +207,17 @@ cdef class Plan:
             and around is None
             and (guard is None or self.gate is not None)
         )
-        self.is_bare = self.is_direct and guard is None and recorder is None
+        # What only its converter can read is not bound twice.
+        self.is_bare = self.is_direct and guard is None and recorder is None and not self.has_unreadable()
         self.straight = self.is_bare and inline
+
+    cdef bint has_unreadable(self) except -1:
+        """Is there a parameter whose values the compiled binder cannot tell?"""
+        cdef Py_ssize_t at
+        for at in range(self.count):
+            if self.kinds[at] == c"?" and self.types[at] is None:
+                return True
+        return False
 
     @property
     def is_bindable(self):
@@ -221,7 +245,10 @@ cdef class Plan:
         fits = (<Quiet> <void*> bind_message)(self, message, values)
         if fits > 0:
             result = self.enter(
-                <PyObject*> self.function, values, <size_t> self.count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL
+                <PyObject*> self.function,
+                values,
+                self.positional | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                self.keyword_names,
             )
         elif fits == 0:
             result = <PyObject*> MISFIT
@@ -260,8 +287,8 @@ cdef class Plan:
         return self.enter(
             <PyObject*> self.function,
             values,
-            <size_t> (self.count + (self.context_at >= 0)) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-            NULL,
+            (self.positional + (self.context_at >= 0)) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+            self.keyword_names,
         )
 
     cdef void release(self, PyObject** values) noexcept:
@@ -340,7 +367,10 @@ cdef class Plan:
             for at in range(made, self.count):
                 values[order[at]] = <PyObject*> self.defaults[order[at]]
             result = self.enter(
-                <PyObject*> self.function, values, <size_t> self.count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL
+                <PyObject*> self.function,
+                values,
+                self.positional | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                self.keyword_names,
             )
         elif PyErr_Occurred() == NULL:
             result = <PyObject*> MISFIT
@@ -383,9 +413,16 @@ cdef class Plan:
         self.straight = self.is_bare and self.inline
 
     cdef object plain_value(self, object result):
-        """Return a plain value for an instance of `model`; None: the encoder has to see what is wrong."""
+        """Return a plain value for a result; what is none: the encoder has to see what is wrong."""
         try:
             return self.plain(result)
+        except BaseException:
+            return None
+
+    cdef str text_of(self, object result):
+        """Return the text of a result; None: the encoder makes it."""
+        try:
+            return self.to_text(result)
         except BaseException:
             return None
 
@@ -504,6 +541,14 @@ cdef PyObject* other_value(Plan plan, Py_ssize_t at, const CallArgument* argumen
             value = argument.integer != 0
     elif kind == c"d" and argument.type == c"l":
         value = <double> argument.integer
+    elif kind == c"?" and plan.types[at] is not None:
+        if argument.type == c'"':
+            value = str_of(argument)
+        else:
+            value = argument.integer if argument.type == c"l" else argument.integer != 0
+        value = (<ValueType> plan.types[at]).load(value)
+        if value is unknown:
+            return NULL
     else:
         return NULL
     Py_INCREF(value)
@@ -549,6 +594,11 @@ cdef int bind_message(Plan plan, Message message, PyObject** values) except -1:
                 value = message.argument_value()
             elif plan.kinds[at] == c"d" and (argument.type == c"l" or argument.type == c"u"):
                 value = float(message.argument_value())
+            elif plan.kinds[at] == c"?" and plan.types[at] is not None and argument.type != c"n":
+                value = message.argument_str() if argument.type == c'"' else message.argument_value()
+                value = (<ValueType> plan.types[at]).load(value)
+                if value is unknown:
+                    return 0
             else:
                 return 0
             Py_INCREF(value)

@@ -27,8 +27,10 @@ from fastrpc._core.python_api cimport (
     PyIter_Send,
     PySendResult,
     owned,
-    reraise,
 )
+
+cdef extern from "raised.h":
+    object take_raised "fastrpc_take_raised"()
 
 cdef extern from *:
     """
@@ -151,8 +153,9 @@ cdef class CallTask:
             if error is None:
                 outcome = PyIter_Send(self.coroutine, None, &sent)
                 if outcome == PYGEN_ERROR:
-                    reraise()
-                result = owned(sent)
+                    raised = take_raised()  # a handler here would cost more than the coroutine
+                else:
+                    result = owned(sent)
             else:
                 result = self.coroutine.throw(error)
                 outcome = PYGEN_NEXT

@@ -26,6 +26,7 @@ from fastrpc.schema.converters import (
     UnionConverter,
     expected,
     step_to,
+    validates_itself,
 )
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ def conforming(signature: Signature, value: Any, *, is_strict: bool = True) -> A
     try:
         if hasattr(converter, "adapter"):  # pydantic's: it coerces, and instances are validated already
             return converter.to_json(converter.accept(value, False))
-        if _validates_itself(converter, value):
+        if validates_itself(converter, value):
             return converter.to_json(value)
         return _checked(converter, converter.to_json(value))
     except Mismatch as mismatch:
@@ -83,31 +84,11 @@ def check_structured(signature: Signature, structured: Any) -> None:
         raise _error_of(mismatch) from None
 
 
-def _validates_itself(converter: Converter, value: Any) -> bool:
-    """Whether a value is of the annotated class, and that class validates what it is made of.
-
-    To check such a value here would be to make another, and to run its ``__post_init__`` again.
-    """
-    kind = type(value)
-    return hasattr(kind, "__post_init__") and getattr(converter, "annotation", None) in kind.__mro__
-
-
 def plain_check(converter: Converter, *, texts: bool = False) -> Callable[[Any], bool]:
     """Return a function that returns whether a value conforms to the schema as it is; it never raises.
     Without `texts` it does not do so for a str."""
     check = _CHECKS.get(type(converter))
     kinds = (*_PLAIN, str) if texts else _PLAIN
-    members = _plain_members(converter)
-
-    def has_members(value: Any) -> bool:
-        """Whether a value is an object of exactly these members; any other may conform, too."""
-        if type(value) is dict and len(value) == len(members):
-            for name, kind in members:
-                if type(value.get(name)) is not kind:
-                    break
-            else:
-                return True
-        return conforms(value)
 
     def conforms(value: Any) -> bool:
         if type(value) not in kinds:
@@ -121,23 +102,7 @@ def plain_check(converter: Converter, *, texts: bool = False) -> Callable[[Any],
             return False
         return True
 
-    return has_members if members else conforms
-
-
-def _plain_members(converter: Converter) -> list[tuple[str, type]]:
-    """The members of a TypedDict and their types, if it needs all of them and the type of each value decides;
-    else none. msgspec reads such a type anew for each value."""
-    annotation: Any = getattr(converter, "annotation", None)
-    if not getattr(annotation, "__required_keys__", None) or annotation.__optional_keys__:
-        return []
-    from typing import Any, get_type_hints
-
-    found: list[tuple[str, type]] = []
-    for name, hint in get_type_hints(annotation, include_extras=True).items():
-        if hint not in (str, int, bool, dict, dict[str, Any]):
-            return []
-        found.append((name, dict if hint == dict[str, Any] else hint))  # other keys than str are not written
-    return found
+    return conforms
 
 
 def _error_of(mismatch: Mismatch) -> OutputMismatch:

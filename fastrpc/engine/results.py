@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, dumps, quoted, result_of
 from fastrpc.content import Content, ToolResult, block_of
-from fastrpc.json_encoding import UnencodableResult, to_json
+from fastrpc.json_encoding import UnencodableResult, rich_json, to_json
 from fastrpc.protocol.versions import ANY_STRUCTURED, MODERN, SERVER_KEY, STRUCTURED
 
 TYPE_CHECKING = False
@@ -26,6 +26,9 @@ __all__ = [
     "exact_type_of",
     "form_of",
     "keeps_plain_values",
+    "plain_of",
+    "takes_blocks",
+    "text_maker_of",
     "plain_check_of",
 ]
 
@@ -108,6 +111,8 @@ class Results:
 
                 check_structured(tool.signature, value.structured)
             return self._full(value, version)
+        if promised and isinstance(value, (list, tuple)) and takes_blocks(tool) and _holds_content(value):
+            return self._listed_blocks(value, version)
         if promised:
             from fastrpc.engine.output_validation import conforming
 
@@ -133,6 +138,14 @@ class Results:
         if tool.style.block_per_item and isinstance(value, (list, tuple)):
             return _blocks(_items(value), version) + self.tail(version)
         return self._value(tool, value, version)
+
+    def _listed_blocks(self, value: Sequence[Any], version: str) -> bytes:
+        """Blocks of a tool whose schema promises a list of anything: they are its items, too."""
+        blocks = _blocks(value, version)
+        if version not in STRUCTURED:
+            return blocks + self.tail(version)
+        items = blocks.removeprefix(b'{"content":')
+        return blocks + b',"structuredContent":{"result":' + items + b"}" + self.tail(version, meta=WRAP_MARK)
 
     def _full(self, result: ToolResult, version: str) -> bytes:
         if result.whole is not None:
@@ -226,14 +239,58 @@ def plain_check_of(tool: Tool) -> Callable[[Any], bool] | None:
     return plain_check(signature.result_converter, texts=tool.style.structures_texts)
 
 
-def model_of(signature: Signature) -> tuple[type, Callable[[Any], Any], int] | None:
-    """Return the class of a tool's results if it is a model of pydantic's, what makes a plain value of an
-    instance, and the form of that; None for other tools."""
-    converter: Any = signature.result_converter
-    validate_and_dump = getattr(converter, "validate_and_dump", None)
-    if signature.output_schema is None or validate_and_dump is None:
+def plain_of(tool: Tool) -> tuple[Callable[[Any], Any], int] | None:
+    """Return what makes a plain value of a tool's results that keep its output schema, and the form of that;
+    None where a look at their type is enough, or there is more to do than that."""
+    signature = tool.signature
+    converter = signature.result_converter
+    if signature.output_schema is None or converter.kind in GLANCED_AT or divides_values(tool):
         return None
-    return converter.annotation, validate_and_dump, form_of(signature)
+    from fastrpc.schema.value_types import value_type_of
+
+    value_type = value_type_of(converter)
+    plain = converter.plain_value if value_type is None else value_type.plain
+    return None if plain is None else (plain, form_of(signature))
+
+
+def text_maker_of(tool: Tool) -> Callable[[Any], str | None] | None:
+    """Return what makes the text of a record that no schema describes; None where results are more than that."""
+    style = tool.style
+    if tool.signature.output_schema is not None or style.structures_objects or style.block_per_item:
+        return None
+    return _text_of_record
+
+
+def _text_of_record(value: Any) -> str | None:
+    kind = type(value)
+    if kind is not _records[-1]:
+        if not _is_record(kind):
+            return None
+        _records[:] = [kind]
+    return rich_json(value).decode()
+
+
+_records: list[type] = [str]
+"""The class of the last record that was one: most tools return instances of one class."""
+
+
+def _is_record(kind: type) -> bool:
+    """Whether instances of a class are what their members say: dataclasses, Structs, models."""
+    is_marked = any(hasattr(kind, mark) for mark in RECORD_MARKS)
+    return is_marked and not hasattr(kind, "__await__") and not issubclass(kind, (Content, ToolResult))
+
+
+RECORD_MARKS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__", "__pydantic_serializer__")
+
+
+def takes_blocks(tool: Tool) -> bool:
+    """Return whether results may be content blocks: where no schema says otherwise, or it says only that the
+    result is a list."""
+    signature = tool.signature
+    if signature.output_schema is None:
+        return True
+    is_list = signature.wraps_result and signature.result_converter.kind == "array"
+    return is_list and not tool.style.block_per_item
 
 
 def _holds_content(values: Sequence[Any]) -> bool:

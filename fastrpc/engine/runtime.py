@@ -17,7 +17,9 @@ from fastrpc.engine.results import (
     exact_type_of,
     form_of,
     keeps_plain_values,
-    model_of,
+    plain_of,
+    takes_blocks,
+    text_maker_of,
     plain_check_of,
 )
 from fastrpc.errors import InternalError, Overloaded, suggestion
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from fastrpc.options import ItemKind
     from fastrpc.quotas import Quotas
 
-    VectorForm = tuple[Callable[..., Any], list[tuple[str, str, Any, bool]] | None, int]
+    VectorForm = tuple[Callable[..., Any], list[tuple[str, str, Any, bool]] | None, int, tuple[str, ...]]
 
 scope: Callable[[Any, Any], Any] | None = None
 """Makes the outermost of what is around a handler, for those who want to know which call runs: it is handed
@@ -368,7 +370,7 @@ class Runtime:
             kind = "resource" if handler.kind in ("template", "provider") else handler.kind
             around = self._around(handler, CALLED_BY.get(kind, "") if is_called else "")
             is_async = handler.is_async or (around is not None and around.is_async)
-            function, parameters, context_at = vector_form_of(handler)
+            function, parameters, context_at, keywords = vector_form_of(handler)
             if (
                 not self._is_ready(handler)
                 or handler.max_running is not None
@@ -380,6 +382,7 @@ class Runtime:
                 handler.name,
                 function,
                 parameters and [(name, kind, default, False) for name, kind, default, _ in parameters],
+                keywords=keywords if parameters else (),
                 inline=handler.run == "inline" and not is_async,
                 adaptive=handler.run == "auto" and handler.timeout_seconds is None and not is_async,
                 is_async=is_async,
@@ -637,7 +640,7 @@ def plan_of(
     """
     signature, style = tool.signature, tool.style
     is_async = tool.is_async or (around is not None and around.is_async)
-    function, parameters, context_at = vector_form_of(tool)
+    function, parameters, context_at, keywords = vector_form_of(tool)
     if not direct or (is_async and tool.max_running is not None):
         parameters = None
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
@@ -662,7 +665,11 @@ def plan_of(
         hides_failures=style.hides_failures,
         exact=exact_type_of(signature),
         check=plain_check_of(tool),
-        model=model_of(signature),
+        plain=plain_of(tool),
+        to_text=text_maker_of(tool),
+        takes_blocks=takes_blocks(tool),
+        types=types_of(signature, parameters),
+        keywords=keywords,
         guard=guard,
         around=around,
         recorder=recorder,
@@ -674,8 +681,8 @@ def plan_of(
 
 def vector_form_of(handler: Handler) -> VectorForm:
     """Return how compiled code calls a handler: the function, or `Signature.positional` for one that takes
-    keywords; its parameters as the compiled binder takes them, None where that cannot serve it; and the place
-    of its Context, or -1."""
+    keywords; its parameters as the compiled binder takes them, None where that cannot serve it; the place
+    of its Context, or -1; and the names of parameters that are passed by name."""
     signature = handler.signature
     parameters: list[tuple[str, str, Any, bool]] = [
         (each.name, each.kind, REQUIRED if each.required else each.default, each.nullable)
@@ -683,12 +690,22 @@ def vector_form_of(handler: Handler) -> VectorForm:
     ]
     takes_context = signature.context_parameter is not None
     if signature.vectorizable and (not takes_context or signature.context_index >= 0):
-        return handler.function, parameters, signature.context_index
+        return handler.function, parameters, signature.context_index, signature.keywords
     if signature.takes_others:  # as one value, behind the others
         parameters.append(("", "json", None, False))
     if not signature.has_vector_form or len(parameters) > PARAMETER_LIMIT:
-        return handler.function, None, signature.context_index
-    return signature.positional(handler.function), parameters, 0 if takes_context else -1
+        return handler.function, None, signature.context_index, ()
+    return signature.positional(handler.function), parameters, 0 if takes_context else -1, ()
+
+
+def types_of(signature: Signature, parameters: Sequence[Any] | None) -> tuple[ValueType | None, ...] | None:
+    """Return what the values of the checked ones among a plan's parameters look like, where that can be told."""
+    if parameters is None or all(parameter[1] != "checked" for parameter in parameters):
+        return None
+    from fastrpc.schema.value_types import value_type_of
+
+    known = {each.name: value_type_of(each.converter) for each in signature.parameters if each.kind == "checked"}
+    return tuple([known.get(parameter[0]) for parameter in parameters])
 
 
 def context_kind_of(handler: Handler, needed: bool) -> type | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     Schema = dict[str, Any]
@@ -106,6 +106,10 @@ class Converter:
         self.noun = noun
         self.kind = kind
         self.definitions: Mapping[str, Schema] = {}  # targets of ``$ref`` in the schema
+        self.load: Callable[[Any], Any] | None = None
+        """Returns what `accept` returns for a value that needs no leniency; raises for any other."""
+        self.plain_value: Callable[[Any], Any] | None = None
+        """Returns what `to_json` returns for a value that conforms to the schema; raises for any other."""
 
     def accept(self, value: Any, lenient: bool = True) -> Any:
         raise NotImplementedError
@@ -118,6 +122,15 @@ class Converter:
     def to_json(self, value: Any) -> Any:
         """Return a tool's result as a JSON value. Plain values are returned unchanged."""
         return value
+
+
+def validates_itself(converter: Converter, value: Any) -> bool:
+    """Whether a value is of the annotated class, and that class validates what it is made of.
+
+    To check such a value here would be to make another, and to run its ``__post_init__`` again.
+    """
+    kind = type(value)
+    return hasattr(kind, "__post_init__") and getattr(converter, "annotation", None) in kind.__mro__
 
 
 class AnyConverter(Converter):

@@ -26,6 +26,7 @@ class PassedSignature(Signature):
         self.context_index = -1
         self.positional_count = 0
         self.takes_others = True
+        self.keywords = ()
         self.vectorizable = False
         self.wraps_result = False
         self.result_converter = ANY

@@ -21,11 +21,12 @@ from fastrpc.schema.converters import (
     one_of,
     shorten,
     step_to,
+    validates_itself,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from fastrpc.schema.converters import Schema
@@ -141,6 +142,22 @@ class MsgspecConverter(Converter):
         self.definitions = definitions
         self._convert = msgspec.convert
         self._refused = msgspec.ValidationError
+        self.load = load = _loader_of(annotation)
+
+        def plain_value(value: Any) -> Any:
+            made = msgspec.to_builtins(value, str_keys=True)
+            if not validates_itself(self, value):
+                load(made)
+            return made
+
+        self.plain_value = plain_value
+
+    @property
+    def msgspec_type(self) -> Any:
+        """The annotation as `msgspec.inspect` describes it."""
+        import msgspec
+
+        return msgspec.inspect.type_info(self.annotation)
 
     def accept(self, value: Any, lenient: bool = True) -> Any:
         if lenient and self.inner is not None:
@@ -168,6 +185,16 @@ class MsgspecConverter(Converter):
         import msgspec
 
         return msgspec.to_builtins(value, str_keys=True)
+
+
+def _loader_of(annotation: Any) -> Callable[[Any], Any]:
+    """Return what converts a value to a type, strictly. msgspec keeps what it knows of a Struct, of other types
+    it reads most anew for each value."""
+    import msgspec
+
+    convert = msgspec.convert
+    holder: Any = msgspec.defstruct("Holder", [("value", annotation)], array_like=True, gc=False)
+    return lambda value: convert((value,), holder, str_keys=True).value
 
 
 def _enums_in(annotation: Any) -> Iterator[Any]:
@@ -271,18 +298,12 @@ class PydanticConverter(Converter):
         self._refused = ValidationError
         self.annotation = annotation
         self._dumping: dict[str, Any] = {"mode": "json", **({"by_alias": True} if aliases else {})}
-        validate, dump, dumping = (
-            self.adapter.validator.validate_python,
-            self.adapter.serializer.to_python,
-            self._dumping,
-        )
-
-        def validate_and_dump(value: Any) -> Any:
-            return dump(validate(value), **dumping)
-
-        # For instances of a class that is a model; everything else goes to `accept` and `to_json`.
-        is_model = isinstance(annotation, type) and hasattr(annotation, "__pydantic_serializer__")
-        self.validate_and_dump = validate_and_dump if is_model else None
+        validate, dump = self.adapter.validator.validate_python, self.adapter.serializer.to_python
+        self.load = validate
+        if aliases:
+            self.plain_value = lambda value: dump(validate(value), mode="json", by_alias=True)
+        else:
+            self.plain_value = lambda value: dump(validate(value), mode="json")
 
     def accept(self, value: Any, lenient: bool = True) -> Any:
         try:

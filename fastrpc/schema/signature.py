@@ -72,7 +72,8 @@ class Signature:
     `parameters` are in positional order, keyword-only ones last, without the one that receives the `Context`
     (`context_parameter`, at `context_index` among the positional ones, or -1). `output_schema` is None if
     results are not structured: text, content, None, Any. `wraps_result`: results are sent as ``{"result":
-    …}``. `vectorizable`: the function can be called with the bound values as positional arguments.
+    …}``. `vectorizable`: the function can be called with the bound values in order, the last ones by the names in
+    `keywords`.
     """
 
     __slots__ = (
@@ -80,6 +81,7 @@ class Signature:
         "context_index",
         "context_parameter",
         "input_schema",
+        "keywords",
         "output_schema",
         "parameters",
         "positional_count",
@@ -103,9 +105,12 @@ class Signature:
             facts.positional.index(facts.context) if facts.context in facts.positional else -1
         )
         self.positional_count = len(positional)
+        self.keywords = tuple(name for name in facts.keyword_only if name != facts.context)
         self.takes_others = facts.takes_others
         self.vectorizable = (
-            len(facts.positional) <= VECTOR_LIMIT and not facts.keyword_only and not facts.takes_others
+            len(facts.positional) + len(facts.keyword_only) <= VECTOR_LIMIT
+            and facts.context not in facts.keyword_only
+            and not facts.takes_others
         )
         self.input_schema = input_schema
         self.output_schema: Schema | None = None
@@ -144,7 +149,7 @@ class Signature:
         positional = values[:count]
         if self.context_index >= 0:
             positional.insert(self.context_index, context)
-        if self.vectorizable:
+        if not self.keywords and self.vectorizable:
             return function(*positional)
         keywords = {p.name: v for p, v in zip(self.parameters[count:], values[count:], strict=False)}
         if self.context_parameter is not None and self.context_index < 0:

@@ -53,7 +53,8 @@ def test_keyword_only_and_positional_only_parameters_are_called_right():
         return f"{a} {b} {c} {d}"
 
     signature = describe(function)
-    assert not signature.vectorizable
+    assert signature.vectorizable
+    assert signature.keywords == ("c", "d")
     assert signature.input_schema["required"] == ["a", "c"]
     assert signature.call(function, signature.bind({"a": 1, "c": 3})) == "1 2 3 4"
 

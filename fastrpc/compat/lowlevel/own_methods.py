@@ -68,6 +68,7 @@ class ParamsSignature(Signature):
         self.context_index = 1
         self.positional_count = 1
         self.takes_others = False
+        self.keywords = ()
         self.vectorizable = False
         self.wraps_result = False
         self.result_converter = ANY

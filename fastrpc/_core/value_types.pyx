@@ -1,0 +1,366 @@
+"""What the values of an annotation look like at a glance: arguments that may be passed on as they are, and
+results that are, or become, plain JSON values.
+
+A `ValueType` decides by exact types, in some ten nanoseconds a value, and never runs code of an author. It is
+right about what it accepts; what it does not, the annotation's converter has to look at, which has the words
+(`fastrpc.schema.converters`). `fastrpc.schema.value_types` makes them from annotations.
+"""
+
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport (
+    Py_GE,
+    Py_GT,
+    Py_LE,
+    Py_LT,
+    PyObject,
+    PyObject_Call,
+    PyObject_RichCompareBool,
+)
+from cpython.unicode cimport PyUnicode_GET_LENGTH
+
+cdef object unknown = object()
+
+cdef object EXACT_FLOAT = 2**53  # integers below survive the way through a double
+
+
+cdef class ValueType:
+    """One type. `load` returns the value of a parameter for a JSON value, `plain` the JSON value of a result,
+    which the JSON writer still has to accept; either returns `UNKNOWN` for what the converter has to look at.
+    `passes` says whether a JSON value is that of the parameter, and that of a result, as it is."""
+
+    UNKNOWN = unknown
+
+    cdef bint passes(self, object value) except -1:
+        return False
+
+    cpdef object load(self, object value):
+        return value if self.passes(value) else unknown
+
+    cpdef object plain(self, object value):
+        return value if self.passes(value) else unknown
+
+
+cdef class AnyValue(ValueType):
+    """Any JSON value."""
+
+    cdef bint passes(self, object value) except -1:
+        return True
+
+
+cdef class Exact(ValueType):
+    """An instance of one class, of no subclass; as a result also of `other`: an integer where a number is
+    expected."""
+
+    def __init__(self, kind, other=None):
+        self.kind = kind
+        self.other = kind if other is None else other
+
+    cdef bint passes(self, object value) except -1:
+        return type(value) is self.kind
+
+    cpdef object load(self, object value):
+        if type(value) is self.kind:
+            return value
+        if self.kind is float and type(value) is int and -EXACT_FLOAT < value < EXACT_FLOAT:
+            return <double> value
+        return unknown
+
+    cpdef object plain(self, object value):
+        return value if type(value) is self.kind or type(value) is self.other else unknown
+
+
+cdef class Bounded(ValueType):
+    """A number, or a text of so many characters, from `least` to `most`; `beyond` and `below` are not
+    included. None: no bound."""
+
+    def __init__(self, Exact inner, *, least=None, most=None, beyond=None, below=None):
+        self.inner = inner
+        self.is_text = inner.kind is str
+        self.least, self.most, self.beyond, self.below = least, most, beyond, below
+
+    cdef bint passes(self, object value) except -1:
+        return self.inner.passes(value) and self.is_within(value)
+
+    cpdef object load(self, object value):
+        cdef object found = self.inner.load(value)
+        return found if found is not unknown and self.is_within(found) else unknown
+
+    cpdef object plain(self, object value):
+        return value if self.inner.plain(value) is value and self.is_within(value) else unknown
+
+    cdef bint is_within(self, object value) except -1:
+        cdef object size = PyUnicode_GET_LENGTH(value) if self.is_text else value
+        return not (  # of NaN nothing is true: it is left to the converter
+            (self.least is not None and not PyObject_RichCompareBool(size, self.least, Py_GE))
+            or (self.most is not None and not PyObject_RichCompareBool(size, self.most, Py_LE))
+            or (self.beyond is not None and not PyObject_RichCompareBool(size, self.beyond, Py_GT))
+            or (self.below is not None and not PyObject_RichCompareBool(size, self.below, Py_LT))
+        )
+
+
+cdef class Choice(ValueType):
+    """One of some texts."""
+
+    def __init__(self, texts):
+        self.texts = frozenset(texts)
+
+    cdef bint passes(self, object value) except -1:
+        return type(value) is str and value in self.texts
+
+
+cdef class OneOf(ValueType):
+    """A value of one of several types, the first that accepts it."""
+
+    def __init__(self, types):
+        self.types = tuple(types)
+
+    cdef bint passes(self, object value) except -1:
+        for each in self.types:
+            if (<ValueType> each).passes(value):
+                return True
+        return False
+
+    cpdef object load(self, object value):
+        # A number may be a value of several: only as it is.
+        return value if self.passes(value) else unknown
+
+    cpdef object plain(self, object value):
+        cdef object found
+        for each in self.types:
+            found = (<ValueType> each).plain(value)
+            if found is not unknown:
+                return found
+        return unknown
+
+
+cdef class ListOf(ValueType):
+    """A list whose items are of one type."""
+
+    def __init__(self, ValueType items):
+        self.items = items
+
+    cdef bint passes(self, object value) except -1:
+        if type(value) is not list:
+            return False
+        for each in <list> value:
+            if not self.items.passes(each):
+                return False
+        return True
+
+    cpdef object load(self, object value):
+        return each_item(self.items, <list> value, True) if type(value) is list else unknown
+
+    cpdef object plain(self, object value):
+        return each_item(self.items, <list> value, False) if type(value) is list else unknown
+
+
+cdef object each_item(ValueType items, list values, bint loads):
+    """Return the loaded or the plain items; the list itself if nothing in it has to change."""
+    cdef list made = None
+    cdef object found
+    cdef Py_ssize_t at
+    for at in range(len(values)):
+        found = items.load(values[at]) if loads else items.plain(values[at])
+        if found is unknown:
+            return unknown
+        if made is not None:
+            made.append(found)
+        elif found is not values[at]:
+            made = values[:at]
+            made.append(found)
+    return values if made is None else made
+
+
+cdef object each_value(ValueType values, dict members, bint loads):
+    """The same for the values of a dict from texts."""
+    cdef dict made = {}
+    cdef bint is_same = True
+    cdef object found
+    for key, each in members.items():
+        found = unknown
+        if type(key) is str:
+            found = values.load(each) if loads else values.plain(each)
+        if found is unknown:
+            return unknown
+        is_same = is_same and found is each
+        made[key] = found
+    return members if is_same else made
+
+
+cdef class TupleOf(ValueType):
+    """A tuple of a class with a type for each member, which is an array in JSON."""
+
+    def __init__(self, kind, types):
+        self.kind = kind
+        self.types = tuple(types)
+
+    cpdef object load(self, object value):
+        cdef list made = []
+        cdef object found
+        cdef Py_ssize_t at
+        if self.kind is not tuple or type(value) is not list or len(<list> value) != len(self.types):
+            return unknown
+        for at in range(len(self.types)):
+            found = (<ValueType> self.types[at]).load((<list> value)[at])
+            if found is unknown:
+                return unknown
+            made.append(found)
+        return tuple(made)
+
+    cpdef object plain(self, object value):
+        cdef list made = []
+        cdef object found
+        cdef Py_ssize_t at
+        if type(value) is not self.kind or len(<tuple> value) != len(self.types):
+            return unknown
+        for at in range(len(self.types)):
+            found = (<ValueType> self.types[at]).plain((<tuple> value)[at])
+            if found is unknown:
+                return unknown
+            made.append(found)
+        return made
+
+
+cdef class DictOf(ValueType):
+    """A dict from texts to values of one type."""
+
+    def __init__(self, ValueType values):
+        self.values = values
+
+    cdef bint passes(self, object value) except -1:
+        if type(value) is not dict:
+            return False
+        for key, each in (<dict> value).items():
+            if type(key) is not str or not self.values.passes(each):
+                return False
+        return True
+
+    cpdef object load(self, object value):
+        return each_value(self.values, <dict> value, True) if type(value) is dict else unknown
+
+    cpdef object plain(self, object value):
+        return each_value(self.values, <dict> value, False) if type(value) is dict else unknown
+
+
+cdef class Members(ValueType):
+    """A dict whose members have types by name, some of them optional, and no others."""
+
+    def __init__(self, dict types, required):
+        self.types = types
+        self.required = tuple(required)
+
+    cdef bint passes(self, object value) except -1:
+        cdef PyObject* found
+        if type(value) is not dict:
+            return False
+        for key, each in (<dict> value).items():
+            found = PyDict_GetItem(self.types, key)
+            if found == NULL or not (<ValueType> found).passes(each):
+                return False
+        return self.is_whole(<dict> value)
+
+    cpdef object load(self, object value):
+        return self.each_member(value, True)
+
+    cpdef object plain(self, object value):
+        return self.each_member(value, False)
+
+    cdef object each_member(self, object value, bint loads):
+        cdef PyObject* known
+        cdef object found
+        cdef dict made = {}
+        if type(value) is not dict or not self.is_whole(<dict> value):
+            return unknown
+        for key, each in (<dict> value).items():
+            known = PyDict_GetItem(self.types, key)
+            found = unknown
+            if known != NULL:
+                found = (<ValueType> known).load(each) if loads else (<ValueType> known).plain(each)
+            if found is unknown:
+                return unknown
+            made[key] = found
+        return made
+
+    cdef bint is_whole(self, dict value) except -1:
+        for name in self.required:
+            if name not in value:
+                return False
+        return True
+
+
+cdef class Record(ValueType):
+    """An instance of a class, which is an object of its attributes in JSON."""
+
+    def __init__(self, kind, members, bint is_made, required=()):
+        """`members`: an attribute, its key in JSON and the type of its value, for each. `is_made`: an instance is
+        made by calling the class with its attributes by name, of which these are required."""
+        self.kind = kind
+        self.attributes = tuple([attribute for attribute, _, _ in members])
+        self.keys = tuple([key for _, key, _ in members])
+        self.types = tuple([value for _, _, value in members])
+        self.places = {key: at for at, key in enumerate(self.keys)} if is_made else None
+        self.required = frozenset(required)
+
+    cpdef object load(self, object value):
+        cdef PyObject* place
+        cdef dict made = {}
+        cdef object found
+        cdef Py_ssize_t at
+        cdef Py_ssize_t missing = len(self.required)
+        if self.places is None or type(value) is not dict:
+            return unknown
+        for key, each in (<dict> value).items():
+            place = PyDict_GetItem(self.places, key)
+            if place == NULL:
+                return unknown
+            at = <object> place
+            found = (<ValueType> self.types[at]).load(each)
+            if found is unknown:
+                return unknown
+            made[self.attributes[at]] = found
+            missing -= key in self.required
+        return PyObject_Call(self.kind, (), made) if missing == 0 else unknown
+
+    cpdef object plain(self, object value):
+        cdef dict made = {}
+        cdef object found
+        cdef Py_ssize_t at
+        if type(value) is not self.kind:
+            return unknown
+        for at in range(len(self.attributes)):
+            found = getattr(value, self.attributes[at], unknown)  # one that was deleted is none
+            if found is not unknown:
+                found = (<ValueType> self.types[at]).plain(found)
+            if found is unknown:
+                return unknown
+            made[self.keys[at]] = found
+        return made
+
+
+cdef class Converted(ValueType):
+    """As a result, an instance of a class of which a function makes a plain value: a date."""
+
+    def __init__(self, kind, function):
+        self.kind = kind
+        self.function = function
+
+    cpdef object plain(self, object value):
+        return self.function(value) if type(value) is self.kind else unknown
+
+
+cdef class EnumMember(ValueType):
+    """A member of an enum whose values are all texts, or all integers; in JSON its value."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.members = {member.value: member for member in kind}
+        self.value_kind = {type(value) for value in self.members}.pop()
+
+    cpdef object load(self, object value):
+        cdef PyObject* found = NULL
+        if type(value) is self.value_kind:
+            found = PyDict_GetItem(self.members, value)
+        return unknown if found == NULL else <object> found
+
+    cpdef object plain(self, object value):
+        return value._value_ if type(value) is self.kind else unknown

@@ -1,0 +1,251 @@
+"""Makes the compiled `ValueType` of a converter: what its values look like at a glance.
+
+None for a type that cannot be decided by looking at the types of its values: one with a pattern or a hook, one of
+pydantic's, one that refers to itself. Those go the way of their converter, which this must never contradict.
+"""
+
+from __future__ import annotations
+
+from fastrpc._core.value_types import (
+    AnyValue,
+    Bounded,
+    Choice,
+    Converted,
+    DictOf,
+    EnumMember,
+    Exact,
+    ListOf,
+    Members,
+    OneOf,
+    Record,
+    TupleOf,
+    ValueType,
+)
+from fastrpc.schema.converters import (
+    AnyConverter,
+    ArrayConverter,
+    BooleanConverter,
+    ChoiceConverter,
+    Converter,
+    DescribedConverter,
+    IntegerConverter,
+    NullConverter,
+    NumberConverter,
+    ObjectConverter,
+    StringConverter,
+    UnionConverter,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+_TEXT, _INTEGER, _BOOLEAN, _NULL = Exact(str), Exact(int), Exact(bool), Exact(type(None))
+_NUMBER = Exact(float, int)
+_BY_CONVERTER: dict[type[Converter], ValueType] = {
+    AnyConverter: AnyValue(),
+    NullConverter: _NULL,
+    StringConverter: _TEXT,
+    IntegerConverter: _INTEGER,
+    NumberConverter: _NUMBER,
+    BooleanConverter: _BOOLEAN,
+}
+
+
+def value_type_of(converter: Converter) -> ValueType | None:
+    """Return the type of a converter's values, None if it has to look at each of them itself."""
+    kind = type(converter)
+    plain = _BY_CONVERTER.get(kind)
+    if plain is not None:
+        return plain
+    found: Any = converter
+    if kind is DescribedConverter:
+        return value_type_of(found.inner)
+    if kind is ArrayConverter:
+        return _around(ListOf, value_type_of(found.items))
+    if kind is ObjectConverter:
+        return _around(DictOf, value_type_of(found.values))
+    if kind is ChoiceConverter:
+        return _choice(found.choices)
+    if kind is UnionConverter:
+        return _one_of(map(value_type_of, found.members))
+    described = getattr(found, "msgspec_type", None)
+    return None if described is None else _Reader().read(described)
+
+
+def _around(kind: Callable[[ValueType], ValueType], inner: ValueType | None) -> ValueType | None:
+    return None if inner is None else kind(inner)
+
+
+def _choice(values: Iterable[Any]) -> ValueType | None:
+    """Texts alone: ``1`` and ``True`` are different values, and equal."""
+    values = list(values)
+    return Choice(values) if all(type(value) is str for value in values) else None
+
+
+def _one_of(types: Iterable[ValueType | None]) -> ValueType | None:
+    found = list(types)
+    return None if None in found else OneOf([each for each in found if each is not None])
+
+
+class _Reader:
+    """Reads a type as `msgspec.inspect` describes it."""
+
+    def __init__(self) -> None:
+        self._open: set[type] = set()
+
+    def read(self, described: Any) -> ValueType | None:
+        read = getattr(self, "_" + type(described).__name__, None)
+        found: ValueType | None = None if read is None else read(described)
+        return found
+
+    def _AnyType(self, described: Any) -> ValueType | None:
+        return AnyValue()
+
+    def _NoneType(self, described: Any) -> ValueType | None:
+        return _NULL
+
+    def _BoolType(self, described: Any) -> ValueType | None:
+        return _BOOLEAN
+
+    def _IntType(self, described: Any) -> ValueType | None:
+        return self._number(_INTEGER, described)
+
+    def _FloatType(self, described: Any) -> ValueType | None:
+        return self._number(_NUMBER, described)
+
+    def _number(self, inner: Exact, described: Any) -> ValueType | None:
+        bounds = {"least": described.ge, "most": described.le, "beyond": described.gt, "below": described.lt}
+        if described.multiple_of is not None:
+            return None
+        return Bounded(inner, **bounds) if any(each is not None for each in bounds.values()) else inner
+
+    def _StrType(self, described: Any) -> ValueType | None:
+        least, most = described.min_length, described.max_length
+        if described.pattern is not None:
+            return None
+        return _TEXT if least is None and most is None else Bounded(_TEXT, least=least, most=most)
+
+    def _LiteralType(self, described: Any) -> ValueType | None:
+        return _choice(described.values)
+
+    def _UnionType(self, described: Any) -> ValueType | None:
+        return _one_of(map(self.read, described.types))
+
+    def _ListType(self, described: Any) -> ValueType | None:
+        return None if _is_bounded(described) else _around(ListOf, self.read(described.item_type))
+
+    def _DictType(self, described: Any) -> ValueType | None:
+        if _is_bounded(described) or self.read(described.key_type) not in (_TEXT, _BY_CONVERTER[AnyConverter]):
+            return None
+        return _around(DictOf, self.read(described.value_type))
+
+    def _TupleType(self, described: Any) -> ValueType | None:
+        return self._tuple(tuple, described.item_types)
+
+    def _NamedTupleType(self, described: Any) -> ValueType | None:
+        return self._tuple(described.cls, [field.type for field in described.fields])
+
+    def _tuple(self, kind: type, described: Iterable[Any]) -> ValueType | None:
+        types = list(map(self.read, described))
+        return None if None in types else TupleOf(kind, [each for each in types if each is not None])
+
+    def _TypedDictType(self, described: Any) -> ValueType | None:
+        types = self._members(described)
+        if types is None:
+            return None
+        required = [field.encode_name for field in described.fields if field.required]
+        return Members({key: each for _, key, each in types}, required)
+
+    def _DataclassType(self, described: Any) -> ValueType | None:
+        """A dataclass, or a class of attrs, which msgspec describes alike."""
+        if not _sets_all_fields(described.cls, len(described.fields)):
+            return None
+        is_made = type(described.cls) is type and described.cls.__new__ is object.__new__
+        return self._record(described, is_made and not hasattr(described.cls, "__attrs_attrs__"))
+
+    def _StructType(self, described: Any) -> ValueType | None:
+        config = described.cls.__struct_config__
+        if described.tag is not None or described.array_like or config.omit_defaults:
+            return None
+        return self._record(described, type(described.cls).__name__ == "StructMeta")
+
+    def _record(self, described: Any, is_made: bool) -> ValueType | None:
+        """A record of public attributes: msgspec leaves the others out. Code of its author is none of the
+        compiled binder's: a class that has some makes its instances by its converter."""
+        members = self._members(described)
+        if members is None or any(attribute.startswith("_") for attribute, _, _ in members):
+            return None
+        if hasattr(described.cls, "__post_init__") or not all(map(_has_plain_default, described.fields)):
+            is_made = False
+        required = [field.encode_name for field in described.fields if field.required]
+        return Record(described.cls, members, is_made, required)
+
+    def _members(self, described: Any) -> list[tuple[str, str, ValueType]] | None:
+        kind = described.cls
+        if kind in self._open:
+            return None  # it refers to itself
+        self._open.add(kind)
+        try:
+            found = []
+            for field in described.fields:
+                value = self.read(field.type)
+                if value is None:
+                    return None
+                found.append((field.name, field.encode_name, value))
+            return found
+        finally:
+            self._open.remove(kind)
+
+    def _EnumType(self, described: Any) -> ValueType | None:
+        kinds = {type(member.value) for member in described.cls}
+        return EnumMember(described.cls) if kinds in ({str}, {int}) else None
+
+    def _DateTimeType(self, described: Any) -> ValueType | None:
+        from datetime import datetime
+
+        return None if described.tz is not None else _converted(datetime)
+
+    def _DateType(self, described: Any) -> ValueType | None:
+        from datetime import date
+
+        return _converted(date)
+
+    def _DecimalType(self, described: Any) -> ValueType | None:
+        from decimal import Decimal
+
+        return _converted(Decimal)
+
+    def _UUIDType(self, described: Any) -> ValueType | None:
+        from uuid import UUID
+
+        return _converted(UUID)
+
+    def _BytesType(self, described: Any) -> ValueType | None:
+        return None if _is_bounded(described) else _converted(bytes)
+
+
+def _has_plain_default(field: Any) -> bool:
+    from msgspec import NODEFAULT
+
+    return field.default_factory in (NODEFAULT, list, dict, set)
+
+
+def _sets_all_fields(kind: Any, count: int) -> bool:
+    """Whether making an instance sets each field, and the library has written what does so: an author's own
+    may leave a default where it is, in the class, and msgspec leaves those out."""
+    code = getattr(kind.__init__, "__code__", None)
+    generated = code is not None and code.co_filename.startswith(("<string>", "<attrs generated"))
+    fields = getattr(kind, "__attrs_attrs__", None) or kind.__dataclass_fields__.values()
+    return generated and len(fields) == count and all(field.init for field in fields)
+
+
+def _converted(kind: type) -> ValueType:
+    from msgspec import to_builtins
+
+    return Converted(kind, to_builtins)
+
+
+def _is_bounded(described: Any) -> bool:
+    return described.min_length is not None or described.max_length is not None
