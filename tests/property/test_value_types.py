@@ -235,5 +235,7 @@ def holds_nan(value: Any) -> bool:
 
 
 def test_most_annotations_are_decided_by_a_look_at_the_types_of_their_values() -> None:
-    undecided = [name for name, each in SIGNATURES.items() if value_type_of(each.parameters[0].converter) is None]
+    undecided = [
+        name for name, each in SIGNATURES.items() if value_type_of(each.parameters[0].converter) is None
+    ]
     assert len(undecided) <= 14, undecided
