@@ -92,6 +92,7 @@ extensions = [
     module("stream"),
     module("call_result"),
     module("client_request"),
+    module("call_writer"),
     module("client_stream"),
     module("tool_call"),
     module("forwarding"),

@@ -21,8 +21,8 @@ from fastrpc import diagnostics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-    from typing import Protocol
+    from collections.abc import Callable, Hashable
+    from typing import Any, Protocol
 
     class NamedHandler(Protocol):
         """A handler: a tool, a resource, a prompt, or a completion."""
@@ -81,6 +81,16 @@ def report(what: NamedHandler | str, error: BaseException) -> Place:
     else:
         place = _write_in_full(key, what, error, f"{file}:{line}")
     return place
+
+
+def call(what: str, function: Callable[..., Any], *values: Any) -> None:
+    """Call a function of somebody else; what it raises is logged as `what`."""
+    try:
+        function(*values)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        report(what, error)
 
 
 def _place_of(error: BaseException) -> tuple[str, int]:

@@ -38,3 +38,13 @@ cdef class PendingRequest:
     cdef int resume_soon(self) except -1
 
 cdef object sent_id(object id)
+
+# Completed requests whose tasks wait for them, in the order in which to resume these.
+cdef class Resumptions:
+    cdef list waiting
+    cdef Py_ssize_t resumed      # how many of them have been resumed
+    cdef bint are_collected      # responses are read where no task is running: they are resumed behind that
+
+    cdef int add(self, PendingRequest request) except -1
+    cdef int resume_all(self) except -1
+    cdef int leave_rest(self) except -1

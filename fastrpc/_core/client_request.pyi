@@ -29,3 +29,6 @@ class PendingRequest:
         """Whether its result goes to another connection, as a forwarded call's does."""
     def result(self) -> Any:
         """Return the result. Raises the error."""
+
+class Resumptions:
+    """Completed requests whose tasks wait for them. Compiled methods only."""

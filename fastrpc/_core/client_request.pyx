@@ -38,7 +38,10 @@ cdef class AnswerSink:
 
 @freelist(256)
 cdef class PendingRequest:
-    """A request that has been sent. `done`: its result or error is available."""
+    """A request that has been sent. `done`: its result or error is available.
+
+    Ending one raises nothing, since others end behind it: what a future raises becomes the request's error.
+    """
 
     cdef int begin_limits(self, double seconds, double max_seconds) except -1:
         """Set the time limit, which progress restarts, and, if `max_seconds` is not 0, the bound of both
@@ -73,8 +76,13 @@ cdef class PendingRequest:
         self.value = value
         if self.sink is not None:
             return self.sink.take(self, value, None)
-        if self.future is not None and not self.future.done():
-            self.future.set_result(value)
+        if self.future is not None:
+            try:
+                if not self.future.done():
+                    self.future.set_result(value)
+            except Exception as error:
+                self.value = None
+                self.fail(error)
         return 0
 
     cdef int fail(self, object error) except -1:
@@ -82,8 +90,12 @@ cdef class PendingRequest:
         self.error = error
         if self.sink is not None:
             return self.sink.take(self, None, error)
-        if self.future is not None and not self.future.done():
-            self.future.set_exception(error)
+        if self.future is not None:
+            try:
+                if not self.future.done():
+                    self.future.set_exception(error)
+            except Exception:  # its loop is closed: nobody waits
+                pass
         return 0
 
     cdef bint waits_in_loop(self) noexcept:
@@ -118,3 +130,39 @@ cdef object sent_id(object id):
     if type(id) is str and len(id) <= LONGEST_ID and id.isascii() and id.isdigit():
         return int(id)
     return None
+
+
+cdef class Resumptions:
+    def __cinit__(self):
+        self.waiting = []
+
+    cdef int add(self, PendingRequest request) except -1:
+        """Resume the task that awaits this response: in `resume_all`, or from the event loop if another task
+        may be running."""
+        if self.are_collected:
+            self.waiting.append(request)
+        else:
+            request.resume_soon()
+        return 0
+
+    cdef int resume_all(self) except -1:
+        cdef PendingRequest request
+        while self.resumed < len(self.waiting):  # a task may add to it, for instance by closing the client
+            request = self.waiting[self.resumed]
+            self.resumed += 1
+            request.resume()
+        self.waiting.clear()
+        self.resumed = 0
+        return 0
+
+    cdef int leave_rest(self) except -1:
+        """Responses are no longer collected. If a task has raised KeyboardInterrupt or SystemExit, have the
+        event loop resume those behind it."""
+        cdef PendingRequest request
+        self.are_collected = False
+        if self.waiting:
+            for request in self.waiting[self.resumed:]:
+                request.resume_soon()
+            self.waiting.clear()
+            self.resumed = 0
+        return 0

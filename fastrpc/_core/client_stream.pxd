@@ -3,7 +3,8 @@
 from libc.stdint cimport int64_t
 
 from fastrpc._core.answer cimport Answer
-from fastrpc._core.client_request cimport AnswerSink, PendingRequest
+from fastrpc._core.call_writer cimport CallWriter
+from fastrpc._core.client_request cimport AnswerSink, PendingRequest, Resumptions
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport Framer
 from fastrpc._core.message cimport Message
@@ -26,9 +27,7 @@ cdef class ClientStream:
     cdef Message message
     cdef Output output
     cdef int64_t last_id
-    cdef dict heads              # by the tool's name: the bytes between the id and the arguments of a call
-    cdef bytes call_end          # the bytes after the arguments
-    cdef bytes token_head        # those before a progress token, where there is one
+    cdef CallWriter calls        # encodes them into the output
     cdef object loop
     cdef int input
     cdef int sink
@@ -40,13 +39,12 @@ cdef class ClientStream:
     cdef int64_t timer_at
     cdef bint forwards           # some requests have a sink
     cdef AnswerSink sink_in_use  # has taken results of these lines
+    cdef bint is_behind          # an interrupt has passed: lines that were read are not handled
     cdef bint are_limits_held
     cdef list tails              # of AnswerTail
     cdef int next_tail
     cdef object resolved         # a future of the loop that has the result None
-    cdef list resumable          # completed PendingRequests, in the order in which to resume their tasks
-    cdef Py_ssize_t resumed      # how many of them have been resumed
-    cdef bint resumes_tasks      # `readable` runs: it resumes the tasks, as no other is running
+    cdef Resumptions resumptions
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds)
     cdef int register(self, PendingRequest request, str method, bint is_call, double seconds) except -1
@@ -54,22 +52,23 @@ cdef class ClientStream:
         self, PendingRequest request, str name, object arguments, double timeout_seconds, bint with_token
     ) except -1
     cdef int read_input(self) except -1
-    cdef int wake(self, PendingRequest request) except -1
-    cdef int resume_tasks(self) except -1
-    cdef int resume_rest(self) except -1
     cdef bint is_congested(self) noexcept
+    cdef int check_congestion(self, str what) except -1
     cdef PendingRequest forward(
         self, str name, const char* arguments, Py_ssize_t size, bytes end, AnswerSink sink, object call
     )
     cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1
-    cdef int put_head(self, str name) except -1
-    cdef int put_number(self, int64_t number) except -1
-    cdef int put_arguments(self, object arguments, bint with_token) except -1
     cdef int wrote(self) except -1
     cdef int write_out(self) except -1
     cdef int arm(self, PendingRequest request) except -1
     cdef bint read_now(self) except -1
     cdef int handle_lines(self) except -1
+    cdef int handle_each(self) except -1
+    cdef int pass_on(self, object callback, tuple values) except -1
+    cdef int pass_request(self, dict message) except -1
+    cdef int report(self, object error) except -1
+    cdef int hand_to_carrier(self, PendingRequest request, object params) except -1
+    cdef int settle(self, PendingRequest request, dict message, Answer* likely) except -1
     cdef int lines_end(self) except -1
     cdef int handle(self, const char* line, Py_ssize_t size) except -1
     cdef bint match_tail(self, Answer* answer) except -1

@@ -15,9 +15,9 @@ class ClientStream:
     """One connection to a server.
 
     `on_request` and `on_notification` are called with each request and notification of the server;
-    `on_unreadable` with the first bytes of an invalid message; `on_end` at the end of the input. None of them
-    may raise. `carry`, for a connection without descriptors, is called for each message to be taken: with the
-    request and its params without the connection's ``_meta``, or with None and None.
+    `on_unreadable` with the first bytes of an invalid message; `on_end` at the end of the input. What they
+    raise is logged. `carry`, for a connection without descriptors, is called for each message to be taken:
+    with the request and its params without the connection's ``_meta``, or with None and None.
     `needs_loop` makes `wait` return False.
     """
 
@@ -75,9 +75,10 @@ class ClientStream:
     ) -> PendingRequest:
         """Send a request and return its PendingRequest. Its result is a dict."""
     def send(self, line: bytes) -> None:
-        """Send a notification or a response. The newline is added here."""
+        """Send a notification or a response. The newline is added here. Raises ClientError if the server does
+        not read its input."""
     def cancel(self, id: int, reason: str) -> None:
-        """Send ``notifications/cancelled`` for a request."""
+        """Send ``notifications/cancelled`` for a request, unless the server does not read its input."""
     def follow(self, request: PendingRequest, future: asyncio.Future[Any]) -> None:
         """Resolve `future` with the result, for a caller that starts to wait in the event loop."""
     def forget(self, request: PendingRequest) -> bool:

@@ -7,8 +7,9 @@ where its response is read, without a task. Requests made in the same turn of th
 There are two ways to wait, and one reader for both: `wait()` polls the descriptors and needs no event loop;
 an event loop calls `readable()`. Without descriptors, messages are passed to `receive_message()`, and `carry`
 is called with each message to be taken. The server's own requests, its notifications and its invalid
-messages go to `on_request`, `on_notification` and `on_unreadable`, which must not raise. Handshake, versions
-and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
+messages go to `on_request`, `on_notification` and `on_unreadable`. What a callback raises is logged, and the
+next line is handled: the server's request is refused, a request of ours fails. Handshake, versions and
+handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -19,8 +20,9 @@ from posix.unistd cimport read, write
 
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_result
-from fastrpc._core.client_request cimport AnswerSink, PendingRequest, sent_id
-from fastrpc._core.encoder cimport Output, put_json
+from fastrpc._core.call_writer cimport CallWriter
+from fastrpc._core.client_request cimport AnswerSink, PendingRequest, Resumptions, sent_id
+from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
 from fastrpc._core.polling cimport (
@@ -34,7 +36,6 @@ from fastrpc._core.polling cimport (
     sched_yield,
 )
 
-from fastrpc._core.encoder import quoted
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
 from fastrpc.json_encoding import to_json
 
@@ -46,14 +47,9 @@ cdef enum:
     READS_A_TURN = 16            # then other callbacks of the loop run
     FLUSH_ABOVE = 256 * 1024     # bytes buffered before they are written within a turn
     MOST_UNSENT = 64 * 1024 * 1024
-    MOST_HEADS = 1024
     BARE_TAIL = 32               # bytes: with a longer one comes more than isError
     LONGEST_EXCERPT = 200
-    DIGITS = 20
-
-cdef const char* OPEN = b'{"jsonrpc":"2.0","id":'
-cdef enum:
-    OPEN_SIZE = 22
+    INTERNAL_ERROR = -32603
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; longer lines are discarded."""
@@ -72,10 +68,9 @@ cdef class ClientStream:
         self.message = Message()
         self.output = Output()
         self.pending = {}
-        self.resumable = []
-        self.heads = {}
+        self.resumptions = Resumptions()
         self.tails = []
-        self.set_envelope(None)
+        self.calls = CallWriter(self.output)
         self.remark = ""
         self.input = self.sink = self.extra_input = -1
 
@@ -122,9 +117,7 @@ cdef class ClientStream:
 
     def set_envelope(self, meta):
         """Set the ``_meta``, a dict or None, of every request made by `call` (MCP 2026-07-28)."""
-        cdef bytes encoded = b"{}" if meta is None else to_json(meta)
-        self.call_end = b"}}\n" if meta is None else b',"_meta":' + encoded + b"}}\n"
-        self.token_head = b',"_meta":' + encoded[:-1] + (b"," if meta else b"") + b'"progressToken":'
+        self.calls.set_envelope(meta)
 
     # --- requests -----------------------------------------------------------------------------------
 
@@ -141,19 +134,16 @@ cdef class ClientStream:
         self, PendingRequest request, str name, object arguments, double timeout_seconds, bint with_token
     ) except -1:
         """Send a ``tools/call``."""
-        cdef Py_ssize_t held = self.output.waiting()
         self.register(request, "tools/call", True, timeout_seconds)
         try:
-            self.put_head(name)
-            self.put_arguments(arguments, with_token or self.sends_tokens)
+            self.calls.put_call(request.id, name, arguments, with_token or self.sends_tokens)
         except BaseException:
-            self.output.end = self.output.start + held
             del self.pending[request.id]
             raise
         if self.carry is None:
             self.wrote()
         else:
-            self.carry(request, {"name": name, "arguments": arguments})
+            self.hand_to_carrier(request, {"name": name, "arguments": arguments})
         return 0
 
     def request(
@@ -170,7 +160,9 @@ cdef class ClientStream:
         return request
 
     def send(self, bytes line):
-        """Send a notification or a response. The newline is added here."""
+        """Send a notification or a response. The newline is added here. Raises ClientError if the server does
+        not read its input."""
+        self.check_congestion("a message")
         self.put_line(line, None, None)
 
     cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1:
@@ -179,7 +171,17 @@ cdef class ClientStream:
         if self.carry is None:
             self.wrote()
         else:
+            self.hand_to_carrier(request, params)
+        return 0
+
+    cdef int hand_to_carrier(self, PendingRequest request, object params) except -1:
+        """Have a message taken; a request for which that fails is not pending."""
+        try:
             self.carry(request, params)
+        except BaseException:
+            if request is not None:
+                self.pending.pop(request.id, None)
+            raise
         return 0
 
     def follow(self, PendingRequest request, future):
@@ -209,7 +211,11 @@ cdef class ClientStream:
         requests = list(self.pending.values())
         self.pending.clear()
         for request in requests:
-            (<PendingRequest> request).fail(make_error(request))
+            try:
+                error = make_error(request)
+            except Exception as failure:
+                error = failure
+            (<PendingRequest> request).fail(error)
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds):
         cdef PendingRequest request = PendingRequest.__new__(PendingRequest)
@@ -219,9 +225,7 @@ cdef class ClientStream:
         return request
 
     cdef int register(self, PendingRequest request, str method, bint is_call, double seconds) except -1:
-        if self.is_congested():
-            waiting = self.output.waiting()
-            raise ClientError(f"{method}: the server does not read its input: {waiting:,} bytes are buffered")
+        self.check_congestion(method)
         self.last_id += 1
         request.id = self.last_id
         request.method = method
@@ -235,8 +239,14 @@ cdef class ClientStream:
         return 0
 
     cdef bint is_congested(self) noexcept:
-        """Whether too much waits to be sent for one more request."""
+        """Whether too much waits to be sent for one more message."""
         return self.output.waiting() > MOST_UNSENT
+
+    cdef int check_congestion(self, str what) except -1:
+        if self.is_congested():
+            waiting = self.output.waiting()
+            raise ClientError(f"{what}: the server does not read its input: {waiting:,} bytes are buffered")
+        return 0
 
     cdef PendingRequest forward(
         self, str name, const char* arguments, Py_ssize_t size, bytes end, AnswerSink sink, object call
@@ -246,50 +256,12 @@ cdef class ClientStream:
         cdef PendingRequest request = self.begin("tools/call", True, None, call, 0)
         request.sink = sink
         self.forwards = True
-        self.put_head(name)
-        self.output.put(b"{", 1)
-        self.output.put(arguments, size)
-        self.output.put(b"}", 1)
-        self.output.put(<char*> end, len(end))
+        self.calls.put_forwarded(request.id, name, arguments, size, end)
         if self.carry is None:
             self.wrote()
         else:
-            self.carry(request, None)
+            self.hand_to_carrier(request, None)
         return request
-
-    cdef int put_head(self, str name) except -1:
-        """Write the part of a call before the arguments."""
-        cdef bytes head = self.heads.get(name)
-        if head is None:
-            if len(self.heads) == MOST_HEADS:
-                self.heads.clear()
-            head = b',"method":"tools/call","params":{"name":' + quoted(name) + b',"arguments":'
-            self.heads[name] = head
-        self.output.put(OPEN, OPEN_SIZE)
-        self.put_number(self.last_id)
-        return self.output.put(<char*> head, len(head))
-
-    cdef int put_number(self, int64_t number) except -1:
-        cdef char digits[DIGITS]
-        cdef int at = DIGITS
-        while number or at == DIGITS:
-            at -= 1
-            digits[at] = <char> (c"0" + number % 10)
-            number //= 10
-        return self.output.put(digits + at, DIGITS - at)
-
-    cdef int put_arguments(self, object arguments, bint with_token) except -1:
-        cdef bytes encoded
-        if arguments is None:
-            self.output.put(b"{}", 2)
-        elif not put_json(self.output, arguments):
-            encoded = to_json(arguments)
-            self.output.put(<char*> encoded, len(encoded))
-        if not with_token:
-            return self.output.put(<char*> self.call_end, len(self.call_end))
-        self.output.put(<char*> self.token_head, len(self.token_head))
-        self.put_number(self.last_id)
-        return self.output.put(b"}}}\n", 4)
 
     # --- writing ------------------------------------------------------------------------------------
 
@@ -347,6 +319,8 @@ cdef class ClientStream:
         cdef int64_t look_until = 0
         cdef int timeout_ms
         self.write_out()
+        if self.is_behind:
+            self.handle_lines()
         while not request.done:
             if self.needs_loop or self.at_end or self.input < 0:
                 return False
@@ -390,19 +364,19 @@ cdef class ClientStream:
 
     def readable(self):
         """Read the available input. Called by the event loop, where no task is running."""
-        self.resumes_tasks = True
+        self.resumptions.are_collected = True
         try:
             self.read_input()
-            self.resume_tasks()
+            self.resumptions.resume_all()
         finally:
-            self.resumes_tasks = False
-            if self.resumable:  # a task has raised KeyboardInterrupt or SystemExit
-                self.resume_rest()
+            self.resumptions.leave_rest()
 
     cdef int read_input(self) except -1:
         cdef char* room
         cdef Py_ssize_t available, count
         cdef int reads = 0
+        if self.is_behind:
+            self.handle_lines()
         while reads < READS_A_TURN and self.input >= 0:
             room = self.framer.room(READ_SIZE, &available)
             count = read(self.input, room, available)
@@ -416,34 +390,6 @@ cdef class ClientStream:
                 return self.input_ended()
             elif errno == EAGAIN:
                 return 0
-        return 0
-
-    cdef int wake(self, PendingRequest request) except -1:
-        """Resume the task that awaits this response: at the end of `readable`, or from the event loop if
-        another task may be running."""
-        if self.resumes_tasks:
-            self.resumable.append(request)
-        else:
-            request.resume_soon()
-        return 0
-
-    cdef int resume_tasks(self) except -1:
-        cdef PendingRequest request
-        while self.resumed < len(self.resumable):  # a task may add to it, for instance by closing the client
-            request = self.resumable[self.resumed]
-            self.resumed += 1
-            request.resume()
-        self.resumable.clear()
-        self.resumed = 0
-        return 0
-
-    cdef int resume_rest(self) except -1:
-        """Have the event loop resume the tasks that have not been resumed."""
-        cdef PendingRequest request
-        for request in self.resumable[self.resumed:]:
-            request.resume_soon()
-        self.resumable.clear()
-        self.resumed = 0
         return 0
 
     cdef bint read_now(self) except -1:
@@ -474,9 +420,8 @@ cdef class ClientStream:
         if self.loop is not None:
             self.loop.remove_reader(self.input)
         for line in self.framer.finish():
-            self.on_unreadable(b"(cut off) " + line[:LONGEST_EXCERPT])
-        self.on_end()
-        return 0
+            self.pass_on(self.on_unreadable, (b"(cut off) " + line[:LONGEST_EXCERPT],))
+        return self.pass_on(self.on_end, ())
 
     cdef int arm(self, PendingRequest request) except -1:
         """Set the timer to the deadline of this request."""
@@ -504,8 +449,8 @@ cdef class ClientStream:
                 request.restart_limits()
             if request.deadline <= now:
                 del self.pending[request.id]
-                self.cancel(request.id, "the time limit has passed")
                 request.fail(request.timed_out(self.remark))
+                self.pass_on(self.cancel, (request.id, "the time limit has passed"))
             elif earliest is None or request.deadline < earliest.deadline:
                 earliest = request
         if earliest is not None:
@@ -521,7 +466,9 @@ cdef class ClientStream:
                 request.restart_limits()
 
     def cancel(self, id, str reason):
-        """Send ``notifications/cancelled`` for a request."""
+        """Send ``notifications/cancelled`` for a request, unless the server does not read its input."""
+        if self.is_congested():
+            return
         params = {"requestId": id, "reason": reason}
         self.send(to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
 
@@ -529,10 +476,52 @@ cdef class ClientStream:
 
     def receive_message(self, bytes text):
         """Handle one message, which may contain newlines where JSON allows them."""
-        self.handle(self.message.keep(text), len(text))
+        try:
+            self.handle(self.message.keep(text), len(text))
+        except Exception as error:
+            self.report(error)
         self.lines_end()
 
     cdef int handle_lines(self) except -1:
+        """Handle all lines that are complete. What one of them raises concerns no other."""
+        self.is_behind = False
+        while True:
+            try:
+                return self.handle_each()
+            except (KeyboardInterrupt, SystemExit):
+                self.is_behind = True
+                if self.loop is not None and not self.loop.is_closed():
+                    self.loop.call_soon(self.readable)
+                raise
+            except BaseException as error:
+                self.report(error)
+
+    cdef int report(self, object error) except -1:
+        """Log what has come out of a callback."""
+        from fastrpc import tracebacks
+
+        tracebacks.report("a callback of the client failed", error)
+        return 0
+
+    cdef int pass_on(self, object callback, tuple values) except -1:
+        """Call a callback that nobody waits for."""
+        try:
+            callback(*values)
+        except Exception as error:
+            self.report(error)
+        return 0
+
+    cdef int pass_request(self, dict message) except -1:
+        """Hand over a request of the server, which waits for its response."""
+        try:
+            self.on_request(message)
+        except Exception as error:
+            self.report(error)
+            failure = {"code": INTERNAL_ERROR, "message": "Internal error"}
+            self.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": failure}))
+        return 0
+
+    cdef int handle_each(self) except -1:
         cdef char* line
         cdef Py_ssize_t size
         cdef int found
@@ -543,7 +532,7 @@ cdef class ClientStream:
             if found == LINE:
                 self.handle(line, size)
             else:
-                self.on_unreadable(OVER_LIMIT)
+                self.pass_on(self.on_unreadable, (OVER_LIMIT,))
 
     cdef int lines_end(self) except -1:
         cdef AnswerSink sink = self.sink_in_use
@@ -595,7 +584,7 @@ cdef class ClientStream:
         if kind == NOTIFICATION:
             return self.take_notification(message.value)
         if kind == REQUEST:
-            self.on_request(message.value)
+            self.pass_request(message.value)
         elif kind == BATCH:
             self.take_batch()
         else:
@@ -610,8 +599,7 @@ cdef class ClientStream:
         if message.id.data != NULL and not message.has_method and not is_cut:
             request = self.pending.pop(sent_id(message.id.data[: message.id.size].decode().strip('"')), None)
         if request is None:
-            self.on_unreadable(text_of(message))
-            return 0
+            return self.pass_on(self.on_unreadable, (text_of(message),))
         why = message.error or "more than 1,000,000 arrays and objects"
         if not message.has_outcome:
             why = "neither a result nor an error"
@@ -646,8 +634,15 @@ cdef class ClientStream:
         request = self.pending.pop(id, None)
         if request is None:
             if id is None or id < 1 or id > self.last_id:
-                self.on_unreadable(text_of(self.message))
+                self.pass_on(self.on_unreadable, (text_of(self.message),))
             return 0  # the request was cancelled, or this is a second response
+        try:
+            return self.settle(request, message, likely)
+        except Exception as wrong:  # no longer pending, and not ended
+            return request.fail(wrong)
+
+    cdef int settle(self, PendingRequest request, dict message, Answer* likely) except -1:
+        """End a request by the response to it."""
         result = message.get("result")
         error = message.get("error")
         if result is not None and error is not None:
@@ -689,5 +684,4 @@ cdef class ClientStream:
             request = self.pending.get(sent_id(token))
             if request is not None and request.limit:  # MCP, lifecycle: timeouts
                 request.restart_limit()
-        self.on_notification(message)
-        return 0
+        return self.pass_on(self.on_notification, (message,))

@@ -631,9 +631,17 @@ cdef class Connection:
         return self.nanoseconds_of(ticks() - began) / 1e9
 
     cpdef wrote(self):
-        """Say that an answer was written outside of a pump, so that somebody sends it."""
+        """Say that an answer was written outside of a pump, so that somebody sends it. What that raises is
+        logged: the call is over."""
         if not self.pumping and self.flush is not None:
-            self.flush()
+            try:
+                self.flush()
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                from fastrpc import tracebacks
+
+                tracebacks.report("an answer could not be sent", error)
 
     def take_plans(self, dict plans):
         """Take new plans, after the tools have changed, and forget lists of the old ones."""

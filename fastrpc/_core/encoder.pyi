@@ -6,6 +6,9 @@ class Output:
     @property
     def end(self) -> int: ...
     @property
+    def unsent(self) -> int:
+        """How many bytes wait to be taken."""
+    @property
     def total(self) -> int:
         """How many bytes have ever been written."""
     def take(self) -> bytes:

@@ -8,7 +8,7 @@ clock, no logging. Which results there are, and what orjson makes of them: `fast
 """
 
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memmove
 
 cdef extern from "string_encode.h":
@@ -64,12 +64,6 @@ TEXT_FORM, OBJECT_FORM, WRAPPED_FORM = FORM_TEXT, FORM_OBJECT, FORM_WRAPPED
 
 
 cdef class Output:
-    def __cinit__(self):
-        self.capacity = FIRST_CAPACITY
-        self.buffer = <char*> malloc(FIRST_CAPACITY)
-        if self.buffer == NULL:
-            raise MemoryError
-
     def __dealloc__(self):
         free(self.buffer)
 
@@ -82,6 +76,10 @@ cdef class Output:
     cdef long long written(self) noexcept:
         """Return how many bytes have ever been written."""
         return self.taken_bytes + self.end - self.start
+
+    @property
+    def unsent(self):
+        return self.waiting()
 
     @property
     def total(self):
@@ -110,6 +108,8 @@ cdef class Output:
 
     def take(self):
         """Return all waiting bytes and forget them."""
+        if self.buffer == NULL:
+            return b""
         cdef bytes data = self.buffer[self.start : self.end]
         self.taken(self.end - self.start)
         return data
@@ -131,7 +131,7 @@ cdef class Output:
             self.start = 0
             self.end = held
         if self.capacity - held < size:
-            capacity = max(self.capacity * 2, held + size)
+            capacity = max(self.capacity * 2, held + size, FIRST_CAPACITY)
             buffer = <char*> realloc(self.buffer, capacity)
             if buffer == NULL:
                 raise MemoryError
@@ -537,6 +537,8 @@ cdef bint write_plain(Output raw, Output text, object value) except? False:
     page.raw_owner = <void*> raw
     page.text_owner = <void*> text
     page.make_room = make_room
+    raw.reserve(1)  # an output has no buffer before it is written to
+    text.reserve(1)
     hold(&page)
     if not put_plain(&page, value):
         return False

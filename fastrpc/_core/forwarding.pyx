@@ -108,10 +108,26 @@ cdef class UpstreamRoute(AnswerSink):
     ) except -1:
         """Answer with a text that is escaped already, or (FORM_RAW) with a whole result."""
         cdef Connection connection = call.connection
+        cdef object dispatcher = connection.dispatcher
+        cdef long long before = connection.output.written()
+        if call.leave() and dispatcher is not None:
+            try:
+                self.put(call, form, text, size, is_error)
+                self.written(connection)
+                dispatcher.pending_over()
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                call.failed(dispatcher, before, error)
+        return 0
+
+    cdef int put(
+        self, ForwardedCall call, int form, const char* text, Py_ssize_t size, bint is_error
+    ) except -1:
+        """Write the answer, and record the call."""
+        cdef Connection connection = call.connection
         cdef long long before = connection.output.written()
         cdef Steps steps
-        if not call.leave():
-            return 0
         call.fill(&steps)
         if form == FORM_RAW:
             connection.output.put_answer(steps.id, steps.id_size, text, size)
@@ -123,8 +139,6 @@ cdef class UpstreamRoute(AnswerSink):
         connection.outcome = "tool_error" if is_error else "ok"
         if call.plan.recorder is not None:
             connection.record(call.plan, &steps, ticks(), connection.output.written() - before)
-        self.written(connection)
-        connection.dispatcher.pending_over()
         return 0
 
     cdef int written(self, Connection connection) except -1:
@@ -141,13 +155,27 @@ cdef class UpstreamRoute(AnswerSink):
             if connection.send is None:
                 connection.wrote()
             else:
-                connection.send()
+                self.send(connection)
+        return 0
+
+    cdef int send(self, Connection connection) except -1:
+        """Send an answer now; what that raises concerns no other answer."""
+        try:
+            connection.send()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            from fastrpc import tracebacks
+
+            tracebacks.report("an answer could not be sent", error)
         return 0
 
     cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1:
         cdef ForwardedCall call = request.context
         cdef Connection connection = call.connection
-        if call.modern or connection.dispatcher.session.version != self.version:
+        if call.modern or connection.dispatcher is None:
+            return False
+        if connection.dispatcher.session.version != self.version:
             return False
         if memchr(result.text, c"\r", result.size) != NULL:
             return False  # white space in JSON, but the end of a line in a stream of events
@@ -157,13 +185,15 @@ cdef class UpstreamRoute(AnswerSink):
     cdef int take(self, PendingRequest request, object value, object error) except -1:
         cdef ForwardedCall call = request.context
         cdef object result = None
-        if error is not None:
-            error = self.error_of(error)
-        else:
-            try:
+        try:
+            if error is None:
                 result = self.result_of(value.raw if type(value) is CallResult else value)
-            except Exception as wrong:
-                error = wrong
+            else:
+                error = self.error_of(error)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as wrong:
+            error = wrong
         return call.end(result, error)
 
     def promote(self, PendingRequest request):
@@ -219,7 +249,10 @@ cdef class ToolForwarder(CallForwarder):
         steps.began = steps.bound = steps.allowed = ticks()
         call.enter(connection, plan, &steps)
         connection.forwarded += 1
-        call.request = stream.forward(self.name, arguments.data, arguments.size, end, self.route, call)
+        try:
+            call.request = stream.forward(self.name, arguments.data, arguments.size, end, self.route, call)
+        except Exception as error:  # it is in flight already
+            call.end(None, error)
         return True
 
     cdef bint poll(self) except -1:

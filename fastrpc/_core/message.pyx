@@ -99,7 +99,7 @@ cdef class Message:
         self.document = <Document*> new_document()
         inside(self).known_meta_size = 0
         inside(self).pattern.values = inside(self).pattern.misses = inside(self).pattern.pause = 0
-        self.grow(FIRST_CAPACITY)
+        self.capacity = -1  # simdjson gets its buffers with the first line that it reads
 
     def __dealloc__(self):
         PyMem_Free(self.copy)

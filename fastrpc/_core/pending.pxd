@@ -25,3 +25,4 @@ cdef class InFlightCall:
     cdef void fill(self, Steps* steps) noexcept
     cdef int end(self, object result, object error) except -1
     cdef int drop(self) except -1
+    cdef int failed(self, object dispatcher, long long before, object error) except -1

@@ -24,6 +24,9 @@ from fastrpc import forks
 from fastrpc.errors import CallTimeout, ToolError
 
 
+cdef bytes UNANSWERABLE = b'{"code":-32603,"message":"Internal error; see the server\'s log"}'
+
+
 cdef class InFlightCall:
     """A call that is answered later. Stands among the requests in flight, as their request and its call."""
 
@@ -79,26 +82,57 @@ cdef class InFlightCall:
         steps.bound = self.bound
         steps.allowed = self.allowed
 
+    # Sending an answer may close the connection, which has no dispatcher from then on: it is looked up first.
+    # Whoever ends a call has others to end behind it, so what is called on the way stops neither.
+
     cdef int end(self, object result, object error) except -1:
-        """Answer, unless the call has ended for its client."""
+        """Answer, unless the call has ended for its client, or its connection is closed."""
         cdef Steps steps
-        if self.leave():
+        cdef Connection connection = self.connection
+        cdef object dispatcher = connection.dispatcher
+        cdef long long before = connection.output.written()
+        if self.leave() and dispatcher is not None:
             self.fill(&steps)
-            self.connection.finish(self.plan, &steps, self.context, result, error)
-            self.connection.wrote()
-            self.connection.dispatcher.pending_over()
+            try:
+                connection.finish(self.plan, &steps, self.context, result, error)
+                connection.wrote()
+                dispatcher.pending_over()
+            except KeyboardInterrupt:
+                raise
+            except BaseException as failure:
+                self.failed(dispatcher, before, failure)
         return 0
 
     cdef int drop(self) except -1:
         """The client has cancelled, or is gone: answer nothing."""
         cdef Steps steps
-        if self.leave():
+        cdef Connection connection = self.connection
+        cdef object dispatcher = connection.dispatcher
+        if self.leave() and dispatcher is not None:
             self.fill(&steps)
-            self.connection.outcome = self.outcome or "cancelled"
-            if self.plan.recorder is not None:
-                self.connection.record(self.plan, &steps, ticks(), 0)
-            self.connection.dispatcher.pending_over()
-            self.connection.dispatcher.dropped()
+            connection.outcome = self.outcome or "cancelled"
+            try:
+                if self.plan.recorder is not None:
+                    connection.record(self.plan, &steps, ticks(), 0)
+                dispatcher.pending_over()
+                dispatcher.dropped()
+            except KeyboardInterrupt:
+                raise
+            except BaseException as failure:
+                self.failed(None, -1, failure)
+        return 0
+
+    cdef int failed(self, object dispatcher, long long before, object error) except -1:
+        """Ending the call has raised: log it, and tell the client, if nothing has been written since
+        `before`."""
+        from fastrpc import tracebacks
+
+        tracebacks.report("a call could not be ended", error)
+        if dispatcher is not None:
+            if self.connection.output.written() == before:
+                self.connection.output.put_error(self.id, len(self.id), UNANSWERABLE, len(UNANSWERABLE))
+            self.connection.wrote()
+            tracebacks.call("a call could not be ended", dispatcher.pending_over)
         return 0
 
 

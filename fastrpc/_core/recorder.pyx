@@ -184,7 +184,7 @@ cdef class Recorder:
         cdef Record* record
         if self.count == self.capacity:
             if self.on_full is not None:
-                self.on_full()
+                self.tell(self.on_full)
             if self.count == self.capacity:
                 self.dropped += 1
                 return 0
@@ -208,7 +208,19 @@ cdef class Recorder:
             self.keep(record, request, answer)
         self.count += 1
         if self.count == 1 and self.on_first is not None:
-            self.on_first()
+            self.tell(self.on_first)
+        return 0
+
+    cdef int tell(self, object function) except -1:
+        """Call `on_first` or `on_full`; what it raises is logged, and is no matter of the call's."""
+        try:
+            function()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            from fastrpc import tracebacks
+
+            tracebacks.report("a recorder could not be drained", error)
         return 0
 
     def write(

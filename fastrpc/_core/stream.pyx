@@ -6,6 +6,9 @@ flight. A full output stops the reading until it has drained. There are two ways
 for both: `run()` waits in poll(2) and needs no event loop, so that the first messages are answered
 before asyncio is imported; `attach()` hands the same stream, with whatever it has read, to a loop.
 What lines mean is the connection's affair, and opening and restoring descriptors the transport's.
+
+Nothing that is called on the way stops the stream: what a line raises is the dispatcher's to answer, and the
+next line is served; what a trace, or a function for the loop, raises is logged.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -171,6 +174,8 @@ cdef class Stream:
     cdef list waiting                    # functions for the loop that is not there yet
     cdef int waker[2]                    # a pipe: another thread has added one
     cdef object trace                    # called with b"<" or b">" and a line, or None
+    cdef Py_ssize_t line_at              # where the line begins that is being handled, in the framer's buffer
+    cdef long long written               # before it was answered
 
     def __init__(self, Connection connection, int input, int output, Py_ssize_t max_line, trace=None):
         self.connection = connection
@@ -267,43 +272,84 @@ cdef class Stream:
 
     cdef int answer_lines(self, int64_t until) except -1:
         """Answer every complete line that has been read, and send the answers."""
-        cdef char* line
-        cdef Py_ssize_t size
-        cdef int found
-        cdef int lines = 0
         self.connection.pumping = True
         self.connection.now = 0
         self.connection.keep_context()
         try:
             while True:
-                if self.connection.known and self.take_known():
-                    self.connection.answer_known()
-                else:
-                    found = self.framer.next_line(&line, &size)
-                    if found == NOTHING:
-                        return self.send()
-                    if self.trace is not None:
-                        self.trace(b"<", line[:size] if found == LINE else b"(a line over the limit)")
-                    if found == LINE:
-                        self.connection.handle(line, size)
-                    else:
-                        self.connection.now = 0
-                        self.connection.dispatcher.line_too_long()
-                lines += 1
-                if self.wants_loop:
-                    if self.abandoned:
-                        forks.leave()
-                    found = self.send()
-                    return LOOP if found == IDLE else found
-                if self.output.waiting() > FLUSH_ABOVE:
-                    found = self.send()
-                    if found != IDLE:
-                        return found
-                if lines % LINES_BETWEEN_CLOCKS == 0 and until and clock() > until:
-                    found = self.send()
-                    return MORE if found == IDLE else found
+                try:
+                    return self.answer_each(until)
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:
+                    self.line_failed(error)
         finally:
             self.connection.pumping = False
+
+    cdef int answer_each(self, int64_t until) except -1:
+        """The same until a line raises."""
+        cdef char* line
+        cdef Py_ssize_t size
+        cdef int found
+        cdef int lines = 0
+        while True:
+            self.line_at = self.framer.start
+            self.written = self.output.written()
+            if self.connection.known and self.take_known():
+                self.connection.answer_known()
+            else:
+                found = self.framer.next_line(&line, &size)
+                if found == NOTHING:
+                    return self.send()
+                if self.trace is not None:
+                    self.tell_trace(b"<", line[:size] if found == LINE else b"(a line over the limit)")
+                if found == LINE:
+                    self.connection.handle(line, size)
+                else:
+                    self.connection.now = 0
+                    self.connection.dispatcher.line_too_long()
+            lines += 1
+            if self.wants_loop:
+                if self.abandoned:
+                    forks.leave()
+                found = self.send()
+                return LOOP if found == IDLE else found
+            if self.output.waiting() > FLUSH_ABOVE:
+                found = self.send()
+                if found != IDLE:
+                    return found
+            if lines % LINES_BETWEEN_CLOCKS == 0 and until and clock() > until:
+                found = self.send()
+                return MORE if found == IDLE else found
+
+    cdef int line_failed(self, object error) except -1:
+        """The line that was being handled has raised."""
+        cdef Framer framer = self.framer
+        cdef bytes line = b""
+        if self.line_at < framer.start:
+            line = framer.buffer[self.line_at : framer.start]
+        self.connection.now = 0
+        self.connection.known = False
+        return self.pass_on((self.connection.dispatcher.line_failed, line, self.written, error))
+
+    cdef int tell_trace(self, bytes direction, bytes data) except -1:
+        return self.pass_on((self.trace, direction, data))
+
+    cdef int pass_on(self, tuple call) except -1:
+        """Call a function of somebody else, given with its arguments; what it raises is logged."""
+        try:
+            call[0](*call[1:])
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self.report(error)
+        return 0
+
+    cdef int report(self, object error) except -1:
+        from fastrpc import tracebacks
+
+        tracebacks.report("a function called by the stream failed", error)
+        return 0
 
     cdef bint poll_upstream(self) except -1:
         """Take answers of forwarded calls; False: there are none. Between two batches of lines alone."""
@@ -335,10 +381,17 @@ cdef class Stream:
         cdef char* line
         cdef Py_ssize_t size
         self.at_end = True
+        self.line_at = self.framer.start
+        self.written = self.output.written()
         if self.framer.last_line(&line, &size) == LINE:
             if self.trace is not None:
-                self.trace(b"<", line[:size])
-            self.connection.handle(line, size)
+                self.tell_trace(b"<", line[:size])
+            try:
+                self.connection.handle(line, size)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                self.line_failed(error)
             if self.abandoned:
                 forks.leave()
         return END if self.send() == IDLE else BLOCKED
@@ -350,7 +403,7 @@ cdef class Stream:
             count = write(self.sink, self.output.buffer + self.output.start, self.output.waiting())
             if count >= 0:
                 if self.trace is not None:
-                    self.trace(b">", self.output.buffer[self.output.start : self.output.start + count])
+                    self.tell_trace(b">", self.output.buffer[self.output.start : self.output.start + count])
                 self.output.taken(count)
             elif errno == EAGAIN:
                 return BLOCKED
@@ -398,9 +451,19 @@ cdef class Stream:
             return LOOP
         if count == 0:
             self.quiet_moments = moments
-            if self.connection.dispatcher.quiet() and self.heard:
+            if self.is_loop_needed() and self.heard:
                 return LOOP
         return IDLE
+
+    cdef bint is_loop_needed(self) except -1:
+        """Have the dispatcher get ready, and say whether the loop will be needed."""
+        try:
+            return self.connection.dispatcher.quiet()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self.report(error)
+            return False
 
     def call_in_loop(self, function):
         """Call `function` on the event loop: now if it runs, else as soon as it has been attached.
@@ -438,7 +501,7 @@ cdef class Stream:
         self.wants_loop = False
         waiting, self.waiting = self.waiting, []
         for function in waiting:
-            function()
+            self.pass_on((function,))
         self.turn()
 
     def turn(self):
@@ -502,8 +565,7 @@ cdef class Stream:
             self.on_end = None
         else:
             self.end_is_told = True
-        on_end(reason)
-        return 0
+        return self.pass_on((on_end, reason))
 
     def flush_soon(self):
         """Send what was written outside of a pump, once for all that is written in this turn."""

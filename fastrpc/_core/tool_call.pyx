@@ -232,7 +232,7 @@ cdef class ToolCall(PendingRequest):
         self.done = True
         if self.callback is None or self.cancellation is not None:
             return 0
-        return self.stream.wake(self)
+        return self.stream.resumptions.add(self)
 
     cdef bint waits_in_loop(self) noexcept:
         return True

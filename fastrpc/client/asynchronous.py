@@ -16,9 +16,10 @@ from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
 from fastrpc.client.output_schemas import OutputSchemas
 from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult, entries_of
-from fastrpc.client.session import MOST_PAGES, Session
+from fastrpc.client.session import Session
 from fastrpc.client.targets import transport_of
-from fastrpc.errors import ClientError, ConnectionLost, RemoteError, SessionExpired
+from fastrpc.errors import ConnectionLost, RemoteError, SessionExpired
+from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS
 
 TYPE_CHECKING = False
@@ -425,19 +426,14 @@ class AsyncClient(ToolCaller):
         return CompletionResult(await self.request("completion/complete", params))
 
     async def _entries(self, method: str, member: str) -> AsyncIterator[Described]:
-        """Yield the entries of a list. Raises ClientError."""
-        params: dict[str, Any] = {}
-        for _ in range(MOST_PAGES):
+        """Yield the entries of a list, as far as it is followed (`FollowedPages`). Raises ClientError."""
+        pages = FollowedPages(method, "the server")
+        params: dict[str, Any] | None = {}
+        while params is not None:
             result = await self.request(method, params)
             for entry in entries_of(method, result, member, self._log_once):
                 yield Described(entry)
-            cursor = result.get("nextCursor")
-            if not isinstance(cursor, str):
-                if cursor is not None:
-                    self._log_once(f"{method}: nextCursor: expected a string, got {cursor!r:.80}")
-                return
-            params = {"cursor": cursor}
-        raise ClientError(f"{method}: the list has more than {MOST_PAGES} pages")
+            params = pages.next(result)
 
     def _log_once(self, text: str) -> None:
         """Log that an entry of a list is left out, unless that has been done."""

@@ -13,6 +13,7 @@ from itertools import count
 
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError
 from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
+from fastrpc.quotas import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,10 +62,15 @@ PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Back-off in seconds between attempts to reopen a broken stream; the last value repeats."""
 
 
+MOST_UNREAD = 1000
+MOST_UNREAD_BYTES = 1024 * 1024
+"""Notifications that are kept until they are read, and their memory."""
+
+
 class Listening:
     """Receives change notifications inside an ``async with`` block.
 
-    `changes`: the notifications received, each with its ``method`` and ``params``; `honoured`: the
+    `changes`: the latest notifications received, each with its ``method`` and ``params``; `honoured`: the
     subscriptions that the server has accepted.
     """
 
@@ -79,6 +85,8 @@ class Listening:
         self._methods = {LISTS[name] for name in wanted if name in LISTS}
         self._queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self._request: PendingRequest | None = None
+        self._unread_bytes = 0
+        """Of the queue, at most: since it was last empty."""
         self._end: asyncio.Future[dict[str, Any]] | None = None
         self._acknowledged: asyncio.Future[None] | None = None
 
@@ -185,10 +193,24 @@ class Listening:
         changes: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in sorted(self._methods)]
         changes += [(UPDATED, {"uri": uri}) for uri in self._uris]
         for method, params in changes:
-            self.add({"jsonrpc": "2.0", "method": method, "params": params})
+            self._put({"jsonrpc": "2.0", "method": method, "params": params})
 
     def add(self, message: dict[str, Any]) -> None:
-        """Store a change."""
+        """Store a change. If too many are unread, they are replaced by what `missed` reports."""
+        if self._queue.empty():
+            self._unread_bytes = 0
+        self._unread_bytes += size_of(message, MOST_UNREAD_BYTES)
+        if self._queue.qsize() < MOST_UNREAD and self._unread_bytes <= MOST_UNREAD_BYTES:
+            self._put(message)
+            return
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        self.changes.clear()
+        self.missed()
+
+    def _put(self, message: dict[str, Any]) -> None:
+        if len(self.changes) >= 2 * MOST_UNREAD:
+            del self.changes[:MOST_UNREAD]
         self.changes.append(message)
         self._queue.put_nowait(message)
 

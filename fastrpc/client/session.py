@@ -20,11 +20,13 @@ from fastrpc.errors import (
     HttpStatusError,
     InternalError,
     InvalidAnswer,
+    Overloaded,
     RemoteError,
     RequestTimeout,
     UnsupportedProtocolVersion,
 )
 from fastrpc.json_encoding import to_json
+from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -35,6 +37,7 @@ from fastrpc.protocol.versions import (
     VERSION_KEY,
     VERSIONS,
 )
+from fastrpc.quotas import Quota, size_of
 from fastrpc.redaction import masked
 
 TYPE_CHECKING = False
@@ -55,9 +58,10 @@ PROBE_SECONDS = 5.0
 """Time limit of `server/discover` where the version is negotiated; after it, `initialize` is sent."""
 MOST_ROUNDS = 16
 """Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
+MOST_ANSWERING = 256
+MOST_ANSWERING_BYTES = 64 * 1024 * 1024
+"""Requests of the server that are being answered at a time, and their memory; one more is refused."""
 DRAIN_SECONDS = 1.0
-MOST_PAGES = 1000
-"""Pages of one list; a server that sends more is treated as endless."""
 LONGEST_EXCERPT = 80
 MOST_INVALID_LOGGED = 5
 """Invalid messages that are logged of one connection; a server may write any number of them."""
@@ -108,6 +112,7 @@ class Session:
         """The open `Listening` objects, which receive change notifications."""
         self._progress: dict[int, Callable[[dict[str, Any]], object]] = {}
         self._answering: dict[str | int, asyncio.Task[None]] = {}
+        self._answering_bytes = Quota(MOST_ANSWERING_BYTES)
         self._tasks: set[asyncio.Task[Any]] = set()
         stream.on_request = self._on_request
         stream.on_notification = self._on_notification
@@ -260,12 +265,10 @@ class Session:
 
     async def _learn_tools(self) -> None:
         """List all tools, so that the transport learns their headers. Raises ClientError."""
-        params: dict[str, Any] = {}
-        for _ in range(MOST_PAGES):
-            found = await self._request("tools/list", params)
-            if found.get("nextCursor") is None:
-                return
-            params = {"cursor": found["nextCursor"]}
+        pages = FollowedPages("tools/list", self._peer)
+        params: dict[str, Any] | None = {}
+        while params is not None:
+            params = pages.next(await self._request("tools/list", params))
 
     async def _request(
         self, method: str, params: dict[str, Any] | None, **options: Unpack[RequestOptions]
@@ -345,7 +348,8 @@ class Session:
         raise ClientError(f"{method}: the server still requests input after {MOST_ROUNDS} rounds")
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Send a notification. Raises ConnectionLost."""
+        """Send a notification. Raises ConnectionLost, and ClientError if the server does not read its
+        input."""
         if self.lost is not None:
             raise self.lost_again()
         self.stream.send(to_json({"jsonrpc": "2.0", "method": method, "params": params or {}}))
@@ -358,13 +362,19 @@ class Session:
         return await self.handlers.answer(str(request.get("method")), params_of(request))
 
     def _on_request(self, request: dict[str, Any]) -> None:
+        size = size_of(request, MOST_ANSWERING_BYTES)
+        if len(self._answering) >= MOST_ANSWERING or not self._answering_bytes.take(size):
+            error = {"code": Overloaded.code, "message": "too many requests are unanswered"}
+            self._respond({"jsonrpc": "2.0", "id": request["id"], "error": error})
+            return
         self.stream.needs_loop = True
-        task = self._loop.create_task(self._reply(request))
+        task = self._loop.create_task(self._reply(request, size))
         self._answering[request["id"]] = task
         self._keep(task)
 
-    async def _reply(self, request: dict[str, Any]) -> None:
-        """Answer a request of the server. An exception of a handler also fails the pending requests."""
+    async def _reply(self, request: dict[str, Any], size: int) -> None:
+        """Answer a request of the server, which takes so many bytes. An exception of a handler also fails the
+        pending requests."""
         id = request["id"]
         reply: dict[str, Any] = {"jsonrpc": "2.0", "id": id}
         try:
@@ -379,8 +389,16 @@ class Session:
             self.stream.fail_all(lambda request: failure)
         finally:
             self._answering.pop(id, None)
+            self._answering_bytes.release(size)
         if self.lost is None:
+            self._respond(reply)
+
+    def _respond(self, reply: dict[str, Any]) -> None:
+        """Send a response, if the server reads any."""
+        try:
             self.stream.send(to_json(reply))
+        except ClientError as error:
+            diagnostics.write("warning", f"{self._peer} gets no response to its request: {error}")
 
     def _on_notification(self, message: dict[str, Any]) -> None:
         method: str = message["method"]

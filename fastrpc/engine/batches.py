@@ -65,8 +65,13 @@ class Batch:
         self._in_turn = True
         try:
             while self._unread:
-                self._element.read(self._unread.pop())
-                self.dispatcher.dispatch(self._element, self)
+                element = self._unread.pop()
+                before = len(self.answers)
+                try:
+                    self._element.read(element)
+                    self.dispatcher.dispatch(self._element, self)
+                except Exception as error:
+                    self.dispatcher.line_failed(element, before, error, self)
                 if deadline is not None and monotonic() > deadline:
                     break
         finally:

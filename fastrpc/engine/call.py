@@ -313,12 +313,22 @@ class Call:
     def returned(self, result: Any) -> None:
         self.send_held_progress()
         if self.end():
-            self.dispatcher.call_returned(self, result)
+            self.answer(self.dispatcher.call_returned, result)
 
     def failed(self, error: BaseException) -> None:
         self.send_held_progress()
         if self.end():
-            self.dispatcher.call_raised(self, error)
+            self.answer(self.dispatcher.call_raised, error)
+
+    def answer(self, how: Callable[[Call, Any], object], value: Any) -> None:
+        """Have the dispatcher answer. What that raises concerns this call alone."""
+        before = self.dispatcher.connection.output.total
+        try:
+            how(self, value)
+        except Exception as error:
+            from fastrpc.engine import failed_lines
+
+            failed_lines.end(self.dispatcher, self.request, before, error)
 
     def send_held_progress(self) -> None:
         """Send a progress report that is held back: the last one must arrive."""

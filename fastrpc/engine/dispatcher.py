@@ -13,7 +13,7 @@ from fastrpc._core.recorder import ticks
 from fastrpc.engine.call import Call, input_requests_of, outcome_of, own_fault
 from fastrpc.engine.known_answers import remember_unknown
 from fastrpc.engine.messages import id_value, key_of
-from fastrpc.engine.outbound import OutboundMessages
+from fastrpc.engine.outbound import OutboundMessages, tell
 from fastrpc.engine.request import CALLED_BY, RECORDED, RUNNING, WAITING, Request
 from fastrpc.engine.results import error_object
 from fastrpc.errors import (
@@ -108,7 +108,13 @@ class Dispatcher(OutboundMessages):
     # --- what the connection calls ------------------------------------------------------------------
 
     def line_too_long(self) -> None:
-        self._answer_error(b"null", ParseError("Parse error: a line longer than the limit"), None)
+        self.answer_error(b"null", ParseError("Parse error: a line longer than the limit"), None)
+
+    def line_failed(self, line: bytes, before: int, error: BaseException, batch: Batch | None = None) -> None:
+        """Handling a message has raised, which nothing is meant to: see `failed_lines.answer`."""
+        from fastrpc.engine import failed_lines
+
+        failed_lines.answer(self, line, before, error, batch)
 
     def call_ended(self, id: bytes, plan: Plan, result: Any, modern: bool) -> str:
         """A call has returned something that is more than a plain value; return its outcome."""
@@ -140,11 +146,11 @@ class Dispatcher(OutboundMessages):
             result = self._failure(request, plan, error)
         except ProtocolError as problem:
             self.outcome = request.outcome
-            self._answer_error(id, problem, None)
+            self.answer_error(id, problem, None)
             return request.outcome
         except BaseException as problem:  # str(error) has raised
             self.outcome = InternalError.outcome
-            self._answer_error(id, own_fault(request.method, problem), None)
+            self.answer_error(id, own_fault(request.method, problem), None)
             return InternalError.outcome
         self.outcome = request.outcome
         self._answer(id, result, None)
@@ -284,7 +290,7 @@ class Dispatcher(OutboundMessages):
 
     def _refuse_message(self, message: Message, error: ProtocolError, batch: Batch | None) -> None:
         """Answer what is no message. If it was to answer a question of ours, that has failed."""
-        self._answer_error(message.id or b"null", error, batch)
+        self.answer_error(message.id or b"null", error, batch)
         if message.answered_id is not None and self.main._pending is not None:
             self.main._pending.refused(id_value(message.answered_id), str(error))
 
@@ -368,10 +374,10 @@ class Dispatcher(OutboundMessages):
         """A batch is read element by element; its answers go out together (MCP 2025-03-26)."""
         if outer is not None or self.session.version not in BATCHES:
             error = InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
-            self._answer_error(b"null", error, outer)
+            self.answer_error(b"null", error, outer)
             return
         if message.batch_size > self.runtime.max_batch:
-            self._answer_error(b"null", BatchTooLarge(message.batch_size, self.runtime.max_batch), None)
+            self.answer_error(b"null", BatchTooLarge(message.batch_size, self.runtime.max_batch), None)
             return
         from fastrpc.engine.batches import Batch
 
@@ -382,7 +388,7 @@ class Dispatcher(OutboundMessages):
     def _is_wanted(self, request: Request, batch: Batch) -> bool:
         """Whether a request of a batch is to be served: not if it was cancelled, or the batch stopped."""
         if batch.refusal is not None:
-            self._answer_error(request.id, batch.refusal, batch)
+            self.answer_error(request.id, batch.refusal, batch)
             return False
         return not batch.is_cancelled(request.key)
 
@@ -391,7 +397,7 @@ class Dispatcher(OutboundMessages):
         self.batches.discard(batch)
         self._settle(batch)
         if late and self.on_batch_read is not None:
-            self.on_batch_read()
+            tell(self.on_batch_read)
         self._look_whether_idle()
 
     def _settle(self, batch: Batch) -> None:
@@ -415,7 +421,7 @@ class Dispatcher(OutboundMessages):
         """Answer a request with an error."""
         before = self._written(request.batch)
         self.outcome = request.outcome = request.outcome or error.outcome
-        self._answer_error(request.id, error, request.batch)
+        self.answer_error(request.id, error, request.batch)
         self._record(request, before)
 
     def _record(self, request: Request, before: int) -> None:
@@ -439,7 +445,7 @@ class Dispatcher(OutboundMessages):
         self.connection.output.answer(id, result)
         self.connection.wrote()
 
-    def _answer_error(self, id: bytes, error: ProtocolError, batch: Batch | None) -> None:
+    def answer_error(self, id: bytes, error: ProtocolError, batch: Batch | None) -> None:
         body = error_object(error.code, error.message, error.data)
         if batch is not None:
             batch.answers.append(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, body))
@@ -579,7 +585,7 @@ class Dispatcher(OutboundMessages):
                 pass  # said by the long way
             else:
                 self._record(request, before)
-                self._forget(request)
+                self.forget(request)
                 return
         self.answer_encoded(call, result)
 
@@ -594,7 +600,7 @@ class Dispatcher(OutboundMessages):
 
     def call_encoded(self, call: Call, result: bytes) -> None:
         self.answer(call.request, result)
-        self._forget(call.request)
+        self.forget(call.request)
 
     def call_raised(self, call: Call, error: BaseException) -> None:
         request = call.request
@@ -605,13 +611,13 @@ class Dispatcher(OutboundMessages):
             self._refuse(request, told)
         else:
             self.answer(request, result)
-        self._forget(request)
+        self.forget(request)
 
     def call_dropped(self, call: Call) -> None:
         """A cancelled request is not answered; a batch does not wait for it."""
         self.outcome = call.request.outcome = call.request.outcome or "cancelled"
         self._record(call.request, self._written(call.request.batch))
-        self._forget(call.request)
+        self.forget(call.request)
         self.dropped()
 
     def pending_over(self) -> None:
@@ -621,9 +627,9 @@ class Dispatcher(OutboundMessages):
     def dropped(self) -> None:
         """A call has been cancelled that will not be answered."""
         if self.on_dropped is not None:
-            self.on_dropped()
+            tell(self.on_dropped)
 
-    def _forget(self, request: Request) -> None:
+    def forget(self, request: Request) -> None:
         del self.in_flight[request.key]
         self._over(request)
 
@@ -640,7 +646,7 @@ class Dispatcher(OutboundMessages):
 
     def _look_whether_idle(self) -> None:
         if self.on_idle is not None and not self.busy:
-            self.on_idle()
+            tell(self.on_idle)
 
     @property
     def pending(self) -> Any:

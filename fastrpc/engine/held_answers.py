@@ -103,12 +103,12 @@ class HoldingDispatcher(RecordingDispatcher):
             error = instead(request.version)
             request.outcome = error.outcome
             super()._refuse(request, error)
-        self._forget(request)
+        self.forget(request)
 
-    def _forget(self, request: Request) -> None:
+    def forget(self, request: Request) -> None:
         """Take a request out of those in flight, unless its answer is held, or that was done already."""
         if self.in_flight.get(request.key) is request and not getattr(request, "is_held", False):
-            super()._forget(request)
+            super().forget(request)
 
     def _record_now(self, request: HeldRequest) -> CallRecord:
         """Return the record of a call whose answer is there."""

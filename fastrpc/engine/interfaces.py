@@ -6,7 +6,7 @@ For type checkers only: not imported at run time.
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from fastrpc._core.connection import CallsInFlight, Connection
@@ -16,6 +16,7 @@ from fastrpc._core.recorder import Recorder
 from fastrpc.definitions.registry import Registries, Registry
 from fastrpc.engine.ports import Features, RequestCounter, RequestWrapper, ResultEncoder
 from fastrpc.engine.results import Results
+from fastrpc.errors import ProtocolError
 from fastrpc.protocol.lifecycle import Session
 from fastrpc.quotas import Quotas
 
@@ -127,8 +128,15 @@ class Dispatcher(Protocol):
     # of a wrapped request
     def begin(self, request: Any, plan: Plan, arguments: list[Any] | dict[str, Any]) -> bytes | None: ...
 
-    # of the messages of a batch
+    # of the messages of a batch, and of those that fail
+    @property
+    def in_flight(self) -> Mapping[bytes, Any]: ...
+    @property
+    def listening(self) -> Mapping[bytes, Any]: ...
     def dispatch(self, message: Message, batch: Any = None) -> None: ...
+    def line_failed(self, line: bytes, before: int, error: BaseException, batch: Any = None) -> None: ...
+    def answer_error(self, id: bytes, error: ProtocolError, batch: Any) -> None: ...
+    def forget(self, request: Any) -> None: ...
     def batch_read(self, batch: Any, late: bool) -> None: ...
 
     # of calls that end

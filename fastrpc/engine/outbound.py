@@ -23,6 +23,18 @@ if TYPE_CHECKING:
     from fastrpc.protocol.lifecycle import Session
 
 
+MOST_UNSENT = 64 * 1024 * 1024
+"""Bytes that may wait for a client that does not read; beyond this, notifications and requests to it are
+dropped. Answers are not: the client's requests are not read meanwhile."""
+
+
+def tell(function: Callable[[], object]) -> None:
+    """Tell a transport of something. What that raises is logged: calls that end later are not to notice."""
+    from fastrpc import tracebacks
+
+    tracebacks.call("a transport could not be told", function)
+
+
 class OutboundMessages:
     """The sending half of a dispatcher. Bound to the thread that creates it until a loop serves it."""
 
@@ -35,6 +47,7 @@ class OutboundMessages:
         self.thread = get_ident()
         """The thread that serves the connection: no other one may write to it."""
         self.loop: AbstractEventLoop | None = None
+        self.overflowed = False
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send a notification. To be called on the connection's own thread: see `post`."""
@@ -50,8 +63,21 @@ class OutboundMessages:
         if connection.notify is not None:
             connection.notify(line)
             return
+        if connection.output.unsent > MOST_UNSENT:
+            self._drop()
+            return
         connection.output.line(line)
         connection.wrote()
+
+    def _drop(self) -> None:
+        """Drop a message: the client does not read. Said once for each connection."""
+        if not self.overflowed:
+            from fastrpc import diagnostics
+
+            self.overflowed = True
+            diagnostics.write(
+                "warning", "a client does not read: messages to it are dropped, but for answers"
+            )
 
     def post(self, function: Callable[[], object]) -> None:
         """Call `function` on the connection's own thread: now if this is it, else soon."""

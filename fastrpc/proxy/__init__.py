@@ -30,6 +30,7 @@ from fastrpc.errors import (
     MissingRequiredClientCapability,
     ToolError,
 )
+from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import MODERN
 from fastrpc.proxy.entries import (
     INPUT_REQUESTS,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fastrpc.client.results import entries_of
 from fastrpc.errors import InvalidAnswer, MethodNotFound
+from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.proxy.requests import RemoteError, UnreadableAnswer
 
 TYPE_CHECKING = False
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.proxy.upstream import UpstreamClient
-
-MOST_PAGES = 1000
-"""Pages of one list; an upstream that sends more is treated as endless."""
 
 
 async def read_list(
@@ -34,8 +32,9 @@ async def read_list(
     """Return the entries of all pages, by their `key`. Raises ToolError if the connection is lost; if the
     list `is_needed`, RemoteError, UnreadableAnswer and InvalidAnswer too."""
     listed: dict[str, dict[str, Any]] = {}
-    params: dict[str, Any] = {}
-    for _ in range(MOST_PAGES):
+    pages = FollowedPages(method, "the upstream server")
+    params: dict[str, Any] | None = {}
+    while params is not None:
         try:
             result = await client.request(method, params)
             listed.update((raw[key], raw) for raw in entries_of(method, result, member, log))
@@ -46,7 +45,5 @@ async def read_list(
                 raise
             log(f"{method} is left out: {error}")
             break
-        if not isinstance(result.get("nextCursor"), str):
-            break
-        params = {"cursor": result["nextCursor"]}
+        params = pages.next(result)
     return listed

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from fastrpc.errors import InternalError, ProtocolError, ToolError
+from fastrpc.quotas import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class UnreadableAnswer(ToolError):
     """The upstream server's answer is none, or its result is not that of the method."""
 
 
+MOST_QUESTIONS = 64
+MOST_QUESTION_BYTES = 16 * 1024 * 1024
+"""Requests of the server that wait during one call, and their memory."""
 ASKED: dict[str, Any] = {}
 """In place of a result: the server has sent requests, which must be answered first."""
 
@@ -57,8 +61,12 @@ class Call:
         self.future = future
         self.questions: deque[dict[str, Any]] = deque()
 
-    def ask(self, question: dict[str, Any]) -> None:
-        """Add a request of the server."""
+    def ask(self, question: dict[str, Any]) -> bool:
+        """Add a request of the server. Return False if too many wait, or too large ones."""
+        size = sum(size_of(each, MOST_QUESTION_BYTES) for each in (*self.questions, question))
+        if len(self.questions) >= MOST_QUESTIONS or size > MOST_QUESTION_BYTES:
+            return False
         self.questions.append(question)
         if not self.future.done():
             self.future.set_result(ASKED)
+        return True

@@ -21,6 +21,7 @@ from fastrpc.errors import (
     FastrpcError,
     InvalidAnswer,
     MethodNotFound,
+    Overloaded,
     ProtocolError,
     SessionExpired,
     ToolError,
@@ -286,10 +287,11 @@ class UpstreamClient:
             return
         of = self._transport.answering
         call = self._latest_call() if of is None else self._call_of(of)
-        if call is not None:
-            call.ask(message)
+        if call is not None and call.ask(message):
             return
         error = {"code": MethodNotFound.code, "message": "no call is in flight: there is no client to ask"}
+        if call is not None:
+            error = {"code": Overloaded.code, "message": "too many requests of this call are unanswered"}
         self.stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": error}))
 
     def _on_notification(self, message: dict[str, Any]) -> None:

@@ -21,9 +21,9 @@ the connection until the buffer has drained, as ``await writer.drain()`` does be
 are bounded by the server's `max_in_flight`.
 
 **Errors.** An invalid message is answered with an error, never raised. An OSError of `write` means that the
-client has disconnected: the connection is closed. When the transport itself notices that, it calls `close`:
-calls in flight are cancelled and nothing is written any more. Exceptions of `start` and `wait_closed` are
-raised by `Server.serve`, after a shutdown without a wait.
+client has disconnected: the connection is closed; anything else that it raises is logged. When the transport
+itself notices that, it calls `close`: calls in flight are cancelled and nothing is written any more.
+Exceptions of `start` and `wait_closed` are raised by `Server.serve`, after a shutdown without a wait.
 
 **Threads and forks.** Everything is called, and is to be called, on the thread of the event loop. A child
 process that a tool forks ends when it returns from the call; `let_go` is called in it at once.
@@ -34,7 +34,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 
-from fastrpc import forks
+from fastrpc import forks, tracebacks
 from fastrpc._core.framer import Framer
 
 TYPE_CHECKING = False
@@ -263,11 +263,17 @@ class ClientConnection(ServedConnection):
         if self.closed:
             return
         if self._trace is not None:
-            self._trace(b"<", b"(a line over the limit)" if line is None else line)
-        if line is None:
-            self._dispatcher.line_too_long()
-        else:
-            self._connection.receive(line)
+            tracebacks.call(
+                "a trace failed", self._trace, b"<", b"(a line over the limit)" if line is None else line
+            )
+        before = self._connection.output.total
+        try:
+            if line is None:
+                self._dispatcher.line_too_long()
+            else:
+                self._connection.receive(line)
+        except Exception as error:
+            self._dispatcher.line_failed(line or b"", before, error)
         if self._connection.generation != forks.generation:
             forks.leave()
 
@@ -293,11 +299,13 @@ class ClientConnection(ServedConnection):
         if not data or self.closed:
             return
         if self._trace is not None:
-            self._trace(b">", data)
+            tracebacks.call("a trace failed", self._trace, b">", data)
         try:
             self._write(data)
         except OSError:
             self.close()
+        except Exception as error:
+            tracebacks.report("a transport could not write", error)
 
 
 async def drained(

@@ -166,7 +166,7 @@ def test_a_session_keeps_no_room_for_long_messages(server: Server) -> None:
 
 
 def test_sessions_keep_so_many_idle_connections_together() -> None:
-    with Server(patch={"transports.http.sessions.ALL_EXCHANGES_KEPT": 3}) as server:
+    with Server(patch={"transports.http.sessions.ALL_EXCHANGES_BYTES": 3 * 64 * 1024}) as server:
         sessions = [Session(server) for _ in range(6)]
         assert server.counts()["pooled"] == 3
         for each in sessions:
@@ -197,3 +197,51 @@ def test_a_batch_without_a_session_leaves_nothing_behind(server: Server) -> None
     with server.open(http(body=calling("step"), token=OTHER_TOKEN)) as stream:
         said = [each.get("method", "answer") for each in stream.messages()]
     assert said == ["notifications/message", "answer"]
+
+
+IDLE_SESSIONS = """
+import asyncio, gc, json, os, sys
+from fastrpc import Server
+
+HANDSHAKE = [
+    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+]
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+async def main():
+    app = Server("t")
+    @app.tool
+    def echo(text: str) -> str:
+        return text
+    sessions = app.asgi(auth=None, max_sessions=5000, sessions_per_caller=5000).here().sessions
+    def begin(count):
+        for _ in range(count):
+            session = sessions.open("", asyncio.get_running_loop())
+            for message in HANDSHAKE:
+                exchange = session.exchange()
+                exchange.receive(json.dumps(message).encode())
+                session.put_back(exchange)
+            session.rest()
+    begin(500)
+    gc.collect()
+    before = resident()
+    begin(2000)
+    gc.collect()
+    print((resident() - before) // 2000)
+
+asyncio.run(main())
+"""
+
+
+def test_an_idle_session_takes_little_memory() -> None:
+    """The 10,000 that a process has by default are to take no more than docs/http.md says: 15 KB each."""
+    import subprocess
+    import sys
+
+    ran = subprocess.run([sys.executable, "-c", IDLE_SESSIONS], capture_output=True, text=True, check=True)
+    assert 1000 < int(ran.stdout) < 22 * 1024

@@ -52,6 +52,8 @@ PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Back-off in seconds between attempts to open a stream; the last value repeats."""
 
 CANCELLED = "notifications/cancelled"
+MOST_UNSENT = 64 * 1024 * 1024
+"""Bytes of notifications that may wait to be sent."""
 
 
 class Carrier:
@@ -67,6 +69,7 @@ class Carrier:
         """What is cancelled with each request: its task, or the response that it waits for."""
         self._posts: set[asyncio.Task[None]] = set()
         """Notifications that are being sent."""
+        self._posts_bytes = 0
         self._asked: dict[str | int, PendingRequest] = {}
         """The server's requests without a response, each with the request of ours on whose stream it came."""
 
@@ -159,14 +162,21 @@ class Carrier:
             self.notify(method, line)
 
     def notify(self, method: str, line: bytes) -> None:
-        """Send a notification in the background."""
+        """Send a notification in the background. Raises ClientError if too much waits to be sent."""
+        if self._posts_bytes > MOST_UNSENT:
+            raise ClientError(f"the server accepts nothing: {self._posts_bytes:,} bytes wait to be sent")
         self.post_soon(line)
 
     def post_soon(self, line: bytes) -> None:
         """Send a message in the background; failures are logged."""
+        self._posts_bytes += len(line)
         task = self.link.spawn(self._post_quietly(line))
         self._posts.add(task)
-        task.add_done_callback(self._posts.discard)
+        task.add_done_callback(lambda task: self._posted(task, len(line)))
+
+    def _posted(self, task: asyncio.Task[None], size: int) -> None:
+        self._posts.discard(task)
+        self._posts_bytes -= size
 
     async def flush(self) -> None:
         """Wait until the server has received the notifications so far."""

@@ -30,8 +30,8 @@ HEADER_SINCE = "2025-06-18"
 
 MOST_ATTEMPTS = 6
 """Attempts in a row to resume a stream without a new event; then the request fails."""
-LONGEST_PAUSE = 30.0
-"""Upper bound, in seconds, of the retry delay that a server may ask for."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
+"""Bounds, in seconds, of the retry delay that a server may ask for."""
 
 
 class SessionCarrier(Carrier):
@@ -131,9 +131,10 @@ class SessionCarrier(Carrier):
     @staticmethod
     def _pause(events: Events, attempts: int) -> float:
         """Return the delay, in seconds, before a stream is resumed."""
+        wanted = max(SHORTEST_PAUSE, min(events.retry_seconds or 0.0, LONGEST_PAUSE))
         if events.retry_seconds is not None and attempts == 0:
-            return min(events.retry_seconds, LONGEST_PAUSE)
-        return max(PAUSES[min(attempts, len(PAUSES) - 1)], min(events.retry_seconds or 0.0, LONGEST_PAUSE))
+            return wanted
+        return max(PAUSES[min(attempts, len(PAUSES) - 1)], wanted)
 
     def _check_session(self, answer: Answer, refused: PendingRequest | None = None) -> None:
         """Raise ConnectionLost if the session has expired (MCP 2025-11-25, session management), and end the

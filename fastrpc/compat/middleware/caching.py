@@ -28,7 +28,8 @@ HOUR = 3600
 FIVE_MINUTES = 300
 MEGABYTE = 1024 * 1024
 MOST_ENTRIES = 10_000
-"""Results that are kept; the oldest is dropped for one more."""
+MOST_BYTES = 64 * MEGABYTE
+"""Results that are kept, and what they and their requests take as JSON; for one more the oldest go."""
 
 
 class SharedMethodSettings(dict[str, "Any"]):
@@ -117,7 +118,8 @@ class ResponseCachingMiddleware(Middleware):
             "prompts/get": {"ttl": HOUR, **(get_prompt_settings or {})},
             "tools/call": {"ttl": HOUR, **(call_tool_settings or {})},
         }
-        self._kept: OrderedDict[tuple[str, ...], tuple[float, Any]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, ...], tuple[float, Any, int]] = OrderedDict()
+        self._bytes = 0
         self._statistics: dict[str, CollectionStatistics] = {}
 
     def statistics(self) -> ResponseCachingStatistics:
@@ -140,19 +142,23 @@ class ResponseCachingMiddleware(Middleware):
         key = (_principal_of(context), method, target)
         statistics = self._statistics.setdefault(method, CollectionStatistics())
         statistics.get.count += 1
-        due, kept = self._kept.get(key, (0.0, None))
+        due, kept, _ = self._kept.get(key, (0.0, None, 0))
         if kept is not None and monotonic() < due:
             statistics.get.hit += 1
             return unpack(kept)
         statistics.get.miss += 1
         packed = pack(await call_next(context))
-        if _size_of(packed) <= self.max_item_size:
+        size = _size_of(packed)
+        if size <= self.max_item_size:
             statistics.put.count += 1
-            self._kept[key] = monotonic() + settings["ttl"], packed
-            self._kept.move_to_end(key)
-            if len(self._kept) > MOST_ENTRIES:
-                self._kept.popitem(last=False)
+            self._keep(key, monotonic() + settings["ttl"], packed, size + sum(map(len, key)))
         return unpack(packed)
+
+    def _keep(self, key: tuple[str, ...], due: float, packed: Any, size: int) -> None:
+        self._bytes += size - self._kept.pop(key, (due, None, 0))[2]
+        self._kept[key] = due, packed, size
+        while len(self._kept) > MOST_ENTRIES or self._bytes > MOST_BYTES:
+            self._bytes -= self._kept.popitem(last=False)[1][2]
 
     # --- lists ----------------------------------------------------------------------------------------
 

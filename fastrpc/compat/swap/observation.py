@@ -13,6 +13,7 @@ from time import perf_counter
 
 from fastrpc.client.client import Client
 from fastrpc.errors import ClientError, MethodNotFound, RemoteError
+from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import LATEST_LEGACY
 
 TYPE_CHECKING = False
@@ -81,18 +82,18 @@ def observe(
 def _listed(client: SyncClient, method: str) -> list[dict[str, Any]]:
     """Return all pages of a list. Raises ClientError."""
     found: list[dict[str, Any]] = []
-    cursor = None
-    while True:
+    pages = FollowedPages(method, "the server")
+    params: dict[str, Any] | None = {}
+    while params is not None:
         try:
-            page = client.request(method, {"cursor": cursor} if cursor else {})
+            page = client.request(method, params)
         except RemoteError as error:
             if error.code != MethodNotFound.code:
                 raise
             return found
         found += next((value for value in page.values() if isinstance(value, list)), [])
-        cursor = page.get("nextCursor")
-        if not cursor:
-            return found
+        params = pages.next(page)
+    return found
 
 
 def request_of(call: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 4096
 """Decisions of one class of callers that are kept: anybody may read any URI."""
+LONGEST_KEPT = 1024
+"""Characters of a name or URI whose decision is kept."""
 NOT_EXPOSED = "not in the allowlist"
 RANKS = {"": 0, ALLOW: 1, ASK: 2, DENY: 3}
 """Which of several actions holds."""
@@ -196,9 +198,12 @@ class Policy:
         place = (target.kind, target.name)
         found = of_class.get(place)
         if found is None:
+            found = self._decide(caller, target)
+            if len(target.name) > LONGEST_KEPT:
+                return found
             if len(of_class) >= MOST_KEPT:
                 of_class.clear()
-            found = of_class[place] = self._decide(caller, target)
+            of_class[place] = found
         return found
 
     def _decide(self, caller: Caller, target: Target) -> Decision:

@@ -35,6 +35,9 @@ UNREAD_LIMIT = 4 * 1024 * 1024
 LARGEST_KEPT = 64 * 1024
 """Bytes; a connection's buffers keep the size of its longest message, so it is not reused after a longer
 one."""
+SMALL = 4 * 1024
+PARSED_GROWTH = 16
+"""What a message may take in the buffers that read it, in bytes for each of its own."""
 
 
 class Waiter:
@@ -88,6 +91,8 @@ class Exchange:
         self.overflowed = False
         """Whether messages were dropped."""
         self.reusable = True
+        self.largest = SMALL
+        """Bytes of its largest message, or `SMALL`."""
         self._take: Callable[[str, bytes], object] | None = None
         self._items: deque[tuple[str, bytes]] = deque()
         self._waiting_bytes = 0
@@ -101,8 +106,11 @@ class Exchange:
         """
         self.in_flight = True
         self.connection.flush = None  # what is written now is returned below
+        before = self.connection.output.total
         try:
             self.connection.receive(body)
+        except Exception as error:
+            self.dispatcher.line_failed(body, before, error)
         finally:
             self.connection.flush = self._flush
         return self._received(body)
@@ -117,11 +125,15 @@ class Exchange:
         flush = connection.flush
         self.in_flight = True
         connection.flush = None
+        before = connection.output.total
         try:
             if method:
                 taken = http_body.receive_named(connection, body, method, name)
             else:
                 taken = http_body.receive_in_session(connection, body)
+        except Exception as error:
+            taken = True
+            self.dispatcher.line_failed(body, before, error)
         finally:
             connection.flush = flush
         if taken:
@@ -134,8 +146,8 @@ class Exchange:
         if self.connection.generation != forks.generation:
             forks.leave()
         answer: bytes = self.connection.output.take()
-        if len(body) > LARGEST_KEPT or len(answer) > LARGEST_KEPT:
-            self.reusable = False
+        if len(body) > self.largest or len(answer) > self.largest:
+            self._has_grown(max(len(body), len(answer)))
         if answer and not self._items:
             self.in_flight = False
             return answer
@@ -144,6 +156,16 @@ class Exchange:
         else:
             self.in_flight = self._has_requests()
         return None
+
+    def _has_grown(self, size: int) -> None:
+        self.largest = size
+        self.reusable = self.reusable and size <= LARGEST_KEPT
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how much memory it has: the buffers of its parser and its output stay as large as they were
+        once used."""
+        return PARSED_GROWTH * self.largest
 
     def next(self) -> tuple[str, bytes] | None:
         """Remove the next item, its kind and its line, from the queue; None if it is empty (see `waiter`)."""
@@ -239,8 +261,8 @@ class Exchange:
     def _flush(self) -> None:
         """The connection has written an answer."""
         answer: bytes = self.connection.output.take()
-        if len(answer) > LARGEST_KEPT:
-            self.reusable = False
+        if len(answer) > self.largest:
+            self._has_grown(len(answer))
         if answer:
             self.put(ANSWER, answer)
 

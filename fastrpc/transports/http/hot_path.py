@@ -174,7 +174,7 @@ class HotPath:
                 http_body.receive_named, shared.connection, body, head.method, head.name
             )
         except FAILURES as error:
-            return self._internal_error(error, headers, shared)
+            return self._internal_error(error, body, headers, shared)
         finally:
             shared.busy = False
         if not mine or shared.missed:
@@ -203,7 +203,8 @@ class HotPath:
         try:
             answer = copy_context().run(exchange.receive_expected, body, head.method, head.name)
         except FAILURES as error:
-            return self._internal_error(error, headers)
+            exchange.close()
+            return self._internal_error(error, body, headers)
         if answer is None:
             return self.make_pending(self._app, exchange, None, head.path, self._loop)
         status = 200
@@ -234,7 +235,7 @@ class HotPath:
         try:
             mine = copy_context().run(http_body.receive_in_session, shared.connection, body)
         except FAILURES as error:
-            return self._internal_error(error, headers, shared)
+            return self._internal_error(error, body, headers, shared)
         finally:
             shared.busy = False
         if not mine:
@@ -260,7 +261,8 @@ class HotPath:
         try:
             answer = copy_context().run(exchange.receive_expected, body, b"", b"")
         except FAILURES as error:
-            return self._internal_error(error, headers)
+            exchange.close()
+            return self._internal_error(error, body, headers)
         if answer is None:
             return self.make_pending(self._app, exchange, session, head.path, self._loop)
         session.put_back(exchange)
@@ -293,16 +295,21 @@ class HotPath:
         self._begin = OK + _lines_of(headers) + b"content-length: "
 
     def _internal_error(
-        self, error: BaseException, headers: Headers, shared: SharedConnection | None = None
+        self, error: BaseException, body: bytes, headers: Headers, shared: SharedConnection | None = None
     ) -> bytes:
-        """fastrpc itself has failed, perhaps after the call: respond as the regular path does."""
+        """fastrpc itself has failed, perhaps after the call: respond as the regular path does, with the
+        request's id."""
         from fastrpc import tracebacks
+        from fastrpc._core.message import Message
 
         tracebacks.report("POST /mcp failed inside fastrpc", error)
         if shared is not None:
             shared.id = None
             shared.connection.output.take()
-        return response(500, error_line(InternalError("Internal error; see the server's log")), headers)
+        message = Message()
+        message.read(body)
+        told = InternalError("Internal error; see the server's log")
+        return response(500, error_line(told, message.id or b"null"), headers)
 
 
 def response(status: int, body: bytes, headers: Headers, *, close: bool = False) -> bytes:

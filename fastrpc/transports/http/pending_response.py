@@ -7,6 +7,7 @@ in its current state. Costs one object a request that waits.
 
 from __future__ import annotations
 
+from fastrpc import tracebacks
 from fastrpc.transports.http.exchange import ANSWER, STOPPED
 from fastrpc.transports.http.request import stateless_status
 
@@ -65,11 +66,13 @@ class PendingResponse:
         kind, line = item
         exchange.next()
         self.on_message(None)
-        if session is not None:
-            session.put_back(exchange)
-            return 200, line
         self._app.running.discard(exchange)
-        self._app.put_back(exchange)
+        try:
+            (self._app if session is None else session).put_back(exchange)
+        except Exception as error:  # the answer is there
+            tracebacks.report("an exchange could not be kept", error)
+        if session is not None:
+            return 200, line
         return 503 if kind == STOPPED else stateless_status(line, self._id), line
 
     def client_gone(self) -> None:

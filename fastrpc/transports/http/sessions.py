@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 STREAMS_KEPT = 64
 EXCHANGES_KEPT = 16
-ALL_EXCHANGES_KEPT = 1024
+ALL_EXCHANGES_BYTES = 64 * 1024 * 1024
+"""Idle exchanges of a session, and the memory of those of all sessions."""
 STANDALONE_EVENTS = 1000
 STANDALONE_BYTES = 1024 * 1024
 RETRY_MS = 1000
@@ -98,7 +99,7 @@ class Session:
         """Return an exchange for one request, to be passed to `begin` or `put_back`."""
         if self._idle:
             exchange = self._idle.pop()
-            self._all_idle.release(1)
+            self._all_idle.release(exchange.kept_bytes)
             exchange.hand_over(None)
         else:
             exchange = self._make_exchange(self._connect(main=self.dispatcher), self._loop)
@@ -114,7 +115,7 @@ class Session:
         self.running.discard(exchange)
         self.used = monotonic()
         has_room = not self.closed and len(self._idle) < EXCHANGES_KEPT
-        if exchange.reusable and has_room and self._all_idle.take(1):
+        if exchange.reusable and has_room and self._all_idle.take(exchange.kept_bytes):
             exchange.hand_over(self._take_standalone)
             self._idle.append(exchange)
         else:
@@ -123,8 +124,9 @@ class Session:
     def rest(self) -> None:
         """Close the idle exchanges, which only save time, until the session is used again."""
         while self._idle:
-            self._idle.pop().close()
-            self._all_idle.release(1)
+            exchange = self._idle.pop()
+            self._all_idle.release(exchange.kept_bytes)
+            exchange.close()
 
     def _take_standalone(self, kind: str, line: bytes) -> None:
         if kind == MESSAGE:
@@ -218,7 +220,7 @@ class Sessions:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._of_caller: dict[str, OrderedDict[str, Session]] = {}
         self._store = Store(streams.ALL_EVENTS, streams.ALL_BYTES)
-        self._idle_exchanges = Quota(ALL_EXCHANGES_KEPT)
+        self._idle_exchanges = Quota(ALL_EXCHANGES_BYTES)
         self._sweep: TimerHandle | None = None
 
     def __len__(self) -> int:

@@ -1,0 +1,86 @@
+"""Encodes the ``tools/call`` requests of a client into its output buffer.
+
+What stands between the id and the arguments is kept for each name, for up to a thousand names of ordinary
+length. No I/O.
+"""
+
+from fastrpc._core.encoder cimport put_json
+
+from fastrpc._core.encoder import quoted
+from fastrpc.json_encoding import to_json
+
+cdef enum:
+    MOST_HEADS = 1024
+    LONGEST_KEPT = 1024          # bytes of one of them
+    DIGITS = 20
+
+cdef const char* OPEN = b'{"jsonrpc":"2.0","id":'
+cdef enum:
+    OPEN_SIZE = 22
+
+
+cdef class CallWriter:
+    def __cinit__(self, Output output not None):
+        self.output = output
+        self.heads = {}
+        self.set_envelope(None)
+
+    def set_envelope(self, meta):
+        """Set the ``_meta``, a dict or None, of every call from here on (MCP 2026-07-28)."""
+        cdef bytes encoded = b"{}" if meta is None else to_json(meta)
+        self.call_end = b"}}\n" if meta is None else b',"_meta":' + encoded + b"}}\n"
+        self.token_head = b',"_meta":' + encoded[:-1] + (b"," if meta else b"") + b'"progressToken":'
+
+    cdef int put_call(self, int64_t id, str name, object arguments, bint with_token) except -1:
+        """Write a call, with its id as progress token if it is to have one; where that raises, nothing has been
+        written."""
+        cdef Output output = self.output
+        cdef Py_ssize_t held = output.waiting()
+        cdef bytes encoded
+        try:
+            self.put_head(id, name)
+            if arguments is None:
+                output.put(b"{}", 2)
+            elif not put_json(output, arguments):
+                encoded = to_json(arguments)
+                output.put(<char*> encoded, len(encoded))
+        except BaseException:
+            output.end = output.start + held
+            raise
+        if not with_token:
+            return output.put(<char*> self.call_end, len(self.call_end))
+        output.put(<char*> self.token_head, len(self.token_head))
+        self.put_number(id)
+        return output.put(b"}}}\n", 4)
+
+    cdef int put_forwarded(
+        self, int64_t id, str name, const char* arguments, Py_ssize_t size, bytes end
+    ) except -1:
+        """Write a call whose arguments are JSON text without its braces; `end` follows them."""
+        self.put_head(id, name)
+        self.output.put(b"{", 1)
+        self.output.put(arguments, size)
+        self.output.put(b"}", 1)
+        return self.output.put(<char*> end, len(end))
+
+    cdef int put_head(self, int64_t id, str name) except -1:
+        """Write the part of a call before the arguments."""
+        cdef bytes head = self.heads.get(name)
+        if head is None:
+            head = b',"method":"tools/call","params":{"name":' + quoted(name) + b',"arguments":'
+            if len(self.heads) == MOST_HEADS:
+                self.heads.clear()
+            if len(head) <= LONGEST_KEPT:
+                self.heads[name] = head
+        self.output.put(OPEN, OPEN_SIZE)
+        self.put_number(id)
+        return self.output.put(<char*> head, len(head))
+
+    cdef int put_number(self, int64_t number) except -1:
+        cdef char digits[DIGITS]
+        cdef int at = DIGITS
+        while number or at == DIGITS:
+            at -= 1
+            digits[at] = <char> (c"0" + number % 10)
+            number //= 10
+        return self.output.put(digits + at, DIGITS - at)

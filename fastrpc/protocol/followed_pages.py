@@ -1,0 +1,57 @@
+"""How far a list of another server is followed, page by page (MCP, utilities: pagination).
+
+A server may name a next page without end, the same one again, or pages of any size. A list ends where a
+cursor comes again, and beyond so many pages and bytes; what came is kept, which is logged. Costs nothing for
+a list of one page.
+"""
+
+from __future__ import annotations
+
+from fastrpc import diagnostics
+from fastrpc.quotas import size_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MOST_PAGES = 1000
+MOST_BYTES = 64 * 1024 * 1024
+"""Memory, as estimated by `fastrpc.quotas`, of all pages of a list that has several."""
+
+
+class FollowedPages:
+    """One list that is being read: `method` of `peer`, which the log names."""
+
+    __slots__ = ("_cursors", "_method", "_pages", "_peer", "_size")
+
+    def __init__(self, method: str, peer: str) -> None:
+        self._method = method
+        self._peer = peer
+        self._pages = 0
+        self._size = 0
+        self._cursors: set[int] = set()
+
+    def next(self, result: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the params of the request for the page behind this result; None: the list ends here."""
+        cursor = result.get("nextCursor")
+        if not cursor:  # some servers end with an empty one
+            return None
+        self._pages += 1
+        self._size += size_of(result, MOST_BYTES)
+        if not isinstance(cursor, str):
+            return self._end("nextCursor is no string")
+        seen = hash(cursor)  # what it says may be long
+        if seen in self._cursors:
+            return self._end("a cursor comes again")
+        self._cursors.add(seen)
+        if self._pages >= MOST_PAGES:
+            return self._end(f"it has more than {MOST_PAGES:,} pages")
+        if self._size > MOST_BYTES:
+            return self._end(f"it takes more than {MOST_BYTES // (1024 * 1024)} MiB of memory")
+        return {"cursor": cursor}
+
+    def _end(self, why: str) -> dict[str, Any] | None:
+        diagnostics.write(
+            "warning", f"{self._peer}: {self._method} is read no further than page {self._pages:,}: {why}"
+        )
+        return None

@@ -1,0 +1,57 @@
+"""docs/limits.md says what the code bounds: the figures are those of the constants."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__, "../../../docs/limits.md").resolve()
+KIB, MIB = 1024, 1024 * 1024
+
+SAID = {
+    "transports.stdio.MAX_LINE": (16 * MIB, "16 MiB (`max_body=`)"),
+    "engine.outbound.MOST_UNSENT": (64 * MIB, "as many as fit | 64 MiB | they are dropped, logged once"),
+    "transports.http.exchange.UNREAD_LIMIT": (4 * MIB, "as many as fit | 4 MiB | they are dropped"),
+    "transports.http.streams.SESSION_EVENTS": (2000, "| 2,000; 1,000 of the standalone stream"),
+    "transports.http.sessions.STANDALONE_EVENTS": (1000, "1,000 of the standalone stream; 64 streams"),
+    "transports.http.streams.SESSION_BYTES": (4 * MIB, "| 4 MiB; 1 MiB |"),
+    "transports.http.streams.ALL_EVENTS": (1_000_000, "| 1,000,000 | 256 MiB |"),
+    "transports.http.streams.ALL_BYTES": (256 * MIB, "| 1,000,000 | 256 MiB |"),
+    "quotas.SESSION_BYTES": (MIB, "1 MiB; 16 MiB a caller, 128 MiB in all"),
+    "quotas.CALLER_BYTES": (16 * MIB, "1 MiB; 16 MiB a caller, 128 MiB in all"),
+    "quotas.ALL_BYTES": (128 * MIB, "1 MiB; 16 MiB a caller, 128 MiB in all"),
+    "transports.http.sessions.EXCHANGES_KEPT": (16, "16 a session, 1,024 in all"),
+    "transports.http.sessions.ALL_EXCHANGES_BYTES": (64 * MIB, "64 MiB in all; none of one that has had"),
+    "transports.http.app.IDLE_EXCHANGES": (256, "256 for each version"),
+    "transports.http.heads.HEADS_BYTES": (4 * MIB, "4 MiB, 8 KiB each"),
+    "engine.known_answers.UNKNOWN_KEPT": (64, "64 a connection"),
+    "guard.policy.decisions.MOST_KEPT": (4096, "4,096 a class of callers"),
+    "guard.policy.decisions.LONGEST_KEPT": (1024, "1,024 characters a name or URI"),
+    "engine.list_filter.MOST_BYTES": (16 * MIB, "256 classes | 16 MiB"),
+    "guard.approvals.asking.MOST_HELD": (1000, "1,000; 20 of a caller"),
+    "compat.middleware.caching.MOST_BYTES": (64 * MIB, "10,000 | 64 MiB, 1 MiB each"),
+    "_core.client_stream.LONGEST_LINE": (64 * MIB, "one body | as for servers | 64 MiB"),
+    "protocol.followed_pages.MOST_PAGES": (1000, "1,000 pages"),
+    "protocol.followed_pages.MOST_BYTES": (64 * MIB, "where a cursor comes again | 64 MiB of memory"),
+    "client.http.carrier.MOST_UNSENT": (64 * MIB, "64 MiB: requests, notifications and responses alike"),
+    "client.session.MOST_ANSWERING": (256, "being answered | 256 | 64 MiB of memory"),
+    "client.session.MOST_ANSWERING_BYTES": (64 * MIB, "being answered | 256 | 64 MiB of memory"),
+    "proxy.requests.MOST_QUESTIONS": (64, "during one call | 64 | 16 MiB of memory"),
+    "proxy.requests.MOST_QUESTION_BYTES": (16 * MIB, "during one call | 64 | 16 MiB of memory"),
+    "client.listening.MOST_UNREAD": (1000, "nobody has read | 1,000 | 1 MiB of memory"),
+    "client.listening.MOST_UNREAD_BYTES": (MIB, "nobody has read | 1,000 | 1 MiB of memory"),
+    "client.http.pool.MOST_CONNECTIONS": (512, "512, 256 of them idle"),
+    "client.http.cookies.MOST_COOKIES": (50, "| 50 | 4 KiB each |"),
+    "client.http.session.SHORTEST_PAUSE": (0.2, "at the earliest after 0.2 s"),
+    "client.http.session.LONGEST_PAUSE": (30.0, "at the latest after 30 s"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_page_of_limits_says_what_the_code_does(name: str) -> None:
+    value, said = SAID[name]
+    module, _, constant = name.rpartition(".")
+    assert getattr(importlib.import_module(f"fastrpc.{module}"), constant) == value
+    assert said in PAGE.read_text()

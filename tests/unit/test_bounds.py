@@ -1,0 +1,152 @@
+"""What is bounded in number is bounded in bytes, and the other way round: what the other side sends, and what
+is kept for it (docs/limits.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from fastrpc import Server, diagnostics
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.client.handlers import Handlers
+from fastrpc.client.listening import MOST_UNREAD, UPDATED, Listening
+from fastrpc.client.session import MOST_ANSWERING, Session
+from fastrpc.compat.middleware import caching
+from fastrpc.engine import outbound
+from fastrpc.errors import ClientError
+from fastrpc.protocol import followed_pages
+from fastrpc.protocol.followed_pages import MOST_PAGES, FollowedPages
+from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.proxy.requests import MOST_QUESTIONS, Call
+
+MEGABYTE = 1024 * 1024
+
+
+@pytest.fixture(autouse=True)
+def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    lines: list[str] = []
+    monkeypatch.setattr(diagnostics, "write", lambda at, text, error=None: lines.append(text))
+    return lines
+
+
+def test_a_list_ends_where_a_cursor_comes_again(logged: list[str]) -> None:
+    pages = FollowedPages("tools/list", "the server")
+    assert pages.next({"tools": [], "nextCursor": "a"}) == {"cursor": "a"}
+    assert pages.next({"tools": [], "nextCursor": "b"}) == {"cursor": "b"}
+    assert pages.next({"tools": [], "nextCursor": "a"}) is None
+    assert logged == ["the server: tools/list is read no further than page 3: a cursor comes again"]
+
+
+@pytest.mark.parametrize("end", [{}, {"nextCursor": None}, {"nextCursor": ""}])
+def test_a_list_ends_in_order_without_a_cursor(end: dict[str, Any], logged: list[str]) -> None:
+    assert FollowedPages("tools/list", "the server").next({"tools": [], **end}) is None
+    assert logged == []
+
+
+def test_a_list_is_bounded_in_pages_and_in_bytes(monkeypatch: pytest.MonkeyPatch, logged: list[str]) -> None:
+    pages = FollowedPages("tools/list", "the server")
+    for number in range(MOST_PAGES - 1):
+        assert pages.next({"tools": [], "nextCursor": f"{number}"}) is not None
+    assert pages.next({"tools": [], "nextCursor": "last"}) is None
+    monkeypatch.setattr(followed_pages, "MOST_BYTES", 5 * MEGABYTE)
+    pages = FollowedPages("tools/list", "the server")
+    large = {"name": "x" * (2 * MEGABYTE)}
+    assert pages.next({"tools": [large], "nextCursor": "1"}) is not None
+    assert pages.next({"tools": [large], "nextCursor": "2"}) is not None
+    assert pages.next({"tools": [large], "nextCursor": "3"}) is None
+    assert len(logged) == 2
+    assert FollowedPages("tools/list", "the server").next({"tools": [], "nextCursor": 7}) is None
+
+
+def test_notifications_that_nobody_reads_are_bounded_as_requests_are() -> None:
+    stream = ClientStream()
+    line = b'{"jsonrpc":"2.0","method":"m","params":"' + b"x" * MEGABYTE + b'"}'
+    for _ in range(64):
+        stream.send(line)
+    with pytest.raises(ClientError, match="does not read its input"):
+        stream.send(line)
+    stream.cancel(1, "too late")  # says nothing, and does not raise
+    assert len(stream.take()) < 66 * MEGABYTE
+    stream.send(line)
+
+
+def session_of(stream: ClientStream) -> Session:
+    handlers = Handlers()
+
+    async def never() -> Any:
+        await asyncio.get_running_loop().create_future()
+
+    handlers.answer = lambda method, params: never()  # type: ignore[method-assign, assignment]
+    session = Session(stream, handlers, client_info={}, capabilities={}, timeout_seconds=0)
+    session.version = LATEST_LEGACY
+    return session
+
+
+@pytest.mark.parametrize("size", [1, 2 * MEGABYTE])
+def test_requests_of_a_server_that_are_being_answered_are_bounded(size: int) -> None:
+    async def flood() -> list[Any]:
+        stream = ClientStream()
+        session = session_of(stream)
+        for id in range(2 * MOST_ANSWERING if size == 1 else 64):
+            params = {"text": "x" * size}
+            request = {"jsonrpc": "2.0", "id": f"s{id}", "method": "sampling/createMessage", "params": params}
+            stream.receive_message(json.dumps(request).encode())
+        sent = [json.loads(line) for line in stream.take().splitlines()]
+        await session.end()
+        return sent
+
+    refused = asyncio.run(flood())
+    assert len(refused) >= (MOST_ANSWERING if size == 1 else 30)
+    assert all(each["error"]["code"] == -31001 for each in refused)
+
+
+def test_what_a_server_asks_during_a_forwarded_call_is_bounded() -> None:
+    async def ask() -> None:
+        call = Call(None, asyncio.get_running_loop().create_future())
+        assert [call.ask({"id": id}) for id in range(MOST_QUESTIONS + 1)] == [True] * MOST_QUESTIONS + [False]
+        large = Call(None, asyncio.get_running_loop().create_future())
+        assert not large.ask({"text": "x" * (17 * MEGABYTE)})
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_changes_that_nobody_reads_become_one_of_everything(size: int) -> None:
+    async def listen() -> tuple[int, int, list[Any]]:
+        listening = Listening(session_of(ClientStream()), {"resourceSubscriptions": ["a://b"]})
+        for _ in range(3 * MOST_UNREAD):
+            params = {"uri": "a://b", "text": "x" * size}
+            listening.add({"jsonrpc": "2.0", "method": UPDATED, "params": params})
+        return listening._queue.qsize(), len(listening.changes), listening.changes
+
+    waiting, kept, changes = asyncio.run(listen())
+    assert 0 < waiting <= MOST_UNREAD
+    assert 0 < kept <= 2 * MOST_UNREAD
+    assert len(json.dumps(changes)) < 3 * MEGABYTE
+
+
+def test_messages_for_a_client_that_does_not_read_are_dropped_but_no_answers(
+    monkeypatch: pytest.MonkeyPatch, logged: list[str]
+) -> None:
+    monkeypatch.setattr(outbound, "MOST_UNSENT", MEGABYTE)
+    dispatcher: Any = Server("t").connect()
+    dispatcher.connection.flush = None
+    for _ in range(100):
+        dispatcher.notify("notifications/message", {"data": "x" * 100_000})
+    assert dispatcher.connection.output.unsent < 2 * MEGABYTE
+    dispatcher.connection.receive(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    assert b'"id":1' in dispatcher.connection.output.take()
+    assert len(logged) == 1
+
+
+def test_kept_results_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caching, "MOST_BYTES", 10_000)
+    middleware = caching.ResponseCachingMiddleware()
+    for number in range(100):
+        middleware._keep(("", "tools/call", f"{number}"), 0.0, "packed", 1000)
+    middleware._keep(("", "tools/call", "99"), 0.0, "packed", 2000)
+    assert len(middleware._kept) <= 10
+    assert middleware._bytes == sum(size for _, _, size in middleware._kept.values()) <= 10_000
