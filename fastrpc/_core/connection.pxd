@@ -15,6 +15,12 @@ cdef extern from "clock.h":
     int64_t ticks "fastrpc_ticks"() noexcept nogil
 
 # Which of the connection's tails follows a text: those of MODERN come behind those of LEGACY.
+cdef extern from "raised.h":
+    object take_raised "fastrpc_take_raised"()
+
+cdef extern from "Python.h":
+    PyObject* PyObject_CallOneArg(object function, object argument)
+
 cdef enum:
     FORMS = 4                    # of a result, with
     FORM_ERROR = 3               # which tells of a failure
@@ -94,8 +100,9 @@ cdef class Connection:
     cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known) except -1
     cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1
     cdef int record_duration(self, Plan plan) except -1
-    cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
-    cdef int put_failure(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1
+    cdef int put_text(
+        self, const char* id, Py_ssize_t id_size, str text, int form, bint modern
+    ) except -1
     cdef bint put_value(
         self, const char* id, Py_ssize_t id_size, object value, int form, bint modern, bint is_made
     ) except -1

@@ -28,12 +28,6 @@ from fastrpc._core.recorder cimport answer_in, line_of
 from fastrpc import forks
 from fastrpc.errors import ArgumentError
 
-cdef extern from "raised.h":
-    object take_raised "fastrpc_take_raised"()
-
-cdef extern from "Python.h":
-    PyObject* PyObject_CallOneArg(object function, object argument)
-
 cdef dict FORKS = forks.__dict__  # a look-up here costs a fifth of `forks.generation`
 
 cdef Begin begin = NULL
@@ -241,7 +235,7 @@ cdef class Connection:
         cdef str text
         if type(result) is str and plan.form == FORM_TEXT:
             try:
-                return self.put_text(id, id_size, <str> result, modern)
+                return self.put_text(id, id_size, <str> result, FORM_TEXT, modern)
             except UnicodeEncodeError:
                 pass  # the dispatcher answers with the error
         elif plan.content_entry is not None and writer_of(plan)(self, plan, id, id_size, result, modern):
@@ -262,18 +256,16 @@ cdef class Connection:
         elif plan.to_text is not None:
             text = plan.text_of(result)
             if text is not None:
-                return self.put_text(id, id_size, text, modern)
+                return self.put_text(id, id_size, text, FORM_TEXT, modern)
         self.now = 0
         self.outcome = self.dispatcher.call_ended(id[:id_size], plan, result, modern)
         return 0
 
-    cdef int put_text(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1:
-        cdef int tail = FORMS * modern
-        return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
-
-    cdef int put_failure(self, const char* id, Py_ssize_t id_size, str text, bint modern) except -1:
-        """Answer with the text of an error, which is_writable_text()."""
-        cdef int tail = FORMS * modern + FORM_ERROR
+    cdef int put_text(
+        self, const char* id, Py_ssize_t id_size, str text, int form, bint modern
+    ) except -1:
+        """Answer with a text: the result, or that of an error, which is_writable_text()."""
+        cdef int tail = FORMS * modern + form
         return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
 
     cdef bint put_value(
@@ -308,7 +300,7 @@ cdef class Connection:
                 text = None
             if text is not None:
                 self.outcome = "invalid" if type(error) is ArgumentError else "tool_error"
-                return self.put_failure(id, id_size, text, modern)
+                return self.put_text(id, id_size, text, FORM_ERROR, modern)
         self.outcome = self.dispatcher.call_failed(id[:id_size], plan, error, modern)
         return 0
 
@@ -323,9 +315,7 @@ cdef class Connection:
     cdef bint may_begin(self, Plan plan) except -1:
         """May the call be begun here, now? For a coroutine the loop has to run, and the server must not be
         overloaded."""
-        if plan.inline:
-            return True
-        return plan.stepped and self.may_wait()
+        return plan.inline or (plan.stepped and self.may_wait())
 
     cdef bint may_wait(self) except -1:
         """May one more call wait in the loop for what it needs?"""
@@ -337,9 +327,8 @@ cdef class Connection:
 
     cdef bint forward(self, Plan plan, bint modern) except -1:
         """Have the message, a call, sent on to another server; False: it has to be served here."""
-        if self.message.resumes or self.message.wants_progress or self.shared or not self.may_wait():
-            return False
-        if not self.may_serve(plan):
+        cdef bint is_odd = self.message.resumes or self.message.wants_progress or self.shared
+        if is_odd or not (self.may_wait() and self.may_serve(plan)):
             return False
         self.now = 0
         self.forwarder = plan.forwarder
@@ -578,7 +567,7 @@ cdef class Connection:
                 )
         elif type(error) is str:
             self.outcome = "invalid"
-            self.put_failure(steps.id, steps.id_size, <str> error, steps.modern)
+            self.put_text(steps.id, steps.id_size, <str> error, FORM_ERROR, steps.modern)
         elif used or steps.frame != NULL:
             self.outcome = self.dispatcher.call_failed(
                 steps.id[: steps.id_size], plan, error, steps.modern, context if used else None
@@ -631,14 +620,13 @@ cdef class Connection:
         return self.nanoseconds_of(ticks() - began) / 1e9
 
     cpdef wrote(self):
-        """Say that an answer was written outside of a pump, so that somebody sends it. What that raises is
-        logged: the call is over."""
+        """Have an answer sent that was written outside of a pump. What that raises is logged."""
         if not self.pumping and self.flush is not None:
             try:
                 self.flush()
-            except KeyboardInterrupt:
-                raise
             except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):
+                    raise
                 from fastrpc import tracebacks
 
                 tracebacks.report("an answer could not be sent", error)
@@ -686,7 +674,7 @@ cdef inline int answer(
 ) except -1:
     """Write the answer that a result makes."""
     if plan.form == FORM_TEXT and is_ascii_text(result):
-        return self.put_text(id, id_size, <str> result, modern)
+        return self.put_text(id, id_size, <str> result, FORM_TEXT, modern)
     return self.end_call(plan, id, id_size, modern, result)
 
 

@@ -23,14 +23,8 @@ cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call cimport CallArgument
 from fastrpc._core.call_template cimport CallTemplate, learn_template, try_template
-from fastrpc._core.document cimport (
-    LONGEST_META,
-    BrokenEnvelope,
-    Inside,
-    delete_document,
-    new_document,
-    read_broken_envelope,
-)
+from fastrpc._core.document cimport LONGEST_META, BrokenEnvelope, Inside
+from fastrpc._core.document cimport delete_document, new_document, read_broken_envelope
 from fastrpc._core.fast_parser cimport parse_fast
 from fastrpc._core.values cimport large_to_python, make_ascii, make_str, make_text, member_of
 
@@ -51,10 +45,7 @@ cdef enum:
     FIRST_CAPACITY = 64 * 1024
     KEEP_CAPACITY = 4 * 1024 * 1024
     SPARE = 64
-
-
-# Members of the envelope and of params, as bits: a bit seen twice is a duplicate.
-cdef enum:
+    # Members of the envelope and of params, as bits: a bit seen twice is a duplicate.
     SEEN_JSONRPC = 1
     SEEN_ID = 2
     SEEN_METHOD = 4

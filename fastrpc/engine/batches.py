@@ -10,6 +10,8 @@ from __future__ import annotations
 from time import monotonic
 
 from fastrpc._core.message import Message
+from fastrpc.errors import BatchTooLarge, InvalidRequest
+from fastrpc.protocol.versions import BATCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +19,20 @@ if TYPE_CHECKING:
     from fastrpc.errors import ProtocolError
 
 TURN_SECONDS = 0.001
+
+
+def take_batch(dispatcher: Dispatcher, message: Message, outer: Batch | None) -> None:
+    """Read a batch element by element; its answers go out together (MCP 2025-03-26)."""
+    most = dispatcher.runtime.max_batch
+    if outer is not None or dispatcher.session.version not in BATCHES:
+        error = InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
+        dispatcher.answer_error(b"null", error, outer)
+    elif message.batch_size > most:
+        dispatcher.answer_error(b"null", BatchTooLarge(message.batch_size, most), None)
+    else:
+        batch = Batch(dispatcher, message.elements())
+        dispatcher.batches.add(batch)
+        batch.read()
 
 
 class Batch:

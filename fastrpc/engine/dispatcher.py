@@ -17,7 +17,6 @@ from fastrpc.engine.outbound import OutboundMessages, tell
 from fastrpc.engine.request import CALLED_BY, RECORDED, RUNNING, WAITING, Request
 from fastrpc.engine.results import error_object
 from fastrpc.errors import (
-    BatchTooLarge,
     FastrpcError,
     InternalError,
     InvalidParams,
@@ -31,7 +30,7 @@ from fastrpc.errors import (
     suggestion,
 )
 from fastrpc.protocol.lifecycle import READY, Session
-from fastrpc.protocol.versions import BATCHES, MODERN, STRUCTURED
+from fastrpc.protocol.versions import MODERN, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -279,7 +278,9 @@ class Dispatcher(OutboundMessages):
         elif kind == "response":
             self._take_response(message)
         elif kind == "batch":
-            self._take_batch(message, batch)
+            from fastrpc.engine.batches import take_batch
+
+            take_batch(self, message, batch)
         elif kind == "broken":
             self._refuse_message(message, ParseError(f"Parse error: {message.error}"), batch)
         elif kind == "invalid":
@@ -369,21 +370,6 @@ class Dispatcher(OutboundMessages):
         """The client has answered a question of ours; an answer to nothing is dropped."""
         if self.main._pending is not None:
             self.main._pending.answered(message.value)
-
-    def _take_batch(self, message: Message, outer: Batch | None) -> None:
-        """A batch is read element by element; its answers go out together (MCP 2025-03-26)."""
-        if outer is not None or self.session.version not in BATCHES:
-            error = InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
-            self.answer_error(b"null", error, outer)
-            return
-        if message.batch_size > self.runtime.max_batch:
-            self.answer_error(b"null", BatchTooLarge(message.batch_size, self.runtime.max_batch), None)
-            return
-        from fastrpc.engine.batches import Batch
-
-        batch = Batch(self, message.elements())
-        self.batches.add(batch)
-        batch.read()
 
     def _is_wanted(self, request: Request, batch: Batch) -> bool:
         """Whether a request of a batch is to be served: not if it was cancelled, or the batch stopped."""

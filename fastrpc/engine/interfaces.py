@@ -41,6 +41,7 @@ class Runtime(Protocol):
     state: Any
     calls: CallsInFlight
     secret: bytes | None
+    max_batch: int
     spending: list[Any]
 
     def way_to(self, handler: Any) -> Iterable[tuple[str, Any]]: ...
@@ -129,6 +130,8 @@ class Dispatcher(Protocol):
     def begin(self, request: Any, plan: Plan, arguments: list[Any] | dict[str, Any]) -> bytes | None: ...
 
     # of the messages of a batch, and of those that fail
+    @property
+    def batches(self) -> set[Any]: ...
     @property
     def in_flight(self) -> Mapping[bytes, Any]: ...
     @property

@@ -30,7 +30,6 @@ from fastrpc.errors import (
     MissingRequiredClientCapability,
     ToolError,
 )
-from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import MODERN
 from fastrpc.proxy.entries import (
     INPUT_REQUESTS,
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.client_request import PendingRequest
+    from fastrpc.content import Received
     from fastrpc.context import Context
     from fastrpc.definitions.registry import Registries, Registry
     from fastrpc.engine.dispatcher import Dispatcher

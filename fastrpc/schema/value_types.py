@@ -167,7 +167,8 @@ class _Reader:
         if not _sets_all_fields(described.cls, len(described.fields)):
             return None
         kind: Any = described.cls
-        is_made = type(kind) is type and kind.__new__ is object.__new__
+        new: Any = object.__new__
+        is_made = type(kind) is type and kind.__new__ is new
         return self._record(described, is_made and not hasattr(described.cls, "__attrs_attrs__"))
 
     def _StructType(self, described: Any) -> ValueType | None:
