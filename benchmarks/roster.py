@@ -58,6 +58,8 @@ GUARDED_RULE, GUARDED_RULES = "guarded-rule", "guarded-rules"
 CLIENT, CLIENT_IN_MEMORY = "client", "client-in-memory"
 CLIENT_SYNC, CLIENT_SYNC_IN_MEMORY = "client-sync", "client-sync-in-memory"
 CLIENT_HTTP, CLIENT_SYNC_HTTP = "client-http", "client-sync-http"  # for fastrpc's server over HTTP
+# echo in one of the forms of servers/forms.py, whose name follows the command.
+FORM = "form"
 SWAPPED = "swapped"  # a published server, by `fastrpc swap --run`; of the peer `original`, as it is
 MANY_TOOLS = (10, 100, 1000)
 # What servers/shapes.py serves: echo written in these ways; returning, raising and with something around it;
@@ -152,6 +154,7 @@ def peer_of(name: str, python: str) -> Peer:
         peer.commands |= {asked: [*plain, PORT, TOKEN] for asked in over_http}
         direct = [python, os.path.join(SERVERS, "proxy.py"), "--direct"]
         peer.commands |= {PROXY: direct, PROXY_HTTP: [*direct, PORT, TOKEN]}
+        peer.commands[FORM] = [python, os.path.join(SERVERS, "forms.py")]
         peer.commands |= guarded_commands(python, is_guarded=False)
         return peer
     if name == "bare":
@@ -232,6 +235,7 @@ def fastrpc(python: str) -> Peer:
     }
     commands |= client_commands(python, "fastrpc_client.py", echo, "--sync")
     commands[SWAPPED] = command_line(python)
+    commands[FORM] = [python, os.path.join(SERVERS, "forms.py")]
     commands[PROXY] = [python, os.path.join(SERVERS, "proxy.py")]
     commands[PROXY_HTTP] = [*commands[PROXY], PORT, TOKEN]
     commands |= {many(tools): [python, os.path.join(SERVERS, "many.py"), str(tools)] for tools in MANY_TOOLS}

@@ -29,11 +29,12 @@ cdef class CallWriter:
         """Set the ``_meta``, a dict or None, of every call from here on (MCP 2026-07-28)."""
         cdef bytes encoded = b"{}" if meta is None else to_json(meta)
         self.call_end = b"}}\n" if meta is None else b',"_meta":' + encoded + b"}}\n"
-        self.token_head = b',"_meta":' + encoded[: len(encoded) - 1] + (b"," if meta else b"") + b'"progressToken":'
+        members = encoded[1 : len(encoded) - 1] + (b"," if meta else b"")
+        self.token_head = b',"_meta":{' + members + b'"progressToken":'
 
     cdef int put_call(self, int64_t id, str name, object arguments, bint with_token) except -1:
-        """Write a call, with its id as progress token if it is to have one; where that raises, nothing has been
-        written."""
+        """Write a call, with its id as progress token if it is to have one; where that raises, nothing has
+        been written."""
         cdef Output output = self.output
         cdef Py_ssize_t held = output.waiting()
         cdef bytes encoded

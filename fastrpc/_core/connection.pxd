@@ -152,7 +152,7 @@ ctypedef int (*Begin)(
     Connection connection, Plan plan, Steps* steps, CallContext context, object awaitable, PyObject** value
 ) except -1
 
-# What writes content blocks (`fastrpc._core.content_blocks`) is imported by the first result that may be some.
+# What writes content blocks (`fastrpc._core.content_blocks`) comes with the first result that may be some.
 ctypedef bint (*PutContent)(
     Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint modern
 ) except -1

@@ -1,6 +1,6 @@
-"""Writes results that are content: None, `fastrpc.Text` and `fastrpc.Image` without hints, lists of them and of
-texts, and a `ToolResult` of these. Other content, with hints, or in a form that not every version has, is left to
-the dispatcher (`fastrpc.engine.results`).
+"""Writes results that are content: None, `fastrpc.Text` and `fastrpc.Image` without hints, lists of them and
+of texts, and a `ToolResult` of these. Other content, with hints, or in a form that not every version has, is
+left to the dispatcher (`fastrpc.engine.results`).
 
 Imported by the first result that may be content.
 """

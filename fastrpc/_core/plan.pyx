@@ -119,20 +119,21 @@ cdef class Plan:
     ):
         """Plan calls of `function`, registered as `tool`.
 
-        `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where
-        the compiled binder cannot serve the tool at all; `loads` what makes the values of the checked ones,
-        `ValueType.load` or None for each; `keywords` the names of the last ones, where they are passed by name.
-        `inline` lets it run on the loop's thread from
-        the start; `adaptive` lets its record decide. `stepped` says that it makes a coroutine, and that
-        nothing but a running loop has to be there before one is begun. A `context_kind` is handed over as
-        the positional argument number `context_at`; `parameters` do not name it. `form` is that of its plain
-        values (`encoder`), -1 if they need more than writing. They are written if they are of the type
-        `exact`, where it is given, and `check`, where it is given, says that they keep the output schema; it
-        must not raise. `plain` is a function that makes a plain value of a result that keeps the output
-        schema, and the form of that; of any other it makes none, or raises. `to_text` makes
+        `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where the
+        compiled binder cannot serve the tool at all; `loads` what makes the values of the checked ones,
+        `ValueType.load` or None for each; `keywords` the names of the last ones, where they are passed by
+        name. `inline` lets it run on the loop's thread from the start; `adaptive` lets its record decide.
+        `stepped` says that it makes a coroutine, and that nothing but a running loop has to be there before
+        one is begun. A `context_kind` is handed over as the positional argument number `context_at`;
+        `parameters` do not name it.
+
+        `form` is that of its plain values (`encoder`), -1 if they need more than writing. They are written if
+        they are of the type `exact`, where it is given, and `check`, where it is given, says that they keep
+        the output schema; it must not raise. `plain` is a function that makes a plain value of a result that
+        keeps the output schema, and the form of that; of any other it makes none, or raises. `to_text` makes
         the text of a result of which no schema says anything, or returns None, or raises. `content_entry`
-        returns what writes results that are content (`fastrpc._core.content_blocks`), in a form that is not that
-        of texts lists of blocks alone; None: results may be none.
+        returns what writes results that are content (`fastrpc._core.content_blocks`), in a form that is not
+        that of texts lists of blocks alone; None: results may be none.
 
         `is_async`: calling gives a coroutine. `binds_whole`: the handler's signature judges all arguments
         together, so that none is bound here. `kind` is tool, resource, prompt or completion; `target` what

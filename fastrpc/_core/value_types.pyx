@@ -289,8 +289,8 @@ cdef class Record(ValueType):
     """An instance of a class, which is an object of its attributes in JSON."""
 
     def __init__(self, kind, members, bint is_made, required=()):
-        """`members`: an attribute, its key in JSON and the type of its value, for each. `is_made`: an instance is
-        made by calling the class with its attributes by name, of which these are required."""
+        """`members`: an attribute, its key in JSON and the type of its value, for each. `is_made`: one
+        is made by calling the class with its attributes by name, of which these are required."""
         self.kind = kind
         self.attributes = tuple([attribute for attribute, _, _ in members])
         self.keys = tuple([key for _, key, _ in members])
