@@ -1,12 +1,12 @@
 """W12b: what a call costs in each form in which people write parameters, results and failures.
 
-The forms are those of `servers/forms.py`, each with what has to come of its calls. 256 calls are sent at once,
-the next when all of them are answered, both processes on one core. 20,000 calls are a row's figure; 2,000 and
-300,000 stand beside it: loops are short, so what a server learns late counts. A ratio is to as many calls of
-the plain `echo`, of a form with a twin to those of the twin, in the same round.
+The forms are those of `servers/forms.py`, each with what has to come of its calls. 256 calls are sent at
+once, the next when all of them are answered, both processes on one core. 20,000 calls are a row's figure;
+2,000 and 300,000 stand beside it: loops are short, so what a server learns late counts. A ratio is to as many
+calls of the plain `echo`, of a form with a twin to those of the twin, in the same round.
 
-Requests are prepared before the clock starts, all answers are compared after it has stopped; a wrong one voids
-the row.
+Requests are prepared before the clock starts, all answers are compared after it has stopped; a wrong one
+voids the row.
 """
 
 from __future__ import annotations
