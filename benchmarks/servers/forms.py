@@ -660,4 +660,5 @@ def app_of(name: str) -> Server:
 
 
 if __name__ == "__main__":
-    app_of(sys.argv[1]).run()
+    app = app_of(sys.argv[1])
+    app.run()

@@ -84,7 +84,7 @@ cdef class UpstreamRoute(AnswerSink):
         what belongs to the client's connection. None: a parser has to read it."""
         cdef Slice meta = message.meta_text()
         if meta.data == NULL:
-            return self.stream.call_end
+            return self.stream.calls.call_end
         if meta.size != len(self.meta) or memcmp(meta.data, <char*> self.meta, meta.size) != 0:
             self.meta = meta.data[: meta.size]
             self.meta_end = self.carried(self.meta)

@@ -45,6 +45,9 @@ START_SECONDS = 30.0
 class AsyncClient(ToolCaller):
     """A client of one MCP server, in one event loop: see `fastrpc.Client`."""
 
+    takes_any_type = False
+    """Whether results of other types than MCP's are returned as they are: extensions define some."""
+
     def __init__(
         self,
         target: Target,
@@ -137,6 +140,7 @@ class AsyncClient(ToolCaller):
             timeout_seconds=self._timeout_seconds,
             max_seconds=self._max_seconds,
             sends_tokens=self._sends_tokens,
+            takes_any_type=self.takes_any_type,
         )
 
     def _on_lost(self, error: ConnectionLost) -> None:

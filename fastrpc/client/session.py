@@ -90,6 +90,7 @@ class Session:
         timeout_seconds: float,
         max_seconds: float = 0,
         sends_tokens: bool = False,
+        takes_any_type: bool = False,
         peer: str = "the server",
     ) -> None:
         self.stream = stream
@@ -99,6 +100,7 @@ class Session:
         self.log_level: str | None = None
         self.lost: ConnectionLost | None = None
         """Why the connection was lost; None while it is open."""
+        self._takes_any_type = takes_any_type
         self.timeout_seconds = timeout_seconds
         stream.max_seconds = max_seconds
         stream.sends_tokens = sends_tokens
@@ -334,7 +336,7 @@ class Session:
         if found is None:
             found = await self.request(method, params, **options)
         for _ in range(MOST_ROUNDS):
-            requests = input_requests_of(method, found)
+            requests = input_requests_of(method, found, any_type=self._takes_any_type)
             if requests is None:
                 return found
             again = dict(params)

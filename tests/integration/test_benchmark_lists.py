@@ -56,6 +56,7 @@ def test_every_row_is_of_the_command_or_of_a_file_as_users_write_it(fastrpc: Any
         roster.HTTP_SESSION,
         roster.HTTP_LOG,
         roster.HTTP_ASGI,
+        roster.FORM,
     }
     of_files |= set(map(roster.many, roster.MANY_TOOLS))
     of_files |= {name(shape) for shape in roster.SHAPES for name in (roster.shaped, roster.shaped_over_http)}

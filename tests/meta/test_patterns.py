@@ -19,6 +19,7 @@ from support.pattern_attacks import attacks
 from support.pattern_uses import ROOT, Use, uses
 
 from fastrpc import redaction
+from fastrpc.guard.shell import masking
 
 SIZE = 100_000
 SECONDS = 1.0  # of the processor; linear ones take 1 to 50 ms
@@ -33,6 +34,7 @@ MADE_AT_RUN_TIME = {
     "fastrpc/cli/_repl_completion.py:Completion._of_template": "on the word that the user types",
     "fastrpc/client_requests/forms.py:_check_text": "the author's, whose form it is",
     "fastrpc/guard/policy/patterns.py:Patterns.__init__": "globs by fnmatch: tried below",
+    "fastrpc/guard/shell/masking.py:WORDS": "a table, tried below",
     "fastrpc/openapi/routes.py:RouteMap.__init__": "the author's, on paths of the author's document",
     "fastrpc/redaction.py:PATTERNS": "a table, tried below",
 }
@@ -46,6 +48,8 @@ def found() -> Iterator[Use]:
     yield from uses()
     for number, (pattern, _) in enumerate(redaction.PATTERNS):
         yield Use(f"fastrpc/redaction.py:PATTERNS[{number}]", pattern, frozenset({"sub"}))
+    for number, (pattern, _) in enumerate(masking.WORDS):
+        yield Use(f"fastrpc/guard/shell/masking.py:WORDS[{number}]", pattern, frozenset({"sub"}))
     yield Use("fastrpc/_core/message.pyx", re.compile(rb'"\xff([-0-9]+)"'), frozenset({"sub"}))
 
 

@@ -226,7 +226,8 @@ def test_a_target_that_fails_stops_no_log_is_tried_again_and_is_warned_of_once(
     shy.fails = False
     eventually(lambda: shy.lines == good.lines)
     log.close()
-    assert parsed(shy.lines) == list(range(1, 12))
+    assert parsed(shy.lines) == list(range(1, len(good.lines) + 1))
+    assert len(good.lines) >= 11
     words = [record.message for record in caplog.records]
     assert sum("do not reach a shy target" in each for each in words) == 1
     assert sum("reach a shy target again" in each for each in words) == 1

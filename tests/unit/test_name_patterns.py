@@ -26,7 +26,7 @@ def test_a_list_has_at_most_ten_thousand() -> None:
         (["read"], ["read"], ["reads", "Read", ""]),
         (["read_*"], ["read_", "read_x"], ["read", "xread_"]),
         (["get?"], ["gets"], ["get", "getss"]),
-        (["[ab]c", "d"], ["ac", "bc", "d"], ["cc", "[ab]c"]),
+        (["[ab]c", "d"], ["ac", "bc", "d", "[ab]c"], ["cc"]),
         ([], [], ["", "read"]),
     ],
 )

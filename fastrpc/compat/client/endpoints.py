@@ -87,6 +87,7 @@ class Endpoint:
         without httptools."""
         make = _Client if isinstance(self.target, list) else AsyncClient
         client = make(self.target, **self.options, **options)
+        client.takes_any_type = True  # `call_tool` hands them to extensions
         self._clients.append(client)
         return client
 

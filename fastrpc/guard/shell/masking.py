@@ -38,6 +38,8 @@ URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"'`$(){};|<>\\]+", re.IGNORECASE)
 USER_OF_URL = re.compile(rf"(://){USER}@", re.ASCII)
 MEMBER = re.compile(rf'("[\w-]{{0,40}}{NAME}"\s{{0,4}}:\s{{0,4}})"{LITERAL}"', re.IGNORECASE | re.ASCII)
 ASSIGNMENT = re.compile(rf"([\w-]{{0,40}}{NAME}=){LITERAL}", re.IGNORECASE | re.ASCII)
+WORD = re.compile(LITERAL, re.ASCII)
+WORD_WITH_DIGIT = re.compile(WITH_DIGIT, re.ASCII)
 SECRET_MEMBER = re.compile(rf"{NAME}\Z", re.IGNORECASE)
 WORDS = tuple(
     (re.compile(pattern, re.IGNORECASE | re.ASCII), replacement)
@@ -71,8 +73,8 @@ def masked_member(name: str, value: str, *, is_element: bool = False) -> str:
     """Return the value of a member or an argument as `masked_literals` does: a name that says secret is
     reason enough to mask it, if it is a word that may be masked. `is_element`: of a list of that name, which
     may be the words of a command: ``{"tokens": ["rm", "-rf"]}``."""
-    word = WITH_DIGIT if is_element else LITERAL
-    if SECRET_MEMBER.search(name) and re.fullmatch(word, value, re.ASCII):
+    word = WORD_WITH_DIGIT if is_element else WORD
+    if SECRET_MEMBER.search(name) and word.fullmatch(value):
         return MASK
     return masked_literals(value)
 
