@@ -673,8 +673,9 @@ cdef inline int answer(
     Connection self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
 ) except -1:
     """Write the answer that a result makes."""
+    cdef int tail = FORMS * modern
     if plan.form == FORM_TEXT and is_ascii_text(result):
-        return self.put_text(id, id_size, <str> result, FORM_TEXT, modern)
+        return self.output.put_text(id, id_size, <str> result, self.tails[tail], self.tail_sizes[tail])
     return self.end_call(plan, id, id_size, modern, result)
 
 
