@@ -537,7 +537,7 @@ async def _shapeless(asked: Asked, say: Saying) -> None:
     if asked.rpc != "initialize":
         await say.answer(202 if asked.rpc.startswith("notifications/") else 405)
         return
-    await say.result(asked, {"protocolVersion": "2025-11-25", "capabilities": []})
+    await say.result(asked, "ready")
 
 
 async def _silent(asked: Asked, say: Saying) -> None:
@@ -553,7 +553,7 @@ async def _silent(asked: Asked, say: Saying) -> None:
         (plays.cut, "is lost"),
         (plays.unavailable, "status 503"),
         (plays.strange, "chose an unknown protocol version: '1999-01-01'"),
-        (_shapeless, "invalid response"),
+        (_shapeless, "initialize: result: expected an object, got 'ready'"),
         (_silent, "did not start within 0.8 s"),
         (plays.nowhere, "status 404"),
         (plays.round_and_round, "too many redirects"),
