@@ -176,8 +176,8 @@ def _problem_of(name: str, entry: Any) -> str:
 
 def input_requests_of(method: str, found: Any, *, any_type: bool = False) -> dict[str, Any] | None:
     """Return the input requests of a result that asks for input (MCP 2026-07-28: InputRequiredResult); None
-    for a complete one, and, with `any_type`, for one of a type that an extension defines. Raises InvalidAnswer
-    for any other, or for requests that are none."""
+    for a complete one, and, with `any_type`, for one of a type that an extension defines. Raises
+    InvalidAnswer for any other, or for requests that are none."""
     kind = found.get("resultType", "complete") if isinstance(found, dict) else "complete"
     if kind == "complete" or (any_type and kind != "input_required"):
         return None
