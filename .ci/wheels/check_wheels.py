@@ -55,6 +55,7 @@ IN_PYTHON = ("approval_*", "audit_*", "cel_*", "docstrings", "guard_why", "rewri
 DOCUMENTS = "10000"
 """How many documents the differential tests read on a wheel; the suite itself reads more."""
 TEST_PACKAGES = [
+    "attrs",
     "common-expression-language; python_version >= '3.11'",
     "fastapi",
     "griffelib; python_version >= '3.11'",
