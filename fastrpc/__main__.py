@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 when it failed, 2 for a mistake in the call."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
-        if arguments and arguments[0] == "serve":
+        if arguments and arguments[0] == "serve" and not {"-h", "--help"} & {*arguments}:
             collect_seldom()
             from fastrpc.cli.serve import main as serve
 

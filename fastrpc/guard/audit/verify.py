@@ -313,6 +313,9 @@ class ChainCheck:
                     break
                 line = following
             self.counts["segments"] += 1
+            if is_last and not is_open:  # it may have gone on to another one since the log was listed
+                now = segments_in(folder).get(self.chain, [])
+                is_open = any(each.number > segment.number for each in now)
             self._end_segment(segment, number, is_last, is_open)
 
     def _accept(self, place: str, line: bytes, is_own: bool) -> None:
