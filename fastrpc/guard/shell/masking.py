@@ -25,7 +25,7 @@ from fastrpc.redaction import MASK, NAMES, masked_values
 
 LITERAL = r"[A-Za-z0-9_+=][\w.~+/=:@%^#!-]*"
 """What may be masked: it runs nothing, wherever it stands."""
-WITH_DIGIT = rf"(?=[^\d\s]*\d){LITERAL}"
+WITH_DIGIT = rf"(?=[^\d\s]{{0,256}}\d){LITERAL}"
 END = r"(?![^\s\"'])"
 NAME = rf"(?:{NAMES}|authorization)(?:[-_]?(?:id|key|value|hash))?s?"
 """A name that says secret to its end: ``--password-command`` names a program."""
@@ -41,15 +41,18 @@ ASSIGNMENT = re.compile(rf"([\w-]{{0,40}}{NAME}=){LITERAL}", re.IGNORECASE | re.
 WORD = re.compile(LITERAL, re.ASCII)
 WORD_WITH_DIGIT = re.compile(WITH_DIGIT, re.ASCII)
 SECRET_MEMBER = re.compile(rf"{NAME}\Z", re.IGNORECASE)
+SHORT = LITERAL.removesuffix("*") + "{0,2500}"
+"""Of the words of a line many may begin in one another: what is looked at from each is bounded."""
+SHORT_WITH_DIGIT = WITH_DIGIT.replace(LITERAL, SHORT)
 WORDS = tuple(
     (re.compile(pattern, re.IGNORECASE | re.ASCII), replacement)
     for pattern, replacement in (
         (rf"(://){USER}@", rf"\1{MASK}@"),
         (rf"([\"'])({HEADER}{SCHEME})[\w.~+/=:@%^#! ;,-]+\1", rf"\1\2{MASK}\1"),
-        (rf"\b({HEADER}{SCHEME}){LITERAL}{END}", rf"\1{MASK}"),
-        (rf"\b((?:bearer|basic)\s{{1,4}}){WITH_DIGIT}{END}", rf"\1{MASK}"),
-        (rf"(?<![^\s\"'])(--?[\w-]{{0,40}}{NAME}(?:=|\s{{1,4}})[\"']?){LITERAL}{END}", rf"\1{MASK}"),
-        (rf"([\w-]{{0,40}}{NAME}=[\"']?){WITH_DIGIT}{END}", rf"\1{MASK}"),
+        (rf"\b({HEADER}{SCHEME}){SHORT}{END}", rf"\1{MASK}"),
+        (rf"\b((?:bearer|basic)\s{{1,4}}){SHORT_WITH_DIGIT}{END}", rf"\1{MASK}"),
+        (rf"(?<![^\s\"'])(--?[\w-]{{0,40}}{NAME}(?:=|\s{{1,4}})[\"']?){SHORT}{END}", rf"\1{MASK}"),
+        (rf"([\w-]{{0,40}}{NAME}=[\"']?){SHORT_WITH_DIGIT}{END}", rf"\1{MASK}"),
     )
 )
 
@@ -73,10 +76,8 @@ def masked_member(name: str, value: str, *, is_element: bool = False) -> str:
     """Return the value of a member or an argument as `masked_literals` does: a name that says secret is
     reason enough to mask it, if it is a word that may be masked. `is_element`: of a list of that name, which
     may be the words of a command: ``{"tokens": ["rm", "-rf"]}``."""
-    word = WORD_WITH_DIGIT if is_element else WORD
-    if SECRET_MEMBER.search(name) and word.fullmatch(value):
-        return MASK
-    return masked_literals(value)
+    is_word = WORD_WITH_DIGIT.fullmatch(value) if is_element else WORD.fullmatch(value)
+    return MASK if is_word and SECRET_MEMBER.search(name) else masked_literals(value)
 
 
 def _is_document(text: str) -> bool:

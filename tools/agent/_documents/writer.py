@@ -478,7 +478,7 @@ def _index_signs(tag: str, element: Any, before: str) -> tuple[str, str]:
         if ORDINAL.fullmatch(text) and before[-1:].isdigit():
             return "", ""
         mark = "^"
-    elif FRACTION.search(before) or (text.isdigit() and ATOMS.search(before)):
+    elif "/" in before or "⁄" in before or (text.isdigit() and ATOMS.search(before)):
         return "", ""
     else:
         mark = "_"
