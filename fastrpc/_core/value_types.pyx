@@ -111,15 +111,12 @@ cdef class OneOf(ValueType):
     def __init__(self, types):
         self.types = tuple(types)
 
-    cdef bint passes(self, object value) except -1:
-        for each in self.types:
-            if (<ValueType> each).passes(value):
-                return True
-        return False
-
     cpdef object load(self, object value):
         # A number may be a value of several: only as it is.
-        return value if self.passes(value) else NotImplemented
+        for each in self.types:
+            if (<ValueType> each).load(value) is value:
+                return value
+        return NotImplemented
 
     cpdef object plain(self, object value):
         cdef object found
@@ -135,14 +132,6 @@ cdef class ListOf(ValueType):
 
     def __init__(self, ValueType items):
         self.items = items
-
-    cdef bint passes(self, object value) except -1:
-        if type(value) is not list:
-            return False
-        for each in <list> value:
-            if not self.items.passes(each):
-                return False
-        return True
 
     cpdef object load(self, object value):
         return each_item(self.items, <list> value, True) if type(value) is list else NotImplemented
@@ -224,14 +213,6 @@ cdef class DictOf(ValueType):
     def __init__(self, ValueType values):
         self.values = values
 
-    cdef bint passes(self, object value) except -1:
-        if type(value) is not dict:
-            return False
-        for key, each in (<dict> value).items():
-            if type(key) is not str or not self.values.passes(each):
-                return False
-        return True
-
     cpdef object load(self, object value):
         return each_value(self.values, <dict> value, True) if type(value) is dict else NotImplemented
 
@@ -246,16 +227,6 @@ cdef class Members(ValueType):
         self.types = types
         self.required = tuple(required)
 
-    cdef bint passes(self, object value) except -1:
-        cdef PyObject* found
-        if type(value) is not dict:
-            return False
-        for key, each in (<dict> value).items():
-            found = PyDict_GetItem(self.types, key)
-            if found == NULL or not (<ValueType> found).passes(each):
-                return False
-        return self.is_whole(<dict> value)
-
     cpdef object load(self, object value):
         return self.each_member(value, True)
 
@@ -266,6 +237,7 @@ cdef class Members(ValueType):
         cdef PyObject* known
         cdef object found
         cdef dict made = {}
+        cdef bint is_same = True
         if type(value) is not dict or not self.is_whole(<dict> value):
             return NotImplemented
         for key, each in (<dict> value).items():
@@ -275,8 +247,9 @@ cdef class Members(ValueType):
                 found = (<ValueType> known).load(each) if loads else (<ValueType> known).plain(each)
             if found is NotImplemented:
                 return NotImplemented
+            is_same = is_same and found is each
             made[key] = found
-        return made
+        return value if is_same else made
 
     cdef bint is_whole(self, dict value) except -1:
         for name in self.required:
