@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 FILE_VARIABLE = "FASTRPC_LOG_FILE"
 WAIT_SECONDS = 1.0
+MOST_REMEMBERED = 1000
 ATOMIC = 512  # bytes that a pipe accepts at once if it accepts any (POSIX: PIPE_BUF)
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 OWN = (PACKAGE, "fastrpc/_core/")  # the file names in compiled modules
@@ -75,6 +76,23 @@ def write(at: str, message: str, error: BaseException | None = None) -> None:
     if number >= level():
         message = message if message.isprintable() else _escaped(message)
         _prepare().log(number, message, exc_info=_shown(error))
+
+
+class Once:
+    """Writes each record once. A peer may cause any number of them: after `MOST_REMEMBERED` it forgets them
+    all, and begins anew."""
+
+    def __init__(self, at: str) -> None:
+        self._at = at
+        self._written: set[str] = set()
+
+    def write(self, text: str) -> None:
+        """Write a record at this level, unless it has been written."""
+        if text not in self._written:
+            if len(self._written) == MOST_REMEMBERED:
+                self._written.clear()
+            self._written.add(text)
+            write(self._at, text)
 
 
 def write_line(text: str) -> None:

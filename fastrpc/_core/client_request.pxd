@@ -37,7 +37,7 @@ cdef class PendingRequest:
     cdef int resume(self) except -1
     cdef int resume_soon(self) except -1
 
-cdef object sent_id(object id)
+cpdef object sent_id(object id)
 
 # Completed requests whose tasks wait for them, in the order in which to resume these.
 cdef class Resumptions:

@@ -30,5 +30,8 @@ class PendingRequest:
     def result(self) -> Any:
         """Return the result. Raises the error."""
 
+def sent_id(id: object) -> int | None:
+    """Return which of our ids, which are integers, an answer bears; None for none."""
+
 class Resumptions:
     """Completed requests whose tasks wait for them. Compiled methods only."""

@@ -122,7 +122,7 @@ cdef class PendingRequest:
         return self.value
 
 
-cdef object sent_id(object id):
+cpdef object sent_id(object id):
     """Return which of our ids, which are integers, an answer bears; None for none. Some servers keep ids as
     texts, and answer "3" to 3."""
     if type(id) is int:

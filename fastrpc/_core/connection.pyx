@@ -19,10 +19,11 @@ from libc.string cimport memchr, memcmp, memcpy
 from fastrpc._core.call cimport Call
 from fastrpc._core.call_info cimport CallInfo, info_of_call, put_back
 from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
+from fastrpc._core.contained cimport contained
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encoder cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LEGACY, MODERN, REQUEST
-from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text
+from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text, made_of
 from fastrpc._core.recorder cimport answer_in, line_of
 
 from fastrpc import forks
@@ -243,7 +244,7 @@ cdef class Connection:
         elif (
             plan.plain is not None
             and type(result) is not str
-            and self.put_value(id, id_size, plan.plain_value(result), plan.plain_form, modern, True)
+            and self.put_value(id, id_size, made_of(result, plan.plain), plan.plain_form, modern, True)
         ):
             return 0
         elif (
@@ -254,7 +255,7 @@ cdef class Connection:
         ):
             return 0
         elif plan.to_text is not None:
-            text = plan.text_of(result)
+            text = made_of(result, plan.to_text)
             if text is not None:
                 return self.put_text(id, id_size, text, FORM_TEXT, modern)
         self.now = 0
@@ -620,16 +621,9 @@ cdef class Connection:
         return self.nanoseconds_of(ticks() - began) / 1e9
 
     cpdef wrote(self):
-        """Have an answer sent that was written outside of a pump. What that raises is logged."""
+        """Have an answer sent that was written outside of a pump."""
         if not self.pumping and self.flush is not None:
-            try:
-                self.flush()
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                from fastrpc import tracebacks
-
-                tracebacks.report("an answer could not be sent", error)
+            contained("an answer could not be sent", self.flush)
 
     def take_plans(self, dict plans):
         """Take new plans, after the tools have changed, and forget lists of the old ones."""

@@ -18,6 +18,7 @@ from fastrpc._core.call_result cimport AnswerTail, CallResult
 from fastrpc._core.client_request cimport AnswerSink, PendingRequest
 from fastrpc._core.client_stream cimport ClientStream
 from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection, Steps, ticks
+from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport FORM_TEXT
 from fastrpc._core.message cimport Message, Slice
 from fastrpc._core.pending cimport InFlightCall
@@ -155,19 +156,7 @@ cdef class UpstreamRoute(AnswerSink):
             if connection.send is None:
                 connection.wrote()
             else:
-                self.send(connection)
-        return 0
-
-    cdef int send(self, Connection connection) except -1:
-        """Send an answer now; what that raises concerns no other answer."""
-        try:
-            connection.send()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            from fastrpc import tracebacks
-
-            tracebacks.report("an answer could not be sent", error)
+                contained("an answer could not be sent", connection.send)
         return 0
 
     cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1:

@@ -98,8 +98,6 @@ cdef class Plan:
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept
     cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept
     cpdef void record_duration(self, int64_t nanoseconds) noexcept
-    cdef object plain_value(self, object result)
-    cdef str text_of(self, object result)
     cdef str failure_text(self, object error)
     cdef int count_failure(self, object error) except -1
     cdef Py_ssize_t index_of(self, Argument* argument, Py_ssize_t expected) noexcept
@@ -115,6 +113,8 @@ cdef class FramedPlan:
     cdef bytes head              # from the comma behind the id to the colon in front of the text
     cdef bytes tail              # all that follows the text, newline and all
 
+
+cdef object made_of(object result, object make)
 
 cdef bint is_writable_text(object text) noexcept
 

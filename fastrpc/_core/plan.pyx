@@ -419,20 +419,6 @@ cdef class Plan:
         self.inline = self.quick >= PROOF
         self.straight = self.is_bare and self.inline
 
-    cdef object plain_value(self, object result):
-        """Return a plain value for a result; what is none: the encoder has to see what is wrong."""
-        try:
-            return self.plain(result)
-        except BaseException:
-            return None
-
-    cdef str text_of(self, object result):
-        """Return the text of a result; None: the encoder makes it."""
-        try:
-            return self.to_text(result)
-        except BaseException:
-            return None
-
     # --- what the function raises -------------------------------------------------------------------------
 
     cdef str failure_text(self, object error):
@@ -482,6 +468,14 @@ cdef class Plan:
         self.failed_at = instruction
         self.failed_type = type(error)
         return 0
+
+
+cdef object made_of(object result, object make):
+    """Return what `plain` or `to_text` makes of a result; None: the encoder has to see what is wrong."""
+    try:
+        return make(result)
+    except BaseException:
+        return None
 
 
 cdef bint is_writable_text(object text) noexcept:

@@ -90,7 +90,6 @@ cdef class Recorder:
         bytes request,
         bytes answer,
     ) except -1
-    cdef int tell(self, object function) except -1
     cdef int keep(self, Record* record, bytes request, bytes answer) except -1
     cdef double rate(self)
 

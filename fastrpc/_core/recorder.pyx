@@ -17,6 +17,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.string cimport memchr
 
+from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.message cimport Message, Slice
 
@@ -184,7 +185,7 @@ cdef class Recorder:
         cdef Record* record
         if self.count == self.capacity:
             if self.on_full is not None:
-                self.tell(self.on_full)
+                contained("a recorder could not be drained", self.on_full)
             if self.count == self.capacity:
                 self.dropped += 1
                 return 0
@@ -208,19 +209,7 @@ cdef class Recorder:
             self.keep(record, request, answer)
         self.count += 1
         if self.count == 1 and self.on_first is not None:
-            self.tell(self.on_first)
-        return 0
-
-    cdef int tell(self, object function) except -1:
-        """Call `on_first` or `on_full`; what it raises is logged, and is no matter of the call's."""
-        try:
-            function()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            from fastrpc import tracebacks
-
-            tracebacks.report("a recorder could not be drained", error)
+            contained("a recorder could not be drained", self.on_first)
         return 0
 
     def write(

@@ -21,6 +21,7 @@ from fastrpc import forks
 
 from fastrpc._core.connection cimport Connection
 from fastrpc._core.connection cimport c_clock as clock
+from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.polling cimport (
@@ -125,6 +126,8 @@ cdef extern from *:
     void c_release_signals "fastrpc_release_signals"() nogil
     void widen "fastrpc_widen"(int descriptor) nogil
     void keep_memory "fastrpc_keep_memory"() nogil
+
+cdef str FAILED = "a function called by the stream failed"
 
 cdef enum:
     READ_SIZE = 64 * 1024
@@ -330,26 +333,10 @@ cdef class Stream:
             line = framer.buffer[self.line_at : framer.start]
         self.connection.now = 0
         self.connection.known = False
-        return self.pass_on((self.connection.dispatcher.line_failed, line, self.written, error))
+        return contained(FAILED, self.connection.dispatcher.line_failed, (line, self.written, error))
 
     cdef int tell_trace(self, bytes direction, bytes data) except -1:
-        return self.pass_on((self.trace, direction, data))
-
-    cdef int pass_on(self, tuple call) except -1:
-        """Call a function of somebody else, given with its arguments; what it raises is logged."""
-        try:
-            call[0](*call[1:])
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            self.report(error)
-        return 0
-
-    cdef int report(self, object error) except -1:
-        from fastrpc import tracebacks
-
-        tracebacks.report("a function called by the stream failed", error)
-        return 0
+        return contained(FAILED, self.trace, (direction, data))
 
     cdef bint poll_upstream(self) except -1:
         """Take answers of forwarded calls; False: there are none. Between two batches of lines alone."""
@@ -462,7 +449,9 @@ cdef class Stream:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            self.report(error)
+            from fastrpc import tracebacks
+
+            tracebacks.report(FAILED, error)
             return False
 
     def call_in_loop(self, function):
@@ -501,7 +490,7 @@ cdef class Stream:
         self.wants_loop = False
         waiting, self.waiting = self.waiting, []
         for function in waiting:
-            self.pass_on((function,))
+            contained(FAILED, function)
         self.turn()
 
     def turn(self):
@@ -565,7 +554,7 @@ cdef class Stream:
             self.on_end = None
         else:
             self.end_is_told = True
-        return self.pass_on((on_end, reason))
+        return contained(FAILED, on_end, (reason,))
 
     def flush_soon(self):
         """Send what was written outside of a pump, once for all that is written in this turn."""

@@ -83,7 +83,7 @@ class AsyncClient(ToolCaller):
         self._restart = restart
         self._output_schemas = OutputSchemas()
         self._subscribed: dict[str, Listening] = {}
-        self._logged: set[str] = set()
+        self._log = diagnostics.Once("warning")
         self._session_or_none: Session | None = None
         self._transport: Transport | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -435,15 +435,12 @@ class AsyncClient(ToolCaller):
         params: dict[str, Any] | None = {}
         while params is not None:
             result = await self.request(method, params)
-            for entry in entries_of(method, result, member, self._log_once):
+            for entry in entries_of(method, result, member, self._left_out):
                 yield Described(entry)
             params = pages.next(result)
 
-    def _log_once(self, text: str) -> None:
-        """Log that an entry of a list is left out, unless that has been done."""
-        if text not in self._logged:
-            self._logged.add(text)
-            diagnostics.write("warning", f"the server's {text}")
+    def _left_out(self, text: str) -> None:
+        self._log.write(f"the server's {text}")
 
     # --- notifications ----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
+from fastrpc._core.client_request import sent_id
 from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT
 from fastrpc.client.listening import LISTEN
 from fastrpc.client.results import input_requests_of
@@ -406,10 +407,8 @@ class Session:
         method: str = message["method"]
         params = params_of(message)
         if method == "notifications/progress":
-            token = params.get("progressToken")
-            if type(token) is str and token.isdecimal() and len(token) < 19:
-                token = int(token)  # as some servers return it
-            on_progress = self._progress.get(token) if type(token) is int else None
+            token = sent_id(params.get("progressToken"))
+            on_progress = None if token is None else self._progress.get(token)
             if on_progress is not None:
                 self._run(on_progress, params)
         elif method == "notifications/cancelled":

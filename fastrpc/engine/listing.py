@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST = 500
 """Characters of a record."""
-MOST_LOGGED = 1000
-"""Records that are remembered as logged; beyond them all are forgotten."""
-_logged: set[str] = set()
+log = diagnostics.Once("error")
 
 
 def writable(entries: Iterable[Any], version: str) -> list[dict[str, Any]]:
@@ -38,9 +36,4 @@ def writable(entries: Iterable[Any], version: str) -> list[dict[str, Any]]:
 
 def left_out(what: str, why: str) -> None:
     """Log, once, that something is left out of a list."""
-    text = f"{what} is left out of its list: {why}"[:LONGEST]
-    if text not in _logged:
-        if len(_logged) == MOST_LOGGED:
-            _logged.clear()
-        _logged.add(text)
-        diagnostics.write("error", text)
+    log.write(f"{what} is left out of its list: {why}"[:LONGEST])

@@ -226,7 +226,7 @@ class UpstreamServer:
         self._retrying = False
         self._wants_login = False
         """Whether the last attempt failed since nobody has logged in."""
-        self._logged: set[str] = set()
+        self._log = diagnostics.Once("warning")
         self._watched: set[str] = set()  # resources that some client has subscribed to
         self._watched_quota = Quota(WATCHED_BYTES)
         self._watched_full = False
@@ -568,13 +568,11 @@ class UpstreamServer:
         method, member, key, make = _LISTS[name]
         # Without tools it is of no use; and what was listed before stays, if it cannot be listed again.
         is_needed = name == "tools" or self._listed
-        listed = await read_list(client, method, member, key, is_needed=is_needed, log=self._log_once)
+        listed = await read_list(client, method, member, key, is_needed=is_needed, log=self._left_out)
         self._replace(name, listed, lambda raw: make(self, raw))
 
-    def _log_once(self, text: str) -> None:
-        if text not in self._logged:
-            self._logged.add(text)
-            diagnostics.write("warning", f"the upstream server ({self._target.shown}): {text}")
+    def _left_out(self, text: str) -> None:
+        self._log.write(f"the upstream server ({self._target.shown}): {text}")
 
     def _complete(self, offered: bool) -> None:
         """Register a completion for each prompt argument and each template variable."""

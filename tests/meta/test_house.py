@@ -91,6 +91,7 @@ LAYERS = {
     "fastrpc._core.call": 10,
     "fastrpc._core.call_template": 10,
     "fastrpc._core.collector": 10,
+    "fastrpc._core.contained": 10,
     "fastrpc._core.encoder": 10,
     "fastrpc._core.framer": 10,
     "fastrpc._core.fast_parser": 10,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.in_memory import ask, with_client
 
-from fastrpc import Server
+from fastrpc import Server, diagnostics
 from fastrpc.content import ToolResult
 from fastrpc.engine import listing
 from fastrpc.errors import DefinitionError
@@ -163,7 +163,7 @@ HALF = "\ud800"
 def test_an_entry_that_is_no_json_is_left_out_of_its_list_and_logged_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "_logged", set())
+    monkeypatch.setattr(listing, "log", diagnostics.Once("error"))
     app = with_good_entries()
 
     def handler(text: str = HALF) -> ToolResult:

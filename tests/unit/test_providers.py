@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.in_memory import ask, every_version, read, refusal, with_client
 
-from fastrpc import Context, Server
+from fastrpc import Context, Server, diagnostics
 from fastrpc.definitions.resource import Entry
 from fastrpc.engine import listing
 from fastrpc.errors import DefinitionError
@@ -143,7 +143,7 @@ class Wrong:
 def test_what_a_provider_lists_wrongly_is_left_out_and_logged(
     value: Any, problem: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "_logged", set())
+    monkeypatch.setattr(listing, "log", diagnostics.Once("error"))
     app = Server("t")
     app.add_resource("docs://first", "1")
     app.resources("db")(Wrong(value))
