@@ -74,13 +74,18 @@ async def codes(client: Client, method: str, params: dict[str, Any], times: int)
     return found
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
-@pytest.mark.parametrize(("method", "params"), OTHERS, ids=lambda value: json.dumps(value))
+CASES = [
+    (version, method, params)
+    for version in (LATEST_LEGACY, MODERN)
+    for method, params in OTHERS
+    if version != MODERN or method not in ("ping", "resources/subscribe")  # which that version does not have
+]
+
+
+@pytest.mark.parametrize(("version", "method", "params"), CASES, ids=lambda value: json.dumps(value))
 def test_every_request_counts_and_is_audited(
     tmp_path: Path, version: str, method: str, params: dict[str, Any]
 ) -> None:
-    if version == MODERN and method in ("ping", "resources/subscribe"):
-        pytest.skip("this version has no such request")
     sophon = Sophon(tmp_path)
 
     async def conversation() -> tuple[list[int], int]:
