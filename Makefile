@@ -7,7 +7,6 @@ STAMP := $(VENV)/.built
 # Files of tests are spread over the processors, those that hold a promise about time run alone, behind them. The
 # order is that of the folders: the many short files of `tests/unit` fill what the long ones leave at the end.
 SPREAD ?= -n auto --dist loadfile --no-loadscope-reorder
-SUITE ?= tests
 # What runs the package in a test's own process; counting lines slows a test down, so the others go without. The long
 # ones first.
 COVERED := $(wildcard tests/integration/test_client_*.py) tests/tools tests/unit
@@ -35,7 +34,7 @@ SANITIZED_SECONDS ?= 120
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: fastmcp help run prepare test test-fast test-unit test-uncovered coverage sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
+.PHONY: fastmcp help run prepare test test-fast test-unit test-skipped coverage sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,8 +49,12 @@ prepare: $(STAMP)        ## for `make test`, from PyPI and npm: the C reference 
 
 test: prepare            ## everything: unit, property, tools, real processes
 	@rm -f $(SKIPPED)
-	$(BIN)/python -m pytest $(SUITE) -m "not alone" $(SPREAD) --skipped $(SKIPPED)
+	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD) --skipped $(SKIPPED)
 	$(BIN)/python -m pytest $(ALONE) -m alone --skipped $(SKIPPED)
+
+test-skipped: prepare    ## what an earlier run of the suite has skipped: name what it left, with BEFORE=its/.cache/skipped.json
+	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD) --skipped-before $(BEFORE)
+	$(BIN)/python -m pytest $(ALONE) -m alone --skipped-before $(BEFORE)
 
 test-fast: $(STAMP)      ## the unit tests, in under a minute: for while you write
 	$(BIN)/python -m pytest tests/unit -m "not alone" $(SPREAD)
@@ -59,11 +62,11 @@ test-fast: $(STAMP)      ## the unit tests, in under a minute: for while you wri
 test-unit: prepare       ## all tests but those of real processes
 	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta $(SPREAD)
 
-coverage: prepare        ## which lines of Python the tests run in their own process; fails below the bar in pyproject.toml
-	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --cov --cov-report=$(COVERAGE_PAGES)
-
-test-uncovered: SUITE := tests $(addprefix --ignore=,$(COVERED)) $(LEFT_OUT)
-test-uncovered: test     ## all that `make coverage` does not run: both together are `make test`
+coverage: prepare        ## `make test`, and which lines of Python run in its own process; fails below the bar in pyproject.toml
+	@rm -f $(SKIPPED)
+	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --skipped $(SKIPPED) --cov --cov-report=$(COVERAGE_PAGES)
+	$(BIN)/python -m pytest tests $(addprefix --ignore=,$(COVERED)) -m "not alone" $(SPREAD) --skipped $(SKIPPED)
+	$(BIN)/python -m pytest $(ALONE) -m alone --skipped $(SKIPPED)
 
 sanitize: $(STAMP)       ## property tests, then two minutes of fuzzing, on a build with ASan and UBSan
 	$(BIN)/python tests/fuzz/sanitized.py -m pytest tests/unit/test_audit_lines.py $(filter-out $(IN_PYTHON),$(wildcard tests/property/test_*.py)) --capture=sys -n $$(nproc) --dist worksteal

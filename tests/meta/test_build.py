@@ -101,10 +101,13 @@ def test_where_the_published_schemas_are_not_runs_of_tests_are_none_of_ci() -> N
 def test_ci_runs_the_readmes_two_commands_where_nothing_was_prepared() -> None:
     readme = text_of("README.md")
     bare = text_of(".ci/bare")
-    for command in ("make run", "make test"):
-        assert f"$ {command}" in readme
-        assert f"in_it {command}" in bare
+    assert "$ make run" in readme
+    assert "$ make test" in readme
+    assert "in_it make run" in bare
+    assert 'in_it make "$@"' in bare
+    assert "end test" in bare
     assert "\n      - run: .ci/bare\n" in text_of(".github/workflows/tests.yml")
     run = text_of(".ci/run")
     assert ".ci/bare begin" in run
-    assert "\n.ci/bare end\n" in run
+    assert ".ci/bare end\n" in run
+    assert "\nmake test-skipped BEFORE=.cache/bare.json\n" in run

@@ -131,3 +131,25 @@ def test_a_second_run_counts_on_from_the_first(tmp_path, spread) -> None:
     assert ".ci/packages: this installs what 2 of them want" in second.stdout
     nothing_new = run(tmp_path, "", *spread, *tally, "-k", "no_such_test")
     assert "7 skipped, for want of" in nothing_new.stdout
+
+
+@SPREAD
+def test_a_run_has_what_another_has_skipped_and_nothing_else(tmp_path, spread) -> None:
+    files = {"test_it.py": WANTING, "test_whole.py": WHOLE_FILE, "test_other.py": PASSING}
+    for name, source in files.items():
+        (tmp_path / name).write_text(source + PASSING.replace("test_it", "test_more"), encoding="utf-8")
+    left = str(tmp_path / "skipped.json")
+    assert run(tmp_path, "", "--skipped", left).returncode == 0
+    brought = {"test_it.py": WANTING.replace("pytest.skip", "print"), "test_whole.py": PASSING}
+    for name, source in brought.items():
+        (tmp_path / name).write_text(source + PASSING.replace("test_it", "test_more"), encoding="utf-8")
+    again = run(tmp_path, "true", *spread, "--skipped-before", left)
+    assert "5 passed" in again.stdout, "three tests, and both of the file that was skipped whole"
+    assert again.returncode == 0
+
+
+def test_a_run_of_what_was_skipped_passes_where_nothing_was(tmp_path) -> None:
+    (tmp_path / "test_it.py").write_text(PASSING, encoding="utf-8")
+    left = str(tmp_path / "skipped.json")
+    assert run(tmp_path, "", "--skipped", left).returncode == 0
+    assert run(tmp_path, "true", "--skipped-before", left).returncode == 0

@@ -3,7 +3,8 @@ nothing may be missing.
 
 A plugin of `conftest.py`. A skip says its reason in the test; here equal reasons are counted together. What
 one command brings has one form of reason: `not_installed`, `not_prepared`. With ``--skipped FILE`` a run
-counts on from what the run before it has left in that file: `make test` is two runs.
+counts on from what the run before it has left in that file: `make test` is two runs. With
+``--skipped-before FILE`` a run has only the tests that were skipped in the one that left this file.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -58,40 +59,81 @@ def excuse_of(reason: str) -> str:
     return next((why for pattern, why in EXPECTED.items() if re.match(pattern, reason)), "")
 
 
-def counted(reports: Iterable[Any]) -> list[tuple[str, int]]:
-    """Return the reasons of skip reports and how often each came, the most frequent first."""
-    reasons: Counter[str] = Counter()
+Skips: TypeAlias = "dict[str, list[str]]"
+"""What was skipped for each reason, by the ids of pytest: tests, and files that were skipped whole."""
+
+
+def skips_of(reports: Iterable[Any]) -> Skips:
+    """Return the skips that reports tell of."""
+    found: Skips = {}
     for report in reports:
         place = report.longrepr
         reason = place[2] if isinstance(place, tuple) else str(place)
-        reasons[reason.removeprefix("Skipped: ")] += 1
-    return reasons.most_common()
+        found.setdefault(reason.removeprefix("Skipped: "), []).append(report.nodeid)
+    return found
+
+
+def number_of(skips: Skips, ending: str = "") -> int:
+    """How many skips have a reason that ends so."""
+    return sum(len(ids) for reason, ids in skips.items() if reason.endswith(ending))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--skipped", metavar="FILE", help="count skips on from this file, and leave them there")
+    parser.addoption(
+        "--skipped-before", metavar="FILE", help="run what the run that left this file has skipped"
+    )
 
 
-def _found(config: pytest.Config) -> list[tuple[str, int]]:
+def _found(config: pytest.Config) -> Skips:
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    return counted(reporter.stats.get("skipped", ())) if reporter is not None else []
+    return skips_of(reporter.stats.get("skipped", ())) if reporter is not None else {}
 
 
 def _unexpected(config: pytest.Config) -> int:
     """How many tests were skipped for a reason that is not listed."""
-    return sum(number for reason, number in _found(config) if not excuse_of(reason))
+    return sum(len(ids) for reason, ids in _found(config).items() if not excuse_of(reason))
 
 
-def _with_the_run_before(found: list[tuple[str, int]], path: str) -> list[tuple[str, int]]:
+def _left_in(path: str) -> Skips:
+    with open(path, encoding="utf-8") as file:
+        left: Skips = json.load(file)
+    return left
+
+
+def _with_the_run_before(found: Skips, path: str) -> Skips:
     """Return the skips of this run and of the one that has left its own in a file, and leave them there."""
-    whole = Counter(dict(found))
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            whole.update(json.load(file))
+    whole = _left_in(path) if os.path.exists(path) else {}
+    for reason, ids in found.items():
+        whole[reason] = [*whole.get(reason, []), *ids]
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         json.dump(whole, file)
-    return whole.most_common()
+    return whole
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if path := config.getoption("--skipped-before"):
+        config.pluginmanager.register(_SkippedBefore(_left_in(path)))
+
+
+class _SkippedBefore:
+    """Leaves out of a run what is not among the skips of another one."""
+
+    def __init__(self, skips: Skips) -> None:
+        self.ids = {each for ids in skips.values() for each in ids}
+        self.files = {each.split("::")[0] for each in self.ids}
+
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        if collection_path.suffix != ".py":
+            return None
+        return collection_path.relative_to(config.rootpath).as_posix() not in self.files or None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        wanted = {each: not self.ids.isdisjoint((each.nodeid, each.nodeid.split("::")[0])) for each in items}
+        config.hook.pytest_deselected(items=[each for each in items if not wanted[each]])
+        items[:] = [each for each in items if wanted[each]]
 
 
 @pytest.hookimpl(trylast=True)
@@ -104,17 +146,16 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         found = _with_the_run_before(own, path)
     if not found:
         return
-    terminalreporter.section(f"{sum(number for _, number in found)} skipped, for want of")
-    for reason, number in found:
+    terminalreporter.section(f"{number_of(found)} skipped, for want of")
+    for reason, ids in sorted(found.items(), key=lambda each: -len(each[1])):
         excuse = excuse_of(reason)
-        terminalreporter.write_line(f"{number:6} {reason}{': ' if excuse else ''}{excuse}")
+        terminalreporter.write_line(f"{len(ids):6} {reason}{': ' if excuse else ''}{excuse}")
     for command, what in ((PREPARE, "builds and fetches"), (PACKAGES, "installs")):
-        if number := sum(number for reason, number in found if reason.endswith(f": {command}")):
+        if number := number_of(found, f": {command}"):
             terminalreporter.write_line(f"{command}: this {what} what {number} of them want", yellow=True)
     if in_ci() and (unexpected := _unexpected(config)):
         terminalreporter.write_line(
-            f"CI takes no skip: {unexpected} of {sum(number for _, number in own)} are not listed in "
-            f"tests/support/skips.py",
+            f"CI takes no skip: {unexpected} of {number_of(own)} are not listed in tests/support/skips.py",
             red=True,
         )
 
@@ -123,3 +164,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if in_ci() and not hasattr(session.config, "workerinput") and _unexpected(session.config):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    nothing_left = session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+    if nothing_left and session.config.getoption("--skipped-before"):
+        session.exitstatus = pytest.ExitCode.OK
