@@ -1,7 +1,8 @@
 """The policies that W15 puts in front of `servers/echo.py`, written as files of the guard.
 
 Each allows the tools of the file, with a rate that nobody reaches, and keeps the audit log as it is kept by
-default. They are written where they are needed: a token's file must be its owner's alone.
+default; `rule-only` keeps none, so that a rule is measured and not the log. They are written where they are
+needed: a token's file must be its owner's alone.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def texts() -> dict[str, str]:
         "plain": ALLOWED,
         "http": ALLOWED + TOKENS,
         "rule": ALLOWED + about_echo[0],
+        "rule-only": ALLOWED + about_echo[0] + '[audit]\nmode = "off"\n',
         "rules": ALLOWED + "".join([*others, *about_echo]),
     }
 

@@ -50,9 +50,10 @@ HTTP, HTTP_SESSION, HTTP_LOG, HTTP_ASGI = "http", "http-session", "http-log", "h
 # echo behind a proxy, over stdio and over HTTP; of the plain peer, echo without it.
 PROXY, PROXY_HTTP = "proxy", "proxy-http"
 # echo behind a guard's policy (`policies.py`), over stdio and over HTTP; with one rule over arguments, with
-# 100 rules of which 3 are about it. Of the plain peer, the same command without a guard.
+# that and no audit log, with 100 rules of which 3 are about it. Of the plain peer, the same command without a
+# guard.
 GUARDED, GUARDED_HTTP = "guarded", "guarded-http"
-GUARDED_RULE, GUARDED_RULES = "guarded-rule", "guarded-rules"
+GUARDED_RULE, GUARDED_RULE_ONLY, GUARDED_RULES = "guarded-rule", "guarded-rule-only", "guarded-rules"
 # Not a server but a client, for fastrpc's server over stdio; for a server of its own package in the same
 # process. Without an event loop, where there is such a client: the others give the one that they have.
 CLIENT, CLIENT_IN_MEMORY = "client", "client-in-memory"
@@ -286,6 +287,7 @@ def guarded_commands(python: str, *, is_guarded: bool) -> dict[str, list[str]]:
         GUARDED: command("plain"),
         GUARDED_HTTP: command("http", *over_http),
         GUARDED_RULE: command("rule"),
+        GUARDED_RULE_ONLY: command("rule-only"),
         GUARDED_RULES: command("rules"),
     }
 

@@ -25,7 +25,13 @@ OF_THE_COMMAND = (
     *(roster.LIST, roster.SERVE, roster.SHELL),
     *(roster.START_LIST, roster.START_SERVE, roster.START_HTTP),
 )
-BEHIND_A_GUARD = (roster.GUARDED, roster.GUARDED_HTTP, roster.GUARDED_RULE, roster.GUARDED_RULES)
+BEHIND_A_GUARD = (
+    roster.GUARDED,
+    roster.GUARDED_HTTP,
+    roster.GUARDED_RULE,
+    roster.GUARDED_RULE_ONLY,
+    roster.GUARDED_RULES,
+)
 """`fastrpc serve FILE --guard`."""
 OF_SERVERS_OF_OTHERS = (roster.SWAPPED,)
 OF_A_USERS_FILE = (roster.ECHO, roster.PAYLOAD, roster.SLEEP, roster.SLEEP_SYNC, roster.START, roster.MODERN)
