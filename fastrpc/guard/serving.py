@@ -24,7 +24,8 @@ from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.regular_files import stamp_of
-from fastrpc.storage.settings import GUARD_DATABASE, default_path
+from fastrpc.storage.kinds import GUARD
+from fastrpc.storage.settings import GUARD_DATABASE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class GuardedServing:
         self.token_sources: list[TokenSource] = []
         """What checks tokens over HTTP; filled by `guarded`, in the process that serves."""
         self._url = database_url(self.config)
-        is_there = bool(self._url) or os.path.exists(default_path())
+        is_there = bool(self._url) or os.path.exists(GUARD.default_path)
         self._has_database = is_there or (needs_tokens and not self.config.tokens)
 
     @property

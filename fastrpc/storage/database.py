@@ -1,4 +1,4 @@
-"""`Database`: opens the guard's database, checks and migrates it, and hands out transactions.
+"""`Database`: opens a database, checks and migrates it, and hands out transactions.
 
         with database.reading() as connection: …
         with database.changing() as connection: …
@@ -29,7 +29,7 @@ from fastrpc.storage.errors import (
     LibraryMissing,
     StorageError,
 )
-from fastrpc.storage.schema import REVISIONS, VERSION_TABLE
+from fastrpc.storage.kinds import GUARD, DatabaseKind
 from fastrpc.storage.urls import place_of
 
 TYPE_CHECKING = False
@@ -48,13 +48,14 @@ _opening = Lock()
 
 
 class Database:
-    """The guard's database at a URL, "" for the default file (`fastrpc.storage.settings`).
+    """The database of a kind at a URL, "" for the kind's own file in the state folder.
 
     Raises StorageError if it cannot be opened, and then has changed nothing of what was there.
     """
 
-    def __init__(self, url: str = "") -> None:
-        self._place = place_of(url)
+    def __init__(self, url: str = "", kind: DatabaseKind = GUARD) -> None:
+        self.kind = kind
+        self._place = place_of(url, kind)
         self._file: tuple[int, int] | None = None
         self._engine = self._make_engine()
         try:
@@ -96,7 +97,7 @@ class Database:
     def _transaction(self, changes: bool) -> Iterator[Connection]:
         if self._place.path and self._file != self._file_there():
             raise DatabaseUnavailable(
-                f"the guard's database: {self._place.path} was replaced while it was in use. End all that "
+                f"{self.kind.title}: {self._place.path} was replaced while it was in use. End all that "
                 f"use it, remove the files with -wal and -shm behind its name, and start again"
             )
         try:
@@ -112,13 +113,13 @@ class Database:
     def _unavailable(self, error: SQLAlchemyError) -> StorageError:
         original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
         where = self._place.path or self.shown
-        return DatabaseUnavailable(f"the guard's database: {where}: {self._place.cause(original)}")
+        return DatabaseUnavailable(f"{self.kind.title}: {where}: {self._place.cause(original)}")
 
     def _file_there(self) -> tuple[int, int] | None:
         try:
             facts = os.stat(self._place.path)
         except OSError as error:
-            raise DatabaseUnavailable(f"the guard's database: {self._place.path}: {error.strerror}") from None
+            raise DatabaseUnavailable(f"{self.kind.title}: {self._place.path}: {error.strerror}") from None
         return facts.st_dev, facts.st_ino
 
     def _forget_connections(self) -> None:
@@ -148,17 +149,17 @@ class Database:
             )
         except ImportError as error:  # without psycopg, or psycopg without libpq
             reason = "" if isinstance(error, ModuleNotFoundError) else "it finds no libpq"
-            raise LibraryMissing("psycopg", "postgresql", reason) from None
+            raise LibraryMissing(self.kind.title, "psycopg", "postgresql", reason) from None
 
     def _open(self) -> None:
         """Check the database, and bring its schema up to date. Raises StorageError."""
         path = self._place.path
         if path:
-            sqlite.prepare(path)
+            sqlite.prepare(path, self.kind)
             identity = self._file_there()
-            revision = sqlite.revision_of(path)
+            revision = sqlite.revision_of(path, self.kind)
             self._check_revision(revision)
-            sqlite.use_write_ahead_log(path)
+            sqlite.use_write_ahead_log(path, self.kind)
         try:
             with self._engine.connect() as connection:
                 self._migrate(connection.execution_options(**{IMMEDIATE: True}))
@@ -170,23 +171,24 @@ class Database:
     def _migrate(self, connection: Connection) -> None:
         """Migrate under a lock, unless the schema is the newest one."""
         with connection.begin():
-            revision = revision_in(connection)
+            revision = revision_in(connection, self.kind)
         self._check_revision(revision)
-        if revision == REVISIONS[-1]:
+        if revision == self.kind.revisions[-1]:
             return
         from fastrpc.storage.migrations import migrate
 
         with connection.begin():
             if not self._place.path:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
-            self._check_revision(revision_in(connection))
-            migrate(connection)
+            self._check_revision(revision_in(connection, self.kind))
+            migrate(connection, self.kind)
 
     def _check_revision(self, revision: str | None) -> None:
-        if revision is not None and revision not in REVISIONS:
+        if revision is not None and revision not in self.kind.revisions:
             raise DatabaseTooNew(
-                f"the guard's database: {self.shown} was made by a newer fastrpc (schema {revision:.32}, "
-                f"known up to {REVISIONS[-1]}). It was not changed: update fastrpc, or name another database"
+                f"{self.kind.title}: {self.shown} was made by a newer fastrpc (schema {revision:.32}, "
+                f"known up to {self.kind.revisions[-1]}). It was not changed: update fastrpc, or name another "
+                f"database"
             )
 
 
@@ -195,11 +197,11 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if is_immediate else "BEGIN")
 
 
-def revision_in(connection: Connection) -> str | None:
+def revision_in(connection: Connection, kind: DatabaseKind) -> str | None:
     """Return the revision of the schema, None where there is none yet. Raises DatabaseDamaged for several."""
-    if not inspect(connection).has_table(VERSION_TABLE):
+    if not inspect(connection).has_table(kind.version_table):
         return None
-    found = [str(row[0]) for row in connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}"))]
+    found = [str(row[0]) for row in connection.execute(text(f"SELECT version_num FROM {kind.version_table}"))]
     if len(found) > 1:
-        raise DatabaseDamaged("the guard's database: its schema has several versions at once")
+        raise DatabaseDamaged(f"{kind.title}: its schema has several versions at once")
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""The errors of the guard's database. Their messages name the database, and never hold its password."""
+"""The errors of databases. Their messages name the database, and never hold its password."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fastrpc.errors import FastrpcError
 
 
 class StorageError(FastrpcError):
-    """The root of all errors of the guard's database."""
+    """The root of all errors of a database."""
 
 
 class InvalidUrl(StorageError):
@@ -16,9 +16,9 @@ class InvalidUrl(StorageError):
 class LibraryMissing(StorageError):
     """A library that the database needs is not installed."""
 
-    def __init__(self, library: str, extra: str, reason: str = "") -> None:
+    def __init__(self, title: str, library: str, extra: str, reason: str = "") -> None:
         why = f" ({reason})" if reason else ""
-        super().__init__(f'the guard\'s database needs {library}{why}: pip install "fastrpc-mcp[{extra}]"')
+        super().__init__(f'{title} needs {library}{why}: pip install "fastrpc-mcp[{extra}]"')
 
 
 class DatabaseUnavailable(StorageError):

@@ -27,9 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-REVISIONS = ("0001", "0002", "0003")
-"""Every revision of the schema, the oldest first."""
-VERSION_TABLE = "fastrpc_schema_version"
 ID_LENGTH = 12
 
 metadata = MetaData()

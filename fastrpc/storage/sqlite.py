@@ -1,4 +1,4 @@
-"""SQLite: the file of the guard's database, made for this user alone, and checked before anything is written.
+"""SQLite: the file of a database, made for this user alone, and checked before anything is written.
 
 The check reads by a connection that cannot write, so a file that is refused keeps every byte. Nothing here
 opens the file but SQLite: closing another descriptor of it would release SQLite's locks.
@@ -14,12 +14,12 @@ from urllib.parse import quote
 
 from fastrpc.regular_files import is_trusted, look
 from fastrpc.storage.errors import DatabaseDamaged, DatabaseUnavailable
-from fastrpc.storage.schema import VERSION_TABLE
+from fastrpc.storage.kinds import DatabaseKind
 
 BUSY_SECONDS = 5.0
 
 
-def prepare(path: str) -> None:
+def prepare(path: str, kind: DatabaseKind) -> None:
     """Make the file and its folder, unless they are there, for this user alone. Raises DatabaseUnavailable
     for a file or folder that others may change."""
     folder = os.path.dirname(path)
@@ -27,29 +27,27 @@ def prepare(path: str) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         facts = os.stat(folder)
         if facts.st_mode & stat.S_IWOTH:
-            raise _unsafe(path, f"others may write to {folder}", "chmod o-w")
+            raise _unsafe(path, kind, f"others may write to {folder}", "chmod o-w")
         if not is_trusted(facts):
-            raise _unsafe(path, f"{folder} belongs to another user", "name a folder of your own")
+            raise _unsafe(path, kind, f"{folder} belongs to another user", "name a folder of your own")
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         except FileExistsError:
             pass
         facts = look(path)
     except OSError as error:
-        raise DatabaseUnavailable(
-            f"the guard's database: {error.filename or path}: {error.strerror}"
-        ) from None
+        raise DatabaseUnavailable(f"{kind.title}: {error.filename or path}: {error.strerror}") from None
     if facts.st_mode & 0o007:
-        raise _unsafe(path, f"others may use it (mode {facts.st_mode & 0o777:04o})", "chmod 600")
+        raise _unsafe(path, kind, f"others may use it (mode {facts.st_mode & 0o777:04o})", "chmod 600")
     if not is_trusted(facts):
-        raise _unsafe(path, "it belongs to another user", "name a file of your own")
+        raise _unsafe(path, kind, "it belongs to another user", "name a file of your own")
 
 
-def _unsafe(path: str, reason: str, advice: str) -> DatabaseUnavailable:
-    return DatabaseUnavailable(f"the guard's database: {path}: {reason}: {advice}")
+def _unsafe(path: str, kind: DatabaseKind, reason: str, advice: str) -> DatabaseUnavailable:
+    return DatabaseUnavailable(f"{kind.title}: {path}: {reason}: {advice}")
 
 
-def revision_of(path: str) -> str | None:
+def revision_of(path: str, kind: DatabaseKind) -> str | None:
     """Check a file from its first to its last page, and return the revision of its schema, None for one
     without tables. Writes nothing. Raises DatabaseDamaged, and DatabaseUnavailable."""
     try:
@@ -57,28 +55,28 @@ def revision_of(path: str) -> str | None:
         try:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
-                raise _damaged(path, str(found))
+                raise _damaged(path, kind, str(found))
             names = {
                 row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             }
             if not names:
                 return None
-            if VERSION_TABLE not in names:
-                raise _damaged(path, "it is another program's database")
-            row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+            if kind.version_table not in names:
+                raise _damaged(path, kind, "it is another program's database")
+            row = connection.execute(f"SELECT version_num FROM {kind.version_table}").fetchone()
             return None if row is None else str(row[0])
         finally:
             connection.close()
     except sqlite3.OperationalError as error:
-        raise DatabaseUnavailable(f"the guard's database: {path}: {error}") from None
+        raise DatabaseUnavailable(f"{kind.title}: {path}: {error}") from None
     except sqlite3.DatabaseError as error:
-        raise _damaged(path, str(error)) from None
+        raise _damaged(path, kind, str(error)) from None
 
 
-def _damaged(path: str, reason: str) -> DatabaseDamaged:
+def _damaged(path: str, kind: DatabaseKind, reason: str) -> DatabaseDamaged:
     reason = reason.splitlines()[-1] if reason else "it is broken"
     return DatabaseDamaged(
-        f"the guard's database: {path} cannot be used: {reason}. It was not changed: put a copy of the "
+        f"{kind.title}: {path} cannot be used: {reason}. It was not changed: put a copy of the "
         f"database in its place, or move it away to begin with an empty one"
     )
 
@@ -98,7 +96,7 @@ def connect(path: str, mode: str = "rw") -> sqlite3.Connection:
     return connection
 
 
-def use_write_ahead_log(path: str) -> None:
+def use_write_ahead_log(path: str, kind: DatabaseKind) -> None:
     """Switch a file to WAL, which lasts. Raises DatabaseUnavailable where the file system has none."""
     connection = connect(path)
     try:
@@ -112,11 +110,11 @@ def use_write_ahead_log(path: str) -> None:
                     raise
                 sleep(0.02)
     except sqlite3.Error as error:
-        raise DatabaseUnavailable(f"the guard's database: {path}: {error}") from None
+        raise DatabaseUnavailable(f"{kind.title}: {path}: {error}") from None
     finally:
         connection.close()
     if mode != "wal":
         raise DatabaseUnavailable(
-            f"the guard's database: {path}: the file system has no shared memory for SQLite's log (WAL): "
+            f"{kind.title}: {path}: the file system has no shared memory for SQLite's log (WAL): "
             f"name a file on a local disk"
         )

@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError
 
 from fastrpc.redaction import MASK, hide
 from fastrpc.storage.errors import InvalidUrl
-from fastrpc.storage.settings import default_path
+from fastrpc.storage.kinds import GUARD, DatabaseKind
 
 KINDS = "expected sqlite:///PATH or postgresql://USER@HOST/NAME"
 POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
@@ -52,23 +52,23 @@ class Place:
         return text.rstrip(".")
 
 
-def place_of(url: str) -> Place:
-    """Return the place of a URL, the default database for "". Raises InvalidUrl."""
+def place_of(url: str, kind: DatabaseKind = GUARD) -> Place:
+    """Return the place of a URL, that of the kind's own file for "". Raises InvalidUrl."""
     if not url:
-        return _sqlite(default_path())
+        return _sqlite(kind.default_path)
     try:
         parsed = make_url(url)
         port = parsed.port
     except (ArgumentError, ValueError):  # the message might quote the URL
-        raise InvalidUrl(f"the guard's database: this is no URL; {KINDS}") from None
+        raise InvalidUrl(f"{kind.title}: this is no URL; {KINDS}") from None
     if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
         if parsed.query or parsed.host or parsed.username or not parsed.database:
-            raise InvalidUrl("the guard's database: expected sqlite:///PATH, with nothing else")
+            raise InvalidUrl(f"{kind.title}: expected sqlite:///PATH, with nothing else")
         if parsed.database == ":memory:" or parsed.database.startswith("file:"):
-            raise InvalidUrl("the guard's database: expected a file, which other processes can open too")
+            raise InvalidUrl(f"{kind.title}: expected a file, which other processes can open too")
         return _sqlite(os.path.abspath(os.path.expanduser(parsed.database)))
     if parsed.drivername not in POSTGRESQL:
-        raise InvalidUrl(f"the guard's database: {parsed.drivername.partition('+')[0]:.40}: {KINDS}")
+        raise InvalidUrl(f"{kind.title}: {parsed.drivername.partition('+')[0]:.40}: {KINDS}")
     return _postgresql(parsed, port)
 
 

@@ -16,8 +16,9 @@ from support.waiting import eventually
 from fastrpc.redaction import masked
 from fastrpc.storage import DatabaseTooNew, DatabaseUnavailable
 from fastrpc.storage.database import MIGRATION_LOCK, Database, revision_in
+from fastrpc.storage.kinds import GUARD
 from fastrpc.storage.migrations import configuration, migrate
-from fastrpc.storage.schema import REVISIONS, change_number, metadata, note_change
+from fastrpc.storage.schema import change_number, metadata, note_change
 
 if TYPE_CHECKING:
     from support.postgres import Cluster
@@ -58,7 +59,7 @@ def empty(url: str) -> Database:
 
 def fill(connection: Connection, revision: str) -> None:
     literal = f"'\\x{bytes(range(32)).hex()}'" if connection.dialect.name == "postgresql" else "zeroblob(32)"
-    for filled in REVISIONS[: REVISIONS.index(revision) + 1]:
+    for filled in GUARD.revisions[: GUARD.revisions.index(revision) + 1]:
         for statement in SAMPLES[filled]:
             connection.exec_driver_sql(statement.format(digest=literal))
 
@@ -82,25 +83,25 @@ def described(connection: Connection) -> dict[str, list[tuple[str, bool]]]:
 
 
 def test_the_revisions_are_those_that_there_are_migrations_for() -> None:
-    script = ScriptDirectory.from_config(configuration())
-    assert tuple(reversed([each.revision for each in script.walk_revisions()])) == REVISIONS
-    assert script.get_heads() == [REVISIONS[-1]]
-    assert SAMPLES.keys() == set(REVISIONS)
+    script = ScriptDirectory.from_config(configuration(GUARD))
+    assert tuple(reversed([each.revision for each in script.walk_revisions()])) == GUARD.revisions
+    assert script.get_heads() == [GUARD.revisions[-1]]
+    assert SAMPLES.keys() == set(GUARD.revisions)
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("revision", GUARD.revisions)
 def test_a_database_of_each_revision_is_brought_up_to_date_with_what_it_holds(
     database_url: str, revision: str
 ) -> None:
     database = empty(database_url)
     with database.changing() as connection:
-        migrate(connection, revision)
+        migrate(connection, GUARD, revision)
         fill(connection, revision)
-        assert revision_in(connection) == revision
+        assert revision_in(connection, GUARD) == revision
     database.close()
     newer = Database(database_url)
     with newer.reading() as connection:
-        assert revision_in(connection) == REVISIONS[-1]
+        assert revision_in(connection, GUARD) == GUARD.revisions[-1]
         found = rows(connection)
     newer.close()
     ada, other = found["fastrpc_tokens"]
@@ -176,7 +177,7 @@ def test_a_newer_database_is_refused_and_left_as_it_is(database_url: str) -> Non
     with pytest.raises(DatabaseTooNew, match="newer fastrpc"):
         Database(database_url)
     with database.reading() as connection:
-        assert revision_in(connection) == "9999"
+        assert revision_in(connection, GUARD) == "9999"
         assert sorted(described(connection)) == ["fastrpc_approvals", "fastrpc_tokens"]
     database.close()
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from alembic import context
 
-from fastrpc.storage.schema import VERSION_TABLE
-
 if hasattr(context, "config"):
-    context.configure(connection=context.config.attributes["connection"], version_table=VERSION_TABLE)
+    context.configure(**context.config.attributes)
     context.run_migrations()
