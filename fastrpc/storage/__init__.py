@@ -3,8 +3,8 @@
         database = open_database("postgresql://guard@db.example.com/fastrpc")
 
 Opening checks it and brings its schema up to date (`migrations`), once, however many processes start at
-once. A database that is damaged, or of a newer fastrpc, is refused and left as it is. The guard's is opened by
-a guarded server only, and no call waits for it: what calls need is kept in memory, and refreshed when
+once. A database that is damaged, or of a newer fastrpc, is refused and left as it is. The guard's is opened
+by a guarded server only, and no call waits for it: what calls need is kept in memory, and refreshed when
 `changes` says so. A toolset opens one of its own `DatabaseKind`. Importing this package imports no library;
 `open_database` imports SQLAlchemy, and Alembic only to migrate.
 """

@@ -187,8 +187,8 @@ class Database:
         if revision is not None and revision not in self.kind.revisions:
             raise DatabaseTooNew(
                 f"{self.kind.title}: {self.shown} was made by a newer fastrpc (schema {revision:.32}, "
-                f"known up to {self.kind.revisions[-1]}). It was not changed: update fastrpc, or name another "
-                f"database"
+                f"known up to {self.kind.revisions[-1]}). It was not changed: update fastrpc, or name "
+                f"another database"
             )
 
 
