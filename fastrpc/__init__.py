@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.call_result import CallResult
     from fastrpc._core.recorder import CallRecord
+    from fastrpc.callers import Caller
     from fastrpc.client.client import Client
     from fastrpc.content import (
         Audio,
@@ -58,6 +59,7 @@ __all__ = [
     "CallInfo",
     "CallRecord",
     "CallResult",
+    "Caller",
     "Client",
     "ClientError",
     "Completions",
@@ -94,6 +96,7 @@ _HOMES = {
     "CallInfo": "fastrpc._core.call_info",
     "CallRecord": "fastrpc._core.recorder",
     "CallResult": "fastrpc._core.call_result",
+    "Caller": "fastrpc.callers",
     "Client": "fastrpc.client.client",
     "ClientError": "fastrpc.errors",
     "Completions": "fastrpc.definitions.completion",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeForm, Unpack
 
+    from fastrpc.callers import Caller
     from fastrpc.client_requests.base import InputRequest
     from fastrpc.client_requests.elicitation import ElicitResult
     from fastrpc.client_requests.sampling import Said, Sample
@@ -85,6 +86,18 @@ class Context(CallContext):
         must store it by principal.
         """
         return "" if self._channel is None else self._channel.principal
+
+    @property
+    def caller(self) -> Caller:
+        """Who calls: `owner`, `caller_class` and `scopes` of the principal, as the server's guard knows them.
+        Without a guard the owner is the principal itself, and the user of the operating system where there
+        is none. A tool that stores data for a person, whatever token they use, stores it by owner.
+        """
+        if self._channel is None:
+            from fastrpc.callers import unguarded
+
+            return unguarded("")
+        return self._channel.caller
 
     @property
     def client_capabilities(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from time import sleep
 
+from fastrpc.callers import current_user
 from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_table
 from fastrpc.cli._durations import minute, seconds_in
@@ -17,7 +18,6 @@ from fastrpc.cli._guard_database import guard_database
 from fastrpc.command_line import CommandParser, check_action
 from fastrpc.errors import UsageError
 from fastrpc.guard.approvals.description import described
-from fastrpc.guard.callers.stdio import current_user
 from fastrpc.guard.times import rfc3339_or_none
 from fastrpc.storage import StorageError
 

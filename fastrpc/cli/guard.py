@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any
 
-    from fastrpc.guard.callers.caller import Caller
+    from fastrpc.callers import Caller
     from fastrpc.guard.policy.decisions import Decision, Policy
     from fastrpc.server import Server
 
@@ -86,7 +86,7 @@ def _loaded(file: str, targets: list[str]) -> tuple[Server, Policy]:
 
 
 def _caller(policy: Policy, caller_class: str | None) -> Caller:
-    from fastrpc.guard.callers.caller import Caller
+    from fastrpc.callers import Caller
 
     config = policy.config
     known = {config.default_class, config.user_class, *config.classes}

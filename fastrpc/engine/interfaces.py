@@ -13,6 +13,7 @@ from fastrpc._core.connection import CallsInFlight, Connection
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 from fastrpc._core.recorder import Recorder
+from fastrpc.callers import Caller
 from fastrpc.definitions.registry import Registries, Registry
 from fastrpc.engine.ports import Features, RequestCounter, RequestWrapper, ResultEncoder
 from fastrpc.engine.results import Results
@@ -43,6 +44,7 @@ class Runtime(Protocol):
     secret: bytes | None
     max_batch: int
     spending: list[Any]
+    caller_of: Callable[[str], Caller] | None
 
     def way_to(self, handler: Any) -> Iterable[tuple[str, Any]]: ...
     @property

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
+    from fastrpc.callers import Caller
     from fastrpc.engine.ports import Features
     from fastrpc.engine.request import Request
 
@@ -59,6 +60,16 @@ class RequestChannel:
     def principal(self) -> str:
         """The authenticated principal of the request."""
         return self.request.dispatcher.principal
+
+    @property
+    def caller(self) -> Caller:
+        """Whoever has this principal, as the guard of the served server knows them."""
+        caller_of = self.request.dispatcher.runtime.caller_of
+        if caller_of is not None:
+            return caller_of(self.principal)
+        from fastrpc.callers import unguarded
+
+        return unguarded(self.principal)
 
     @property
     def capabilities(self) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
+from fastrpc.callers import Caller
+
 
 class OutboundChannel(Protocol):
     """The channel from one call to its client, as `fastrpc.Context` uses it."""
@@ -21,6 +23,8 @@ class OutboundChannel(Protocol):
     def state(self) -> Any: ...
     @property
     def principal(self) -> str: ...
+    @property
+    def caller(self) -> Caller: ...
     @property
     def capabilities(self) -> dict[str, Any]: ...
     @property

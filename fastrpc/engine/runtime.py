@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.recorder import Recorder
+    from fastrpc.callers import Caller
     from fastrpc.definitions.handler import Handler
     from fastrpc.definitions.registry import Registries, Registry
     from fastrpc.definitions.tool import Tool
@@ -101,6 +102,8 @@ class Runtime(Visibility):
         self.dispatchers: set[Dispatcher] = set()
         self.share_update: Callable[[str], object] | None = None
         """Notifies the other processes that serve the same clients that a resource has changed."""
+        self.caller_of: Callable[[str], Caller] | None = None
+        """Returns whoever has a principal, if a guard knows more of them."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
         self._queues: dict[Handler, list[Call]] = {}  # and those that wait for a place
         self._load: Callable[[], object] | None = server.load_tools

@@ -7,10 +7,10 @@ lists lack the name of a call that was answered as unknown. Pure.
 
 from __future__ import annotations
 
+from fastrpc.callers import Caller
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.guard import cel
 from fastrpc.guard.callers import claims
-from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Target
 from fastrpc.guard.policy.rules import CALLER, TOOL
 from fastrpc.guard.reasons import lacking

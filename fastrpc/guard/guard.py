@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.rate_limiter import RateLimit
+    from fastrpc.callers import Caller
     from fastrpc.engine.list_filter import ListItem
     from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.budgets.ledger import Account, Ledger
-    from fastrpc.guard.callers.caller import Caller
     from fastrpc.guard.policy.config import Rate
     from fastrpc.guard.policy.decisions import Decision, Policy, Verdict
     from fastrpc.server import Server
@@ -147,6 +147,7 @@ class Guard:
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
         server.list_filters[-1].refusal = self._refusal_to_notify
         server.list_filters[-1].announces_changes = True  # in `use` and `forget`
+        server.runtime.caller_of = self._caller_of
         for registry in server.registries:
             registry.watchers.append(lambda kind: self._registry_changed())
 

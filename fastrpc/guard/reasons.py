@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
-    from fastrpc.guard.callers.caller import Caller
+    from fastrpc.callers import Caller
     from fastrpc.guard.policy.decisions import Policy, Verdict
     from fastrpc.guard.policy.rules import Rule
 

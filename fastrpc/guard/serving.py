@@ -14,11 +14,11 @@ from threading import Lock
 
 from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
+from fastrpc.callers import Caller
 from fastrpc.errors import UsageError, suggestion
 from fastrpc.guard.approvals.asking import Approvals
 from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
-from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Costs, Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy

@@ -23,9 +23,9 @@ from support.protocol import message
 from support.raw_http import Answer, Socket
 
 from fastrpc import Context, Server
+from fastrpc.callers import Caller
 from fastrpc.guard.budgets.file import BudgetFile
 from fastrpc.guard.budgets.ledger import Ledger
-from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.hot_path import HotPath
@@ -56,7 +56,7 @@ then = "deny"
 TOOLS = r"""
 import json
 from fastrpc import Context, Server, ToolError
-from fastrpc.guard.callers.caller import Caller
+from fastrpc.callers import Caller
 from fastrpc.guard.guard import Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy

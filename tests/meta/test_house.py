@@ -60,6 +60,7 @@ LAYERS = {
     "fastrpc._core.value_types": 0,
     "fastrpc.protocol": 0,
     "fastrpc.protocol.versions": 0,
+    "fastrpc.callers": 1,
     "fastrpc.command_line": 1,
     "fastrpc.content": 1,
     "fastrpc.diagnostics": 1,

@@ -26,7 +26,7 @@ from support.in_memory import ENVELOPE, RawConversation
 from support.protocol import message
 
 from fastrpc import CallInfo, Context, ListItem, Server, ToolError
-from fastrpc.guard.callers.caller import Caller
+from fastrpc.callers import Caller
 from fastrpc.guard.guard import Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
+from fastrpc.callers import Caller
 from fastrpc.guard import cel
 from fastrpc.guard.audit.records import encoded
-from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.explanation import explained
 from fastrpc.guard.policy.config import DENY, GuardConfig
 from fastrpc.guard.policy.decisions import Policy, Verdict

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fastrpc import Server, ToolError
-from fastrpc.guard.callers.caller import Caller
+from fastrpc.callers import Caller
 from fastrpc.guard.guard import Costs, Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy

@@ -11,9 +11,9 @@ from support.in_memory import RawConversation, in_loop
 
 from fastrpc import Server
 from fastrpc._core.call_gate import CallGate
+from fastrpc.callers import Caller
 from fastrpc.guard.budgets.file import BudgetFile
 from fastrpc.guard.budgets.ledger import Ledger
-from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.guard import Guard
 from fastrpc.protocol.versions import MODERN
 

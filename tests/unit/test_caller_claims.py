@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from fastrpc.callers import Caller, token_principal, user_principal
 from fastrpc.guard.callers import claims
-from fastrpc.guard.callers.caller import Caller, token_principal, user_principal
 from fastrpc.guard.callers.claims import ClaimedCallers, ClaimRule, caller_of
 from fastrpc.guard.policy.patterns import Patterns
 

@@ -14,8 +14,8 @@ import pytest
 from support.waiting import eventually
 
 from fastrpc import diagnostics
+from fastrpc.callers import Caller
 from fastrpc.guard.callers import directory as directory_module
-from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.callers.directory import GRACE_SECONDS, POLL_SECONDS, RELOAD_SECONDS, TokenDirectory
 from fastrpc.guard.callers.http_source import DirectorySource
 from fastrpc.guard.callers.token_text import new_token

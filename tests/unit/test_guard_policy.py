@@ -11,8 +11,8 @@ from support.guarded import CALLERS, guarded, policy_of, shop
 from support.in_memory import every_version
 
 from fastrpc import Server
+from fastrpc.callers import Caller
 from fastrpc.errors import RemoteError
-from fastrpc.guard.callers.caller import Caller
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.refusals import ApprovalTimedOut
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN

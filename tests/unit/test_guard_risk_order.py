@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.guarded import policy_of, shop
 
-from fastrpc.guard.callers.caller import Caller
+from fastrpc.callers import Caller
 from fastrpc.guard.guard import Target
 from fastrpc.guard.policy.decisions import Policy, Verdict
 from fastrpc.guard.policy.sections import GuardConfigError

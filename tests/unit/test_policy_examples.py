@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.program_options import ATTACKS
 
-from fastrpc.guard.callers.caller import Caller
+from fastrpc.callers import Caller
 from fastrpc.guard.cel import DYN, EvaluationError, compile
 from fastrpc.guard.guard import Target
 from fastrpc.guard.policy import file as policy_file

@@ -396,7 +396,7 @@ except LibraryMissing as error:
     "program",
     [
         "import fastrpc.storage",
-        "import fastrpc.guard.callers, fastrpc.guard.callers.caller, fastrpc.guard.callers.claims",
+        "import fastrpc.guard.callers, fastrpc.callers, fastrpc.guard.callers.claims",
         "import fastrpc, fastrpc.server, fastrpc.transports.http.app",
     ],
 )

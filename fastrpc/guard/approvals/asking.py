@@ -18,11 +18,11 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 
+from fastrpc.callers import current_user
 from fastrpc.errors import ToolError
 from fastrpc.guard.approvals import at_terminal, form
 from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.canonical import Unbindable
-from fastrpc.guard.callers.stdio import current_user
 from fastrpc.guard.policy import risks
 from fastrpc.guard.refusals import (
     ApprovalPending,
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
+    from fastrpc.callers import Caller
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
     from fastrpc.guard.approvals.watching import Watcher
-    from fastrpc.guard.callers.caller import Caller
     from fastrpc.guard.policy.approval_config import ApprovalConfig
     from fastrpc.guard.policy.decisions import Verdict
     from fastrpc.storage.database import Database

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord, RecordBatch
+    from fastrpc.callers import Caller
     from fastrpc.engine.held_answers import LetGo
     from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.approvals.store import Approval
     from fastrpc.guard.audit.log import AuditLog
     from fastrpc.guard.audit.records import Record
-    from fastrpc.guard.callers.caller import Caller
     from fastrpc.guard.guard import Entry, Guard
     from fastrpc.guard.policy.decisions import Verdict
 

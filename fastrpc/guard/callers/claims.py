@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import re
 
+from fastrpc.callers import SCOPE, Caller
 from fastrpc.errors import excerpt
-from fastrpc.guard.callers.caller import SCOPE, Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from threading import Event, Lock, Thread
 from time import monotonic, time
 
 from fastrpc import diagnostics, forks
-from fastrpc.guard.callers.caller import Caller, token_principal
+from fastrpc.callers import Caller, token_principal
 from fastrpc.guard.callers.token_text import digest_of, id_of
 from fastrpc.guard.callers.tokens import TOPIC, TokenStore, live_tokens
 from fastrpc.storage.errors import StorageError

@@ -7,10 +7,8 @@ whoever the process belongs to, whatever USER says. A token may be revoked while
 
 from __future__ import annotations
 
-import os
-
+from fastrpc.callers import Caller, current_user, user_name
 from fastrpc.errors import UsageError
-from fastrpc.guard.callers.caller import Caller, user_principal
 from fastrpc.transports.http.auth import VARIABLE, token_from_environment
 
 TYPE_CHECKING = False
@@ -35,7 +33,7 @@ def stdio_caller(
     """
     token = token_from_environment(environment)
     if token is None:
-        return Caller(current_user(), user_class, owner=_user_name())
+        return Caller(current_user(), user_class, owner=user_name())
     if directory is None:
         raise UsageError(f"{VARIABLE}: there is no database of tokens to check it against")
     found = directory.verify(token.encode("ascii"))
@@ -45,18 +43,3 @@ def stdio_caller(
             reason = "the tokens cannot be read"
         raise UsageError(f"{VARIABLE}: {reason}")
     return found[0]
-
-
-def current_user() -> str:
-    """Return the principal of the user of this process."""
-    return user_principal(_user_name())
-
-
-def _user_name() -> str:
-    """Return the name of the user of this process, its number if it has none."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())

@@ -13,8 +13,8 @@ from time import time
 
 from sqlalchemy import Row, insert, or_, select, update
 
+from fastrpc.callers import SCOPE, token_principal
 from fastrpc.errors import FastrpcError, excerpt, suggestion
-from fastrpc.guard.callers.caller import SCOPE, token_principal
 from fastrpc.guard.callers.token_text import digest_of, new_token
 from fastrpc.redaction import hide
 from fastrpc.storage.schema import note_change, tokens

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.call_gate import Screen
-    from fastrpc.guard.callers.caller import Caller
+    from fastrpc.callers import Caller
     from fastrpc.guard.policy.budgets import Budget
     from fastrpc.guard.policy.config import Grant, Rate
 

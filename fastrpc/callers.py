@@ -1,4 +1,4 @@
-"""A caller, and how its principal is named.
+"""`Caller`: who calls, as tools, policies, quotas and audits see one; and how its principal is named.
 
 The principal is the name that quotas, sessions, approvals and audits know a caller by:
 
@@ -14,6 +14,7 @@ An owner has neither ``:`` nor ``#``, so these are no names of each other, nor o
 
 from __future__ import annotations
 
+import os
 import re
 
 SCOPE = re.compile(r"[!#-\[\]-~]+\Z")
@@ -64,3 +65,23 @@ def token_principal(owner: str, family: str) -> str:
 def user_principal(name: str) -> str:
     """Return the principal of a user of this machine."""
     return f"os:{name}"
+
+
+def current_user() -> str:
+    """Return the principal of the user of this process."""
+    return user_principal(user_name())
+
+
+def unguarded(principal: str) -> Caller:
+    """Return the caller of a server without a guard: whoever runs it, where nobody is authenticated."""
+    return Caller(principal, "") if principal else Caller(current_user(), "", owner=user_name())
+
+
+def user_name() -> str:
+    """Return the name of the user of this process, its number if it has none."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
