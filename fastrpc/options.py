@@ -17,6 +17,7 @@ from fastrpc.tool_style import ToolStyle
 
 Run = Literal["auto", "inline", "thread"]
 Effect = Literal["read", "write", "network", "exec"]
+Risk = Literal["none", "low", "medium", "high", "critical"]
 ItemKind = Literal["tool", "resource", "resource_template", "prompt"]
 """What stands in lists."""
 CacheScope = Literal["public", "private"]
@@ -86,6 +87,7 @@ class ToolOptions(_Described, total=False):
     """See `fastrpc.tool`."""
 
     effect: Effect | None
+    risk: Risk | None
     input_schema: dict[str, Any] | None
     documents: Mapping[str, Any] | None
     json_schema_extra: dict[str, Any] | None

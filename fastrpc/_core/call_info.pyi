@@ -5,7 +5,7 @@ from typing import Any
 
 from fastrpc._core.plan import Plan
 from fastrpc.context import Context
-from fastrpc.options import Effect
+from fastrpc.options import Effect, Risk
 
 class CallInfo:
     """A call of a tool, a resource or a prompt, before it runs."""
@@ -23,6 +23,9 @@ class CallInfo:
     @property
     def tool(self) -> str:
         """`name`."""
+    @property
+    def risk(self) -> Risk | None:
+        """``none`` to ``critical``; None where the tool does not say."""
     @property
     def effect(self) -> Effect | None:
         """What the tool does: ``read``, ``write``, ``network``, ``exec``; None where it does not say."""

@@ -47,6 +47,11 @@ cdef class CallInfo:
         return getattr(self.plan.tool, "effect", None)
 
     @property
+    def risk(self):
+        """``none`` to ``critical``; None where the tool does not say."""
+        return getattr(self.plan.tool, "risk", None)
+
+    @property
     def arguments(self):
         """The arguments by name. A hook may change them, or put another dict there."""
         cdef Py_ssize_t at

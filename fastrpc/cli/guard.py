@@ -98,7 +98,9 @@ def _caller(policy: Policy, caller_class: str | None) -> Caller:
 def _decision(policy: Policy, caller: Caller, tool: Any) -> Decision:
     from fastrpc.guard.guard import Target
 
-    return policy.decision(caller, policy.class_key(caller), Target("tool", tool.name, tool.effect))
+    return policy.decision(
+        caller, policy.class_key(caller), Target("tool", tool.name, tool.effect, tool.risk)
+    )
 
 
 def _check(chosen: Namespace) -> int:
@@ -167,7 +169,7 @@ def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]
     from fastrpc.guard.guard import Target
     from fastrpc.guard.policy.decisions import values_of
 
-    target = Target("tool", tool.name, tool.effect)
+    target = Target("tool", tool.name, tool.effect, tool.risk)
     decision = _decision(policy, caller, tool)
     verdict = policy.judge(decision, caller, target, arguments)
     action = "deny" if verdict.action == "deny" else "ask" if policy.asks(verdict) else "allow"

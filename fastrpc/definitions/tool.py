@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from fastrpc.options import Effect, Icon, Run, ToolAnnotations, ToolOptions
+    from fastrpc.options import Effect, Icon, Risk, Run, ToolAnnotations, ToolOptions
     from fastrpc.schema import Signature
     from fastrpc.tool_style import ToolStyle
 
@@ -36,6 +36,8 @@ EFFECTS: dict[str, ToolAnnotations] = {
     "exec": {"destructiveHint": True, "openWorldHint": True},
 }
 """The MCP annotations for each effect (MCP, tools: ToolAnnotations)."""
+RISKS = ("none", "low", "medium", "high", "critical")
+"""What a tool may say of the risk of its calls, the least first; see docs/guard.md."""
 
 _HINTS: dict[str, type] = {
     "title": str,
@@ -68,6 +70,7 @@ class Tool(Handler):
         "effect",
         "icons",
         "meta",
+        "risk",
         "style",
         "title",
     )
@@ -96,6 +99,7 @@ class Tool(Handler):
         structured: bool | Literal["wrapped"] = True,
         style: ToolStyle = PLAIN,
         costs: Mapping[str, float] | None = None,
+        risk: Risk | None = None,
     ) -> None:
         super().__init__(
             function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
@@ -113,6 +117,7 @@ class Tool(Handler):
         self._structured = structured
         self.style = style
         self.costs = costs
+        self.risk: Risk | None = risk
         self._check_options()
         self.describe_early()
 
@@ -122,6 +127,8 @@ class Tool(Handler):
             self._refuse_name()
         if self.effect is not None and self.effect not in EFFECTS:
             raise self.error(f"effect={self.effect!r} is none of {', '.join(EFFECTS)}")
+        if self.risk is not None and self.risk not in RISKS:
+            raise self.error(f"risk={self.risk!r} is none of {', '.join(RISKS)}")
         for hint, value in self.annotations.items():
             if hint in _HINTS and not isinstance(value, _HINTS[hint]):
                 raise self.error(f"annotations: {hint}={value!r:.80} is no {_HINTS[hint].__name__}")
@@ -219,6 +226,7 @@ class Tool(Handler):
             structured=self._structured,
             style=self.style,
             costs=self.costs,
+            risk=self.risk,
         )
 
 
@@ -242,7 +250,8 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     (MCP 2025-11-25: Icon). `meta`: the descriptor's ``_meta``. `structured=False`: results are text only;
     ``"wrapped"``: structured content is always ``{"result": …}``. `style`: see `fastrpc.tool_style`. `costs`:
     what a call costs, in units of your own, for the budgets of a guard; 0 for one that says it by
-    `Context.spend`. Raises `DefinitionError`.
+    `Context.spend`. `risk`: ``none`` to ``critical``, for a guard, where the effect's own is not right.
+    Raises `DefinitionError`.
     """
     if function is None:
         return lambda function: tool_with(function, options)

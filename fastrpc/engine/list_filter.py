@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastrpc._core.plan import Plan
     from fastrpc.definitions.registry import Registry
     from fastrpc.engine.interfaces import Runtime
-    from fastrpc.options import Effect, ItemKind
+    from fastrpc.options import Effect, ItemKind, Risk
 
 MOST_CLASSES = 256
 MOST_BYTES = 16 * 1024 * 1024
@@ -46,18 +46,24 @@ class ListItem:
     """One entry of a list, as a filter sees it.
 
     `kind` is ``tool``, ``resource``, ``resource_template`` or ``prompt``; `uri` the URI of a resource or the
-    URI template of a template, else None; `effect` a tool's effect, None where it states none.
+    URI template of a template, else None; `effect` and `risk` are a tool's, None where it states none.
     """
 
-    __slots__ = ("effect", "kind", "name", "uri")
+    __slots__ = ("effect", "kind", "name", "risk", "uri")
 
     def __init__(
-        self, kind: ItemKind, name: str, uri: str | None = None, effect: Effect | None = None
+        self,
+        kind: ItemKind,
+        name: str,
+        uri: str | None = None,
+        effect: Effect | None = None,
+        risk: Risk | None = None,
     ) -> None:
         self.kind: ItemKind = kind
         self.name = name
         self.uri = uri
         self.effect: Effect | None = effect
+        self.risk: Risk | None = risk
 
     def __repr__(self) -> str:
         return f"ListItem({self.kind!r}, {self.name!r}, uri={self.uri!r}, effect={self.effect!r})"
@@ -270,11 +276,11 @@ class CallerView:
         the name that it has there. `uri`: that of a resource, if not the entry's own."""
         if uri is None and kind != "tool" and kind != "prompt":
             uri = entry.uri_template if kind == "resource_template" else entry.uri
-        effect = entry.effect if kind == "tool" else None
+        effect, risk = (entry.effect, entry.risk) if kind == "tool" else (None, None)
         for server, name in ((self._lists.runtime.server, entry.name), *origin):
             for each, caller_class in self._rules.get(server, ()):
                 if (each.is_enforced or not enforced) and not each.allows(
-                    caller_class, ListItem(kind, name, uri, effect)
+                    caller_class, ListItem(kind, name, uri, effect, risk)
                 ):
                     return False
         return True

@@ -91,12 +91,13 @@ class Entry:
 class Target:
     """What is called, or listed."""
 
-    __slots__ = ("effect", "kind", "name")
+    __slots__ = ("effect", "kind", "name", "risk")
 
-    def __init__(self, kind: str, name: str, effect: str | None) -> None:
+    def __init__(self, kind: str, name: str, effect: str | None, risk: str | None = None) -> None:
         self.kind = kind
         self.name = name
         self.effect = effect
+        self.risk = risk
 
 
 class Guard:
@@ -206,7 +207,7 @@ class Guard:
         """Decide about a call that is not allowed at once."""
         if not decision.needs_judging:
             return _at_once() if self._reserve(call, entry, decision, decision.verdict) else None
-        target = Target(call.kind, call.name, call.effect)
+        target = Target(call.kind, call.name, call.effect, call.risk)
         verdict = self._policy.judge(decision, entry.caller, target, call.arguments)
         if verdict.action == DENY:
             raise self._refused(call, entry, verdict, self._not_allowed(call, decision, verdict))
@@ -236,7 +237,7 @@ class Guard:
             edited = await self._approve(asked)
             if edited:
                 call.change(edited)
-                target = Target(call.kind, call.name, call.effect)
+                target = Target(call.kind, call.name, call.effect, call.risk)
                 again = policy.judge(decision, entry.caller, target, call.arguments)
                 if again.action == DENY:  # whoever has written the arguments
                     raise self._not_allowed(call, decision, again)
@@ -373,7 +374,9 @@ class Guard:
         return None if decision is None else decision.verdict
 
     def _decision(self, entry: Entry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
-        decision = self._decision_for(entry.caller_class, Target(call.kind, call.name, call.effect))
+        decision = self._decision_for(
+            entry.caller_class, Target(call.kind, call.name, call.effect, call.risk)
+        )
         limits = tuple(self._limit(entry.caller, about, rate) for about, rate in decision.rates)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
@@ -418,7 +421,7 @@ class Guard:
         return self.entry(principal).caller_class
 
     def _shows(self, caller_class: CallerClass, item: ListItem) -> bool:
-        target = Target(item.kind, item.uri or item.name, item.effect)
+        target = Target(item.kind, item.uri or item.name, item.effect, item.risk)
         return not self._decision_for(caller_class, target).is_hidden
 
     def _refusal_to_notify(self, caller_class: CallerClass, uri: str, version: str) -> BaseException | None:
@@ -442,7 +445,7 @@ class Guard:
         ):
             for each in registry:
                 name = each.key if kind.startswith("resource") else each.name
-                target = Target(kind, name, getattr(each, "effect", None))
+                target = Target(kind, name, getattr(each, "effect", None), getattr(each, "risk", None))
                 if not self._decision_for(entry.caller_class, target).is_hidden:
                     found.append((kind, name))
         return frozenset(found)

@@ -41,7 +41,7 @@ def because(
     """Return what the record of a refused call says of why."""
     if isinstance(error, RateExceeded):
         return {"rate": {"rate": error.rate.text, "tool": error.about, **error.data}}
-    target = Target(call.kind, call.name, call.effect)
+    target = Target(call.kind, call.name, call.effect, call.risk)
     if verdict.action == DENY and verdict.reason == NOT_EXPOSED:
         return {"lists": lacking(policy, caller, target)}
     found: dict[str, Any] = {}
@@ -105,6 +105,8 @@ def _set_by(policy: Policy, target: Target) -> str:
     for patterns, _ in policy.config.risks:
         if patterns.match(target.name):
             return f"risk.{patterns.texts[0]}"
+    if target.risk is not None:
+        return "the tool itself"
     return f"the effect {target.effect}" if target.effect else "defaults.unknown_risk"
 
 

@@ -55,7 +55,7 @@ class ListedTool(Tool):
         self.icons = raw.get("icons")
         self.meta = raw.get("_meta")
         self.style = PLAIN
-        self.effect = None
+        self.effect = self.risk = None
         hints: Any = raw.get("annotations") or {}
         self.annotations = hints
         self._input_schema, self._documents = raw.get("inputSchema"), None

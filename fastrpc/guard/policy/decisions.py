@@ -43,6 +43,8 @@ if TYPE_CHECKING:
         def name(self) -> str: ...
         @property
         def effect(self) -> str | None: ...
+        @property
+        def risk(self) -> str | None: ...
 
 
 MOST_KEPT = 4096
@@ -262,13 +264,13 @@ class Policy:
         return True in states and False not in states
 
     def base_risk(self, target: Target) -> str:
-        """Return the risk before any rule sets it: by ``[risk]``, else by the tool's effect."""
+        """Return the risk before any rule sets it: by ``[risk]``, by what the tool says, or by its effect."""
         if target.kind != "tool":
             return risks.NONE
         for patterns, level in self.config.risks:
             if patterns.match(target.name):
                 return level
-        return risks.of_effect(target.effect, self.config.unknown_risk)
+        return target.risk or risks.of_effect(target.effect, self.config.unknown_risk)
 
     def _rates(self, caller: Caller, target: Target) -> Iterable[tuple[str, Rate]]:
         """Yield what counts calls: of a caller, and of a caller and a tool. The nearest grant decides."""

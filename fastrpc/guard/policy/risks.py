@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-NONE, LOW, MEDIUM, HIGH, CRITICAL = LEVELS = ("none", "low", "medium", "high", "critical")
+from fastrpc.definitions.tool import RISKS
+
+NONE, LOW, MEDIUM, HIGH, CRITICAL = LEVELS = RISKS
 """None only reads; low is harmless; medium writes, which can be undone; high is external, costly or hard to
 reverse; critical is destructive or privileged."""
 
