@@ -1,0 +1,52 @@
+"""Folds a text, so that what is spelled differently and means the same is the same: NFKC, case, accents, the
+letters of Arabic that are written one for another, and digits of every script.
+
+A text and a question about it are folded alike. Marks that make another word of one (the vowels of Indic
+scripts, the voicing of Japanese) stay.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+ACCENTS = "\u0300-\u036f"
+ARABIC_MARKS = "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
+HEBREW_POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+_MARKS = re.compile(f"(?<=[a-z\u0370-\u03ff\u1d00-\u1eff])[{ACCENTS}]+|[{ARABIC_MARKS}{HEBREW_POINTS}\u0640]+")
+_LETTERS = str.maketrans(
+    {
+        **dict.fromkeys("أإآٱٲٳ", "ا"),
+        "ؤ": "و",
+        "ئ": "ي",
+        "ى": "ي",
+        "ی": "ي",
+        "ة": "ه",
+        "ک": "ك",
+        "ё": "е",
+        "ß": "ss",
+        "æ": "ae",
+        "œ": "oe",
+        "ø": "o",
+        "đ": "d",
+        "ł": "l",
+        "ı": "i",
+        "ς": "σ",
+        "'": "'",
+        "’": "'",
+    }
+)
+
+
+def folded(text: str) -> str:
+    """Return a text as it is indexed. Folding it again changes nothing."""
+    if text.isascii():
+        return text.lower()
+    text = unicodedata.normalize("NFKC", text).casefold().translate(_LETTERS)
+    text = _MARKS.sub("", unicodedata.normalize("NFD", text))
+    text = unicodedata.normalize("NFKC", text).translate(_LETTERS)
+    return text if text.isascii() else "".join(map(_digit, text))
+
+
+def _digit(letter: str) -> str:
+    return letter if letter.isascii() or not letter.isdecimal() else str(unicodedata.decimal(letter))

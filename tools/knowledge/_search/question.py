@@ -1,0 +1,109 @@
+"""Reads a question: words, "exact phrases", -without, begin*, and fields (tag:, category:, source:, before:, after:).
+
+Nothing that a person types is an error: what is no operator here is a word like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timezone
+
+from .folding import folded
+from .stop_words import STOP_WORDS
+from .words import is_run, stem, terms, words_of
+
+PART = re.compile(
+    r"""(?P<minus>(?<!\S)-(?=["\w]))?(?:(?P<field>(?<!\S)(?:tag|category|source|before|after)):(?=\S))?
+    (?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+)|")""",
+    re.VERBOSE,
+)
+MOST_TERMS = 64
+"""Terms of a question that are asked for; a longer text is asked by its first ones."""
+MOST_CHARACTERS = 4096
+
+Alternative = tuple[str, ...]
+"""Terms that stand one behind the other."""
+
+
+class Question:
+    """What is asked: `stems` are alternatives of stems, each of which adds to an entry's rank; `phrases` of words
+    have to be there; `prefixes` begin a word that has to be there; `without` may not be there. `fields` are pairs
+    of a name and a value; for before and after the value is a time in seconds since 1970."""
+
+    __slots__ = ("fields", "phrases", "prefixes", "stems", "without")
+
+    def __init__(self) -> None:
+        self.stems: list[Alternative] = []
+        self.phrases: list[Alternative] = []
+        self.prefixes: list[str] = []
+        self.without: list[Alternative] = []
+        self.fields: list[tuple[str, str | float]] = []
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is asked for that has to be there."""
+        return bool(self.stems or self.phrases or self.prefixes)
+
+
+def read(text: str) -> Question:
+    """Read a question."""
+    question = Question()
+    words: list[str] = []
+    for part in PART.finditer(text[:MOST_CHARACTERS]):
+        quoted = part["phrase"] is not None
+        value = (part["phrase"] if quoted else part["word"]) or ""
+        if part["field"] and not part["minus"] and _is_field(question, part["field"], value):
+            continue
+        if part["field"]:
+            value = f"{part['field']} {value}"
+        if part["minus"] and not value[:1].isdecimal():
+            question.without += filter(None, [tuple(terms(value))])
+        elif quoted:
+            question.phrases += filter(None, [tuple(terms(value))])
+        elif value.endswith("*") and not value.endswith("**") and (begins := terms(value)):
+            question.prefixes.append(begins[-1])
+            words += begins[:-1]
+        else:
+            words += words_of(folded(value))
+    _ask(question, words)
+    return question
+
+
+def _ask(question: Question, words: list[str]) -> None:
+    """Ask for words, without those that say nothing, unless there is nothing else."""
+    telling = [word for word in words if word not in STOP_WORDS]
+    if not telling and not question.phrases and not question.prefixes:
+        telling = words
+    found: dict[Alternative, None] = {}
+    for word in telling:
+        if is_run(word):
+            found.update(dict.fromkeys(zip(word, word[1:]) if len(word) > 1 else [(word,)]))
+        else:
+            found[(stem(word),)] = None
+    question.stems = list(found)[:MOST_TERMS]
+
+
+def _is_field(question: Question, name: str, value: str) -> bool:
+    """Take a field; False where its value is none: then it is two words."""
+    if name in ("before", "after"):
+        seconds = _seconds(value)
+        if seconds is None:
+            return False
+        question.fields.append((name, seconds))
+    else:
+        question.fields.append((name, folded(value.strip())))
+    return True
+
+
+def _seconds(text: str) -> float | None:
+    """Return the time that a day, a month or a year begins (UTC), or that a time is; None for anything else."""
+    parts = text.split("-")
+    try:
+        if all(part.isdecimal() for part in parts) and len(parts) <= 3:
+            year, month, day = (*map(int, parts), 1, 1)[:3]
+            first = date(year, month, day)
+            return datetime(first.year, first.month, first.day, tzinfo=timezone.utc).timestamp()
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except (ValueError, OverflowError):
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()

@@ -1,0 +1,91 @@
+"""Terms of a text: the words as they are spelled, folded, and the stem of each.
+
+A stem depends on the word alone, never on its text, so that a word is always found by itself. The script says
+whose rules hold (Snowball's, by PyStemmer). What is written without spaces, or with endings that no rule takes
+off, is indexed by character: Chinese, Japanese, Korean, Thai and their like. Then a word of one or two
+characters is found, too, and a longer one by the order of its characters.
+"""
+
+from __future__ import annotations
+
+import re
+from threading import local
+
+from .folding import folded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SINGLES = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
+    "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"  # radicals, kana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # ideographs
+    "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3"  # Hangul
+)
+INDIC = "\u0900-\u0963\u0966-\u0dff"  # whose vowels are marks, which no word character of `re` includes
+WORD = re.compile(f"[{SINGLES}]+|(?:(?![{SINGLES}])[^\\W_]|[{INDIC}\u0300-\u036f])+")
+_SCRIPTS = (
+    (re.compile("[a-z]"), "english"),
+    (re.compile("[\u0600-\u06ff]"), "arabic"),
+    (re.compile("[\u0400-\u04ff]"), "russian"),
+    (re.compile("[\u0370-\u03ff]"), "greek"),
+    (re.compile("[\u0900-\u097f]"), "hindi"),
+    (re.compile("[\u0b80-\u0bff]"), "tamil"),
+    (re.compile("[\u0530-\u058f]"), "armenian"),
+)
+_SINGLE = re.compile(f"[{SINGLES}]")
+LONGEST = 64
+"""Characters of a term; what is longer is no word, and is cut."""
+_stemmers = local()
+
+
+def words_of(text: str) -> Iterator[str]:
+    """Yield the words of a text that is folded; a run of characters without spaces is one."""
+    for found in WORD.finditer(text):
+        yield found[0]
+
+
+def is_run(word: str) -> bool:
+    """Whether a word is indexed character by character."""
+    return _SINGLE.match(word) is not None
+
+
+def terms(text: str) -> list[str]:
+    """Return the words of a text as they are indexed, in their order."""
+    found: list[str] = []
+    for word in words_of(folded(text)):
+        if is_run(word):
+            found.extend(word)
+        else:
+            found.append(word[:LONGEST])
+    return found
+
+
+def stems(words: list[str]) -> list[str]:
+    """Return the stem of each term."""
+    return [stem(word) for word in words]
+
+
+def stem(word: str) -> str:
+    """Return the stem of a term, by the rules of its script's language; itself where there are none."""
+    for script, language in _SCRIPTS:
+        if script.search(word):
+            stemmed: str = _stemmer(language).stemWord(word)
+            return stemmed or word
+    return word
+
+
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    """Return this thread's: none may be used by two threads at once."""
+    kept: dict[str, Stemmer.Stemmer] = _stemmers.__dict__
+    found = kept.get(language)
+    if found is None:
+        import Stemmer
+
+        found = kept[language] = Stemmer.Stemmer(language)
+    return found
+
+
+if TYPE_CHECKING:
+    import Stemmer

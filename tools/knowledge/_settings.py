@@ -1,0 +1,17 @@
+"""The settings of the knowledge toolset, and the options of `fastrpc serve` that set them."""
+
+from __future__ import annotations
+
+from fastrpc.settings import Setting
+
+DATABASE = Setting(
+    "FASTRPC_KNOWLEDGE_DATABASE",
+    "secret",
+    "",
+    "where memory is kept: sqlite:///PATH or postgresql://…; unset: knowledge.sqlite3 in the state folder",
+)
+"""A secret, since a URL may hold a password."""
+SCHEME = Setting("FASTRPC_KNOWLEDGE_SCHEME", "text", "knowledge", "the scheme of the URIs of resources")
+
+OPTIONS = {"--database": DATABASE, "--scheme": SCHEME}
+"""What `fastrpc serve` takes for this toolset besides its own options."""

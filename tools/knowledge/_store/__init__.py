@@ -1,0 +1,35 @@
+"""The store: entries, what indexes them, and whose they are, in SQLite or PostgreSQL (`fastrpc.storage`).
+
+`current()` is this process's store, opened at the first call that needs it. Every server of a machine, or of a
+PostgreSQL database, shares what is in it. A change is on disk when the call that made it is answered.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from .._settings import DATABASE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .entries import Entries
+
+_opening = Lock()
+_opened: dict[str, Entries] = {}
+
+
+def current() -> Entries:
+    """Return the store that the settings name. Raises StorageError."""
+    from .kind import KNOWLEDGE
+
+    url = DATABASE.read()
+    place = url or KNOWLEDGE.default_path
+    with _opening:
+        found = _opened.get(place)
+        if found is None:
+            from fastrpc.storage import open_database
+
+            from .entries import Entries
+
+            found = _opened[place] = Entries(open_database(url, KNOWLEDGE))
+        return found

@@ -1,0 +1,16 @@
+"""What the knowledge toolset's database is called, where it lies, and what makes its tables."""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.storage import DatabaseKind
+
+KNOWLEDGE = DatabaseKind(
+    "the knowledge store",
+    file_name="knowledge.sqlite3",
+    extra="knowledge",
+    revisions=("k0001",),
+    migrations=os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations"),
+    version_table="knowledge_schema_version",
+)

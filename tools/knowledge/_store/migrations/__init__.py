@@ -1,0 +1,1 @@
+"""The migrations of the store, run by `fastrpc.storage`."""

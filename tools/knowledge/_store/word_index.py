@@ -1,0 +1,119 @@
+"""The index of words, one class for each kind of database: SQLite's FTS5 with BM25, PostgreSQL's full-text search.
+
+Both index the same terms (`_search.words`), which they take apart no further: FTS5's tokenizer `ascii` keeps
+every letter beyond ASCII, and a tsvector is written with its positions. Both answer a question as a condition
+on `e`, the entries, with a rank: less is better.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import text
+
+from .._search.words import stems, terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy.engine import Connection
+
+    from .._search.question import Question
+
+    Parameters = dict[str, object]
+
+MOST_POSITIONS = 16_383
+"""Of a tsvector; words behind them are found, but by no phrase (PostgreSQL, 12.9: limitations)."""
+
+
+class Fts5Index:
+    """SQLite's: a row of FTS5 for each entry."""
+
+    tables = "knowledge_words JOIN knowledge_entries AS e ON e.number = knowledge_words.rowid"
+    rank = "rank"
+
+    def add(self, connection: Connection, number: int, content: str) -> None:
+        words = terms(content)
+        connection.execute(
+            text("INSERT INTO knowledge_words (rowid, words, stems) VALUES (:number, :words, :stems)"),
+            {"number": number, "words": " ".join(words), "stems": " ".join(stems(words))},
+        )
+
+    def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
+        """Take entries out, and what FTS5 would leave of them until it merges its parts."""
+        rows = [{"number": each} for each in numbers]
+        if rows:
+            connection.execute(text("DELETE FROM knowledge_words WHERE rowid = :number"), rows)
+            connection.execute(text("INSERT INTO knowledge_words (knowledge_words) VALUES ('optimize')"))
+
+    def asked(self, question: Question) -> tuple[str, Parameters]:
+        """Return the condition for what has to be there. No term can be an operator: none has a quote."""
+        needed = [f"words : {_phrase(each)}" for each in question.phrases]
+        needed += [f'words : "{each}" *' for each in question.prefixes]
+        if question.stems:
+            wished = f"stems : ({' OR '.join(map(_phrase, question.stems))})"
+            needed.append(f"({' OR '.join([wished, *needed])})" if needed else wished)
+        return "knowledge_words MATCH :query", {"query": " AND ".join(needed)}
+
+    def without(self, question: Question) -> tuple[str, Parameters]:
+        """Return the condition for what may not be there."""
+        query = f"words : ({' OR '.join(map(_phrase, question.without))})"
+        found = "SELECT rowid FROM knowledge_words WHERE knowledge_words MATCH :without"
+        return f"e.number NOT IN ({found})", {"without": query}
+
+
+class TextSearchIndex:
+    """PostgreSQL's: two vectors for each entry."""
+
+    tables = "knowledge_words AS w JOIN knowledge_entries AS e ON e.number = w.number"
+    rank = "-ts_rank_cd(w.stems, CAST(:wished AS tsquery), 1)"
+    """A long entry counts less, by the logarithm of its length."""
+
+    def add(self, connection: Connection, number: int, content: str) -> None:
+        words = terms(content)
+        connection.execute(
+            text(
+                "INSERT INTO knowledge_words (number, words, stems) VALUES "
+                "(:number, CAST(:words AS tsvector), CAST(:stems AS tsvector))"
+            ),
+            {"number": number, "words": _vector(words), "stems": _vector(stems(words))},
+        )
+
+    def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
+        rows = [{"number": each} for each in numbers]
+        if rows:
+            connection.execute(text("DELETE FROM knowledge_words WHERE number = :number"), rows)
+
+    def asked(self, question: Question) -> tuple[str, Parameters]:
+        wished = " | ".join(map(_followed, question.stems))
+        needed = [*map(_followed, question.phrases), *(f"'{each}':*" for each in question.prefixes)]
+        parameters: Parameters = {"wished": wished}
+        conditions = []
+        if needed:
+            parameters["needed"] = " & ".join(f"({each})" for each in needed)
+            conditions.append("w.words @@ CAST(:needed AS tsquery)")
+        elif wished:
+            conditions.append("w.stems @@ CAST(:wished AS tsquery)")
+        return " AND ".join(conditions), parameters
+
+    def without(self, question: Question) -> tuple[str, Parameters]:
+        query = " | ".join(f"({_followed(each)})" for each in question.without)
+        found = "SELECT number FROM knowledge_words WHERE words @@ CAST(:without AS tsquery)"
+        return f"e.number NOT IN ({found})", {"without": query}
+
+
+def index_of(connection: Connection) -> Fts5Index | TextSearchIndex:
+    """Return the index that this kind of database has."""
+    return Fts5Index() if connection.dialect.name == "sqlite" else TextSearchIndex()
+
+
+def _phrase(terms: Iterable[str]) -> str:
+    return '"' + " ".join(terms) + '"'
+
+
+def _followed(terms: Iterable[str]) -> str:
+    return " <-> ".join(f"'{each}'" for each in terms)
+
+
+def _vector(terms: list[str]) -> str:
+    """Return terms as the text of a tsvector, with the positions that it can hold."""
+    return " ".join(f"'{term}':{min(at, MOST_POSITIONS)}" for at, term in enumerate(terms, 1))
