@@ -12,6 +12,8 @@ KIB, MIB = 1024, 1024 * 1024
 
 SAID = {
     "transports.stdio.MAX_LINE": (16 * MIB, "16 MiB (`max_body=`)"),
+    "transports.http.app.MAX_BODIES": (256 * MIB, "256 MiB (`max_bodies=`)"),
+    "transports.http.request.SMALL_BODY": (64 * KIB, "and 64 KiB of each that do not count"),
     "engine.outbound.MOST_UNSENT": (64 * MIB, "as many as fit | 64 MiB | they are dropped, logged once"),
     "transports.http.exchange.UNREAD_LIMIT": (4 * MIB, "as many as fit | 4 MiB | they are dropped"),
     "transports.http.streams.SESSION_EVENTS": (2000, "| 2,000; 1,000 of the standalone stream"),
