@@ -71,7 +71,7 @@ class Quota:
 
 
 class Share:
-    """What one text that is still growing takes of a quota, beyond the `free` bytes that each may have.
+    """What one text that is being read takes of a quota, beyond the `free` bytes that each may have.
 
     It is given back once nobody refers to the share: who reads the text holds it, and who works on it.
     """
@@ -87,13 +87,15 @@ class Share:
         """Whether a text of `size` bytes fits now; takes nothing."""
         return self._quota.fits(max(0, size - self._free - self._taken))
 
-    def grow(self, size: int) -> bool:
-        """Cover a text of `size` bytes, if it fits; a smaller one than before changes nothing."""
-        more = size - self._free - self._taken
+    def resize(self, size: int) -> bool:
+        """Cover a text of `size` bytes, if it fits; else nothing changes."""
+        more = max(0, size - self._free) - self._taken
         if more > 0:
             if not self._quota.take(more):
                 return False
-            self._taken += more
+        elif more:
+            self._quota.release(-more)
+        self._taken += more
         return True
 
     def __del__(self) -> None:

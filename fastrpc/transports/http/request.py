@@ -172,7 +172,7 @@ class Request:
             size += len(part)
             if size > limit:
                 raise _too_long(limit)
-            if not share.grow(size):
+            if not share.resize(size):
                 raise _no_room(total)
             parts.append(part)
             if not message.get("more_body", False):
