@@ -38,6 +38,7 @@ SAID = {
     "client.http.wire.MOST_READING": (256 * MIB, "512 connections | 256 MiB, and 64 KiB of each"),
     "client.http.wire.SMALL": (64 * KIB, "512 connections | 256 MiB, and 64 KiB of each"),
     "client.http.events.LONGEST_NAME": (4 * KIB, "the type and the id of an event | | 4 KiB each"),
+    "client.output_schemas.MOST_EVALUATED": (1_000_000, "evaluated for one result | 1,000,000 |"),
     "protocol.followed_pages.MOST_PAGES": (1000, "1,000 pages"),
     "protocol.followed_pages.MOST_BYTES": (64 * MIB, "where a cursor comes again | 64 MiB of memory"),
     "client.http.carrier.MOST_UNSENT": (64 * MIB, "64 MiB: requests, notifications and responses alike"),
