@@ -61,7 +61,7 @@ class Registry(Generic[Entry]):
             raise DefinitionError(f"{added.key}: there is a {self.kind} of this name already ({place}){cure}")
         self._entries[added.key] = added
         try:
-            self.changed()
+            self.changed(added)
         except DefinitionError:  # the name is taken in a server where this one is mounted
             del self._entries[added.key]
             self.changed()
@@ -109,7 +109,8 @@ class Registry(Generic[Entry]):
     def get(self, key: str) -> Entry | None:
         return self._entries.get(key)
 
-    def changed(self) -> None:
+    def changed(self, added: Entry | None = None) -> None:
+        """Call the watchers. `added`: an entry, if nothing else has changed."""
         for watcher in self.watchers:
             watcher(self.kind)
 
@@ -136,9 +137,12 @@ class ResourceRegistry(Registry["Resource"] if TYPE_CHECKING else Registry):  # 
     def get(self, key: str) -> Resource | None:
         return self._entries.get(key) or self._by_normal().get(_normal(key))
 
-    def changed(self) -> None:
-        self._normal = None
-        super().changed()
+    def changed(self, added: Resource | None = None) -> None:
+        if added is None:
+            self._normal = None
+        elif self._normal is not None:
+            self._normal[_normal(added.key)] = added
+        super().changed(added)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self.get(key) is not None

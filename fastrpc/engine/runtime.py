@@ -22,6 +22,7 @@ from fastrpc.protocol.versions import MODERN, known
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections import OrderedDict
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
@@ -105,7 +106,7 @@ class Runtime(Visibility):
         self.caller_of: Callable[[str], Caller] | None = None
         """Returns whoever has a principal, if a guard knows more of them."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
-        self._queues: dict[Handler, list[Call]] = {}  # and those that wait for a place
+        self._queues: dict[Handler, OrderedDict[Call, None]] = {}  # and those that wait for a place
         self._load: Callable[[], object] | None = server.load_tools
         self._plans: dict[str, Plan] | None = None
         self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
@@ -173,7 +174,11 @@ class Runtime(Visibility):
         if limit is not None:
             running = self._running.get(call.plan.tool, 0)
             if running >= limit:
-                self._queues.setdefault(call.plan.tool, []).append(call)
+                if call.plan.tool not in self._queues:
+                    from collections import OrderedDict
+
+                    self._queues[call.plan.tool] = OrderedDict()
+                self._queues[call.plan.tool][call] = None
                 return
             self._running[call.plan.tool] = running + 1
         call.dispatcher.connection.call_in_loop(call.start)
@@ -186,7 +191,7 @@ class Runtime(Visibility):
             return
         queue = self._queues.get(handler)
         if queue:
-            following = queue.pop(0)
+            following, _ = queue.popitem(last=False)
             if not queue:
                 del self._queues[handler]
             following.dispatcher.connection.call_in_loop(following.start)
@@ -199,7 +204,7 @@ class Runtime(Visibility):
         """A call has been cancelled before it began: if it waits for a place, it does so no longer."""
         queue = self._queues.get(call.plan.tool)
         if queue and call in queue:
-            queue.remove(call)
+            del queue[call]
             self.calls.count -= 1
 
     # --- lifespans and upstream servers ------------------------------------------------------------------
