@@ -156,6 +156,34 @@ def result(text: str, **members: Any) -> dict[str, Any]:
         (result("1"), result("1", isError=True), ""),
         (result('{"a": 1}'), result('{"a":1}'), comparison.COMPACT),
         (result("1"), result(" 1"), ""),
+        (result('"/a"'), result("/a"), comparison.QUOTES),
+        (result("x"), result('"x"'), comparison.QUOTES),
+        (result('{"a": [NaN]}'), result('{"a":[null]}'), comparison.NO_NUMBER),
+        (result('{"a": [NaN]}'), result('{"a":[1]}'), ""),
+        (
+            result("Error creating resource from template a://b", isError=True),
+            result("Error reading a://b: see the server's log", isError=True),
+            comparison.ERROR_TEXT,
+        ),
+        (
+            result("Output validation error: outputSchema defined but …", isError=True),
+            {"result": {"content": [{"type": "image", "data": ""}]}},
+            comparison.CONTENT,
+        ),
+        (
+            result("Unable to serialize unknown type: <class 'x'>", isError=True),
+            result("the result cannot be written as JSON: x", isError=True),
+            comparison.UNSENDABLE,
+        ),
+        (
+            result(
+                "1 validation error for giveOutput\nresult\n  no [type=string_type, input_value=1, "
+                "input_type=Decimal]",
+                isError=True,
+            ),
+            result("1"),
+            comparison.ACCEPTED,
+        ),
         (result("a", structuredContent={"result": "a"}), result("a"), comparison.WRAPPED_TEXT),
         (result("a", structuredContent={"result": 1}), result("a"), ""),
         (

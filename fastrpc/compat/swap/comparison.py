@@ -43,6 +43,10 @@ NO_TASKS = "tasks are not offered, which is the default"
 WRAPPED_TEXT = "a text is not sent a second time as structured content"
 WRAPPED_CONTENT = "content is not sent a second time as structured content"
 COMPACT = "JSON in a text has no indentation"
+QUOTES = "a result whose JSON is a text has quotes where it was no str, or has none"
+NO_NUMBER = "NaN and infinity, which JSON does not have, are null in texts, too"
+ACCEPTED = "a result whose JSON is what its annotation says is sent"
+CONTENT = "content is sent, whatever the annotation says"
 ONE_BLOCK = "a list of texts is one block, its JSON"
 ERROR_CODE = "errors have the codes of the specification"
 NOT_OFFERED = "tasks and extensions are not offered"
@@ -365,7 +369,8 @@ def normal_schema(
     _join_types(found)
     if found.get("additionalProperties") is True:
         del found["additionalProperties"]
-    if found.get("items") is False and len(found.get("prefixItems", ())) == found.get("maxItems"):
+    is_closed = found.get("items") is False and len(found.get("prefixItems", ())) == found.get("maxItems")
+    if is_closed or found.get("items", False) in ({}, True):
         del found["items"]
     for name in ("required", "properties"):
         if not found.get(name, True):
@@ -458,7 +463,10 @@ def _answer_differences(
     if "content" not in theirs:
         yield from _classified(place, theirs, ours, _content_rule)
     elif bool(theirs.get("isError")) != bool(ours.get("isError")):
-        yield Difference(f"{place}: isError", theirs, ours, _refusal_rule(_text_of(theirs)))
+        blocks = {block.get("type") for block in ours["content"]}
+        is_content = _UNSENDABLE.search(_text_of(theirs)) and blocks - {"text"}
+        reason = CONTENT if is_content else _refusal_rule(_text_of(theirs))
+        yield Difference(f"{place}: isError", theirs, ours, reason)
     elif theirs.get("isError"):
         yield from _error_texts(place, _text_of(theirs), _text_of(ours))
     else:
@@ -476,6 +484,10 @@ def _refusal_rule(text: str) -> str:
         return ""
     if all(kind == "unexpected_keyword_argument" for kind, _ in found):
         return STRICT
+    if re.search(r"validation error for \w+Output\n", text) and {kind for kind, _ in found} == {
+        "string_type"
+    }:
+        return ACCEPTED
     is_meant = all(
         given in ("str", "NoneType") and (kind.endswith(("_type", "_parsing")) or kind == "literal_error")
         for kind, given in found
@@ -495,16 +507,18 @@ def _errors(place: str, original: dict[str, Value], swapped: dict[str, Value]) -
 
 _UNKNOWN = re.compile(r"\bunknown (tool|prompt|resource)\b|not found", re.IGNORECASE)
 _BEFORE_ERRORS = re.compile(
-    r"^(Error (executing|calling|reading|rendering) (\w+ )?('[^']*'|\S+?)(: |$))?"
-    r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*: )?"
+    r"^(Error (executing|calling|reading|rendering|creating) (\w+ )?(from template )?('[^']*'|\S+?)(: |$))?"
+    r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*: )?(see the server's log$)?"
 )
 
 
 _UNSENDABLE = re.compile(
     r"structured_content must be |must be Message or str|outputSchema defined but|Output validation"
+    r"|Unable to serialize unknown type|non-finite float"
 )
 _UNSENDABLE_HERE = re.compile(
     r"returned something else than its annotation says|: expected [^\n]{1,200}, got "
+    r"|cannot be written as JSON"
 )
 
 
@@ -546,6 +560,10 @@ def _content_rule(path: Path, original: Value, swapped: Value) -> str:
         theirs = _parsed(original)
         if isinstance(theirs, (dict, list)) and theirs == _parsed(swapped):
             return COMPACT
+        if isinstance(theirs, (dict, list)) and _finite(theirs) == _parsed(swapped):
+            return NO_NUMBER
+        if swapped == theirs or original == _parsed(swapped):
+            return QUOTES
         if isinstance(theirs, dict) and theirs.get("type") == "text" and theirs.get("text") == swapped:
             return BLOCK
     return ""
@@ -568,7 +586,7 @@ def _wrapped_rule(value: Value) -> str:
     if value is None or isinstance(value, str):
         return NO_RESULT if value is None else WRAPPED_TEXT
     parts = value if isinstance(value, list) else [value]
-    is_content = parts and all(isinstance(part, dict) and part.get("type") in CONTENT_TYPES for part in parts)
+    is_content = any(isinstance(part, dict) and part.get("type") in CONTENT_TYPES for part in parts)
     return WRAPPED_CONTENT if is_content else ""
 
 
@@ -584,6 +602,15 @@ def _parsed(text: Value) -> Value:
         return json.loads(text)
     except (TypeError, ValueError):
         return text
+
+
+def _finite(value: Value) -> Value:
+    """Return a parsed value with None for each number that JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _finite(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and value - value != 0 else value
 
 
 def _as_text(value: Value) -> str:
