@@ -68,6 +68,10 @@ UNANNOTATED = "a parameter without annotation takes anything, and its schema say
 ONE_PAGE = "the page that renders user interfaces is listed once, not again in each namespace"
 BLOCK = "a block of content that is given as a dict is sent as that block, not as its JSON"
 DESCRIBED = "a text in Annotated describes the parameter, as in FastMCP"
+OPERATION_TEXT = "the description of an operation does not repeat its parameters and responses"
+OPERATION_HINTS = "tools made of an OpenAPI document have the hints of their HTTP methods"
+OPERATION_CHECKED = "the arguments of an operation are checked before the request"
+NO_NUMBERS = "true and false are no numbers, as the schema says"
 VARIES = "the original's own answers to this call differ"
 
 
@@ -107,6 +111,13 @@ HINTS = {
     *("destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint"),
 }
 """Members of the annotations of a tool or a resource (MCP: ToolAnnotations, Annotations)."""
+
+METHOD_HINTS = (
+    {"readOnlyHint": True, "openWorldHint": True},
+    {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True, "openWorldHint": True},
+    {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": True},
+)
+"""The annotations that `fastrpc.openapi` gives to tools of operations."""
 
 STRUCTURED = (": outputSchema", ": structuredContent")
 
@@ -247,6 +258,8 @@ def _descriptor_rule(path: Path, original: Value, swapped: Value) -> str:
         return OWN_META
     if member == "annotations" and original is ABSENT:
         given = path[1:2] or tuple(swapped)
+        if swapped in METHOD_HINTS:
+            return OPERATION_HINTS
         return "" if set(given) & HINTS else FURTHER_HINTS
     if member == "execution":
         return NO_TASKS
@@ -255,6 +268,8 @@ def _descriptor_rule(path: Path, original: Value, swapped: Value) -> str:
     if member == "arguments" and re.match(r".*\bschema: \{", str(original), re.DOTALL):
         text = "" if swapped is ABSENT else str(swapped)
         return NO_SCHEMA_TEXT if str(original).startswith(text) else ""
+    if member == "description" and str(original).startswith(f"{swapped}\n\n\n**"):
+        return OPERATION_TEXT
     return _text_rule(path, original, swapped)
 
 
@@ -466,6 +481,8 @@ def _answer_differences(
         blocks = {block.get("type") for block in ours["content"]}
         is_content = _UNSENDABLE.search(_text_of(theirs)) and blocks - {"text"}
         reason = CONTENT if is_content else _refusal_rule(_text_of(theirs))
+        if re.search(r": expected (integer|number), got (true|false)$", _text_of(ours)):
+            reason = NO_NUMBERS
         yield Difference(f"{place}: isError", theirs, ours, reason)
     elif theirs.get("isError"):
         yield from _error_texts(place, _text_of(theirs), _text_of(ours))
@@ -512,6 +529,9 @@ _BEFORE_ERRORS = re.compile(
 )
 
 
+_REQUEST_ERROR = re.compile(r"\bRequest error( \(\w+\))?: ")
+_ARGUMENT = re.compile(r"[^\n:]{1,100}: (required, missing|expected [^\n]{1,200}, got )")
+
 _UNSENDABLE = re.compile(
     r"structured_content must be |must be Message or str|outputSchema defined but|Output validation"
     r"|Unable to serialize unknown type|non-finite float"
@@ -526,7 +546,13 @@ def _error_texts(place: str, original: str, swapped: str) -> Iterator[Difference
     if original == swapped:
         return
     both = original, swapped
-    is_longer = swapped.startswith(f"{original}: ")
+    is_longer = swapped.startswith(f"{original}: ") or swapped.endswith(f": {original}")
+    request = _REQUEST_ERROR.search(original)
+    if request and not re.match(r"[A-Z]+ /", swapped) and _ARGUMENT.match(swapped):
+        yield Difference(f"{place}: error text", original, swapped, OPERATION_CHECKED)
+        return
+    if request:
+        is_longer = is_longer or re.sub(r"^[A-Z]+ /\S*: ", "", swapped) == original[request.end() :]
     bare = [_BEFORE_ERRORS.sub("", text) for text in both]
     if bare[0] == bare[1] or is_longer or all(map(_UNKNOWN.search, both)):
         reason = ERROR_TEXT
