@@ -465,11 +465,12 @@ cdef class ClientStream:
             if request.limit:
                 request.restart_limits()
 
-    def cancel(self, id, str reason):
-        """Send ``notifications/cancelled`` for a request, unless the server does not read its input."""
+    def cancel(self, id, dict said):
+        """Send ``notifications/cancelled`` for a request, unless the server does not read its input. `said`:
+        the other members of its params."""
         if self.is_congested():
             return
-        params = {"requestId": id, "reason": reason}
+        params = {**said, "requestId": id}
         self.send(to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
 
     # --- reading --------------------------------------------------------------------------------------
