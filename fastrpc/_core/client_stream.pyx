@@ -450,7 +450,7 @@ cdef class ClientStream:
             if request.deadline <= now:
                 del self.pending[request.id]
                 request.fail(request.timed_out(self.remark))
-                self.pass_on(self.cancel, (request.id, "the time limit has passed"))
+                self.pass_on(self.cancel, (request.id, {"reason": "the time limit has passed"}))
             elif earliest is None or request.deadline < earliest.deadline:
                 earliest = request
         if earliest is not None:
