@@ -7,6 +7,8 @@ are notified of the change.
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import Plan
@@ -16,6 +18,7 @@ from fastrpc.engine.results import Results
 from fastrpc.engine.visibility import Visibility
 from fastrpc.errors import Overloaded
 from fastrpc.json_encoding import to_json
+from fastrpc.protocol.lifecycle import READY
 from fastrpc.protocol.pagination import page_of
 from fastrpc.protocol.versions import MODERN, known
 
@@ -247,6 +250,15 @@ class Runtime(Visibility):
             self.upstream.watch(uri)
         for server in self.mounts:
             server.runtime.watch(uri)
+
+    def take_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Have a notification that is not handled here passed on to the servers behind this one. No guard
+        decides about notifications: none passes one."""
+        if not self.guards:
+            if self.upstream is not None:
+                self.upstream.take_notification(method, params)
+            for server in self.mounts:
+                server.runtime.take_notification(method, params)
 
     async def leave(self) -> None:
         """If the last connection has closed: leave the lifespans, and log the failures that were only
@@ -561,6 +573,14 @@ class Runtime(Visibility):
         """Notify every subscribed client of this process."""
         for dispatcher in list(self.dispatchers):
             dispatcher.resource_updated(uri, rest)
+
+    def notify_clients(self, method: str, params: dict[str, Any]) -> None:
+        """Send the clients with sessions a notification, if they are all one principal's."""
+        sessions = [(each, each.session) for each in list(self.dispatchers)]
+        ready = [each for each, session in sessions if session.state == READY and session.lasting]
+        if len({each.principal for each in ready}) == 1:
+            for dispatcher in ready:
+                dispatcher.post(partial(dispatcher.notify, method, params))
 
     def caching(self, version: str, what: str = "") -> dict[str, Any]:
         """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching): of a list,

@@ -298,6 +298,8 @@ class HttpApp:
             await self._post_session_wire(request, body, kind, "")
         elif kind in ("notification", "ignored"):
             if stateless_header or message.envelope is not None:
+                if kind == "notification" and self._runtime is not None:  # else nothing is behind it yet
+                    self._runtime.take_notification(method, message.params or {})
                 await request.answer(202)
             else:
                 await self._post_session_wire(request, body, kind, method)
@@ -562,8 +564,7 @@ class HttpApp:
         self, request: Request, session: Session, exchange: Exchange, seconds: float | None = None
     ) -> None:
         """Send the messages and the response of a request in a session. A disconnect does not cancel it: the
-        client may resume the stream. `seconds` is the time until the first keep-alive comment; None:
-        `stream_seconds`.
+        client may resume the stream. `seconds`: to the first keep-alive comment; None: `stream_seconds`.
         """
         self.begin(exchange, session, request.share)
         request.watch(exchange.waiter.wake)
