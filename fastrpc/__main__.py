@@ -69,6 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _other_command(arguments: list[str]) -> int:
+    _fill_descriptors()
     if sys.stdout is not None:
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
@@ -78,6 +79,22 @@ def _other_command(arguments: list[str]) -> int:
         return code
     except BrokenPipeError:
         return _reader_is_gone()
+
+
+def _fill_descriptors() -> None:
+    """Put something in the place of standard descriptors that are closed: another file or a socket would get
+    their numbers, and libraries abort there. Nothing can be read, and what is written is an error."""
+    import os
+
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -190,6 +190,7 @@ class AsgiOptions(TypedDict, total=False):
     loopback: bool
     origins: Texts
     max_body: int
+    max_bodies: int
     max_sessions: int
     sessions_per_caller: int
     session_idle_seconds: float

@@ -70,6 +70,38 @@ class Quota:
             self.outer._add(size)
 
 
+class Share:
+    """What one text that is being read takes of a quota, beyond the `free` bytes that each may have.
+
+    It is given back once nobody refers to the share: who reads the text holds it, and who works on it.
+    """
+
+    __slots__ = ("_free", "_quota", "_taken")
+
+    def __init__(self, quota: Quota, free: int) -> None:
+        self._quota = quota
+        self._free = free
+        self._taken = 0
+
+    def covers(self, size: int) -> bool:
+        """Whether a text of `size` bytes fits now; takes nothing."""
+        return self._quota.fits(max(0, size - self._free - self._taken))
+
+    def resize(self, size: int) -> bool:
+        """Cover a text of `size` bytes, if it fits; else nothing changes."""
+        more = max(0, size - self._free) - self._taken
+        if more > 0:
+            if not self._quota.take(more):
+                return False
+        elif more:
+            self._quota.release(-more)
+        self._taken += more
+        return True
+
+    def __del__(self) -> None:
+        self._quota.release(self._taken)
+
+
 class Quotas:
     """The quotas of a process's principals, kept while they count anything."""
 

@@ -32,7 +32,8 @@ PATTERNS = [
         (r"(:\\?/\\?/)[^\s/?#@\"'<>\\]{1,500}@", rf"\1{MASK}@"),
         # "password": "…" in JSON, in JSON inside a JSON string, and in the repr of a dict
         (rf'({KEY}"\s{{0,4}}:\s{{0,4}})"(?:[^"\\]|\\.)*"', rf'\1"{MASK}"'),
-        (rf'({KEY}"\s{{0,4}}:\s{{0,4}})\[[^\]]*\]', rf'\1["{MASK}"]'),
+        # a list that was cut off, too: or its end would be looked for from each list
+        (rf'({KEY}"\s{{0,4}}:\s{{0,4}})\[[^\]]*(?:\]|\Z)', rf'\1["{MASK}"]'),
         (rf'({KEY}\\"\s{{0,4}}:\s{{0,4}}\\")[^"\\]*', rf"\1{MASK}"),
         (rf"({KEY}'\s{{0,4}}:\s{{0,4}})'[^']*'", rf"\1'{MASK}'"),
         # Authorization: …, Bearer …

@@ -628,8 +628,7 @@ class Server:
         """
         from functools import partial
 
-        from fastrpc.transports.http.app import application
-        from fastrpc.transports.http.asgi import Application
+        from fastrpc.transports.http.asgi import Application, application
 
         self.registries.settle()
         self._over_http = True

@@ -274,6 +274,7 @@ SETTINGS = (
     ),
     Setting("FASTRPC_WORKERS", "count", 1, "over HTTP: processes that serve"),
     Setting("FASTRPC_HTTP_BODY_BYTES", "count", 16 * 1024**2, "over HTTP: no request is longer"),
+    Setting("FASTRPC_HTTP_BODIES_BYTES", "count", 256 * 1024**2, "over HTTP: all large requests together"),
     Setting("FASTRPC_HTTP_SESSIONS", "count", 10_000, "over HTTP: sessions of a process at most"),
     Setting(
         "FASTRPC_HTTP_SESSION_SECONDS", "seconds", 1800.0, "over HTTP: an unused session is kept so long"

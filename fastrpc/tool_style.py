@@ -25,8 +25,10 @@ class ToolStyle:
     with the configuration ``serialize_by_alias``.
     Without `checks_names`, a tool whose name the protocol advises against is served, with a warning.
     Without `checks_results`, a result that does not conform to the output schema is sent all the same, and
-    content whatever the schema says. `convert` makes of a result in the classes of another framework one in
-    fastrpc's: of one that the connection does not write by itself.
+    content whatever the schema says; with `checks_objects` not one whose schema is that of an object.
+    `convert` makes of a result in the classes of another framework one in
+    fastrpc's: of one that the connection does not write by itself. `readable` makes of a result that JSON
+    has no form for, and no schema promises, one that can be sent as text.
 
     `refusal_prefix` begins the text of a ToolError or of invalid arguments, `failure_prefix` that of another
     exception, instead of the name of its class; ``{name}`` in them is the tool's name. With `hides_failures`
@@ -39,11 +41,13 @@ class ToolStyle:
         "aliases_results",
         "block_per_item",
         "checks_names",
+        "checks_objects",
         "checks_results",
         "convert",
         "explicit_nulls",
         "hides_failures",
         "marks_wrapping",
+        "readable",
         "structures_objects",
         "structures_texts",
     )
@@ -63,12 +67,14 @@ class ToolStyle:
         failure_prefix: str | None = None,
         hides_failures: bool = False,
         convert: Callable[[Any], Any] | None = None,
+        readable: Callable[[Any], Any] | None = None,
     ) -> None:
         self.explicit_nulls = explicit_nulls
         self.block_per_item = block_per_item
         self.structures_texts = structures_texts
         self.structures_objects = structures_objects
         self.checks_results = checks_results
+        self.checks_objects = checks_results
         self.checks_names = checks_names
         self.aliases_results = aliases_results
         self.marks_wrapping = marks_wrapping
@@ -76,6 +82,7 @@ class ToolStyle:
         self._failure = failure_prefix
         self.hides_failures = hides_failures
         self.convert = convert
+        self.readable = readable
 
     def with_objects_as_text(self) -> ToolStyle:
         """Return this style, but without `structures_objects`."""

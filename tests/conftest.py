@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from support.programs import extend_path
 
 if TYPE_CHECKING:
     from support.chromium import Loop, Reader
@@ -37,6 +38,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+extend_path()
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NAMED_DATA = os.environ.get("FASTRPC_DATA_DIR", "")

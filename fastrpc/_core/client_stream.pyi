@@ -77,8 +77,9 @@ class ClientStream:
     def send(self, line: bytes) -> None:
         """Send a notification or a response. The newline is added here. Raises ClientError if the server does
         not read its input."""
-    def cancel(self, id: int, reason: str) -> None:
-        """Send ``notifications/cancelled`` for a request, unless the server does not read its input."""
+    def cancel(self, id: int, said: dict[str, Any]) -> None:
+        """Send ``notifications/cancelled`` for a request, unless the server does not read its input. `said`:
+        the other members of its params."""
     def follow(self, request: PendingRequest, future: asyncio.Future[Any]) -> None:
         """Resolve `future` with the result, for a caller that starts to wait in the event loop."""
     def forget(self, request: PendingRequest) -> bool:

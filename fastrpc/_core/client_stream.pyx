@@ -450,7 +450,7 @@ cdef class ClientStream:
             if request.deadline <= now:
                 del self.pending[request.id]
                 request.fail(request.timed_out(self.remark))
-                self.pass_on(self.cancel, (request.id, "the time limit has passed"))
+                self.pass_on(self.cancel, (request.id, {"reason": "the time limit has passed"}))
             elif earliest is None or request.deadline < earliest.deadline:
                 earliest = request
         if earliest is not None:
@@ -465,11 +465,12 @@ cdef class ClientStream:
             if request.limit:
                 request.restart_limits()
 
-    def cancel(self, id, str reason):
-        """Send ``notifications/cancelled`` for a request, unless the server does not read its input."""
+    def cancel(self, id, dict said):
+        """Send ``notifications/cancelled`` for a request, unless the server does not read its input. `said`:
+        the other members of its params."""
         if self.is_congested():
             return
-        params = {"requestId": id, "reason": reason}
+        params = {**said, "requestId": id}
         self.send(to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
 
     # --- reading --------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from fastrpc.errors import ClientError
 class ForwardedCall(InFlightCall):
     """A call whose answer comes from the upstream server."""
 
-    def cancel(self) -> None:
-        """The client has cancelled, or is gone: cancel the upstream request and answer nothing."""
+    def cancel(self, said: dict[str, Any] | None = None) -> None:
+        """The client has cancelled, or is gone: cancel the upstream request and answer nothing. `said`: the
+        client's reason, and what else goes on."""
 
 class UpstreamRoute(AnswerSink):
     """Where calls of one upstream server are sent: `stream`, None while it is not connected. `version` is
@@ -25,6 +26,7 @@ class UpstreamRoute(AnswerSink):
         self,
         result_of: Callable[[dict[str, Any]], Any],
         error_of: Callable[[ClientError], Exception],
+        carried_of: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> None: ...
     def promote(self, request: PendingRequest) -> None:
         """Go on with a forwarded call as an ordinary one, which has a Context. Its function is called with

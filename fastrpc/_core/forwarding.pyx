@@ -50,13 +50,15 @@ cdef class ForwardedCall(InFlightCall):
         self.request = None  # whose context this is: a cycle
         return True
 
-    def cancel(self):
-        """The client has cancelled, or is gone: cancel the upstream request and answer nothing."""
+    def cancel(self, said=None):
+        """The client has cancelled, or is gone: cancel the upstream request and answer nothing. `said`: the
+        client's reason, and what else goes on."""
         cdef ClientStream stream = self.route.stream
         cdef PendingRequest request = self.request
         self.drop()
         if stream is not None and request is not None and stream.forget(request):
-            stream.cancel(request.id, "the client has cancelled the call")
+            said = self.route.carried_of(said or {})
+            stream.cancel(request.id, {"reason": "the client has cancelled the call", **said})
 
 
 cdef class UpstreamRoute(AnswerSink):
@@ -64,20 +66,22 @@ cdef class UpstreamRoute(AnswerSink):
     that of its session: results are forwarded as they are to clients that speak it, too.
 
     `result_of` makes the value that a tool returns from a result, a dict; `error_of` the exception that a
-    tool raises from a ClientError.
+    tool raises from a ClientError; `carried_of` returns what of a notification's params goes on.
     """
 
     cdef public ClientStream stream
     cdef public str version
     cdef object result_of
     cdef object error_of
+    cdef object carried_of
     cdef Connection unsent       # has answers that have not been sent
     cdef bytes meta              # the _meta of the last call that had one
     cdef bytes meta_end          # what the upstream request ends with for it; None: it is left to a parser
 
-    def __init__(self, result_of, error_of):
+    def __init__(self, result_of, error_of, carried_of):
         self.result_of = result_of
         self.error_of = error_of
+        self.carried_of = carried_of
         self.meta = b""
 
     cdef bytes end_for(self, Message message):

@@ -33,5 +33,5 @@ class PendingCall(InFlightCall):
         """Leave the call to the dispatcher, unless it has ended."""
     def expire(self) -> None:
         """The time limit has passed: answer now, and stop the work."""
-    def cancel(self) -> None:
+    def cancel(self, said: dict[str, Any] | None = None) -> None:
         """The client has cancelled, or is gone: stop the work and answer nothing."""

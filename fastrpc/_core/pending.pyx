@@ -194,7 +194,7 @@ cdef class PendingCall(InFlightCall):
         self.end(None, CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
         self.stop()
 
-    def cancel(self):
+    def cancel(self, said=None):
         """The client has cancelled, or is gone: stop the work and answer nothing."""
         self.drop()
         self.stop()

@@ -75,6 +75,7 @@ def serve(
         "hosts": _several(options, "--allow-host"),
         "origins": _several(options, "--allow-origin"),
         "max_body": max_body or settings["FASTRPC_HTTP_BODY_BYTES"],
+        "max_bodies": settings["FASTRPC_HTTP_BODIES_BYTES"],
         "max_sessions": settings["FASTRPC_HTTP_SESSIONS"],
         "session_idle_seconds": settings["FASTRPC_HTTP_SESSION_SECONDS"],
     }

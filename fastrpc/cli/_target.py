@@ -35,16 +35,22 @@ MOST_SECONDS = 1e9
 class Destination:
     """A server to connect to: `target` and `options` for `fastrpc.Client`, `shown` for messages.
 
-    `is_own`: `fastrpc serve` serves it, in a child process.
+    `is_own`: `fastrpc serve` serves it, in a child process. `entry`: that of a configuration.
     """
 
     def __init__(
-        self, target: Any, shown: str, options: dict[str, Any] | None = None, is_own: bool = False
+        self,
+        target: Any,
+        shown: str,
+        options: dict[str, Any] | None = None,
+        is_own: bool = False,
+        entry: ServerEntry | None = None,
     ) -> None:
         self.target = target
         self.shown = shown
         self.options = options or {}
         self.is_own = is_own
+        self.entry = entry
 
 
 def add_options(options: CommandParser) -> None:
@@ -168,8 +174,9 @@ def _of_entry(name: str, entry: ServerEntry) -> Destination:
     except InvalidConfig as error:
         raise UsageError(f"{name}: {error}") from None
     if entry.url:
-        return Destination(entry.url, name, dict(entry.url_options))
-    return Destination([entry.command, *entry.args], name, {"env": entry.env, "cwd": entry.cwd})
+        return Destination(entry.url, name, dict(entry.url_options), entry=entry)
+    command = [entry.command, *entry.args]
+    return Destination(command, name, {"env": entry.env, "cwd": entry.cwd}, entry=entry)
 
 
 def _named(name: str, config: str | None) -> ServerEntry | None:
@@ -230,12 +237,17 @@ def converse(
     if not isinstance(where.target, str):
         options["stderr"] = shows_stderr
     limit: float | None = chosen.timeout
+    options["client_info"] = _client_info()
+    options["start_seconds"] = limit or START_SECONDS
     try:
+        target: Any = where.target
+        if where.entry is not None and where.entry.is_restricted:
+            from fastrpc.gateway.client_targets import restricted
+
+            target, options = restricted(where.shown, where.entry, target, options)
         client = Client.sync(
-            where.target,
+            target,
             version=chosen.protocol,
-            client_info=_client_info(),
-            start_seconds=limit or START_SECONDS,
             timeout_seconds=limit or ANSWER_SECONDS,
             **handlers,
             **options,

@@ -6,14 +6,17 @@
 The servers are members of ``mcpServers`` (most clients) or ``servers`` (VS Code); comments and trailing
 commas are allowed. ``${VAR}`` and others stand for environment variables (`fastrpc.client.variables`); an
 entry keeps them as written until `ServerEntry.expanded`, so that an entry whose variable is not set does not
-affect the others. Reads one regular file; starts no server.
+affect the others. What says which tools may be used is honoured or refused; other members that are not known
+are not read. Reads one regular file; starts no server.
 """
 
 from __future__ import annotations
 
 import os
+import re
 
 from fastrpc.errors import FastrpcError, InvalidConfig
+from fastrpc.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +38,20 @@ LARGEST = 16 * 1024 * 1024
 COMMANDS = ("command", "cmd")
 ENVIRONMENTS = ("env", "environment", "envs")
 ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
-ALLOWED_TOOLS = ("includeTools", "enabledTools", "enabled_tools", "tools")
-DENIED_TOOLS = ("excludeTools", "disabledTools", "disabled_tools")
 """The names of each member in the files of different clients."""
+ALLOWED_TOOLS = (
+    *("includeTools", "enabledTools", "enabled_tools", "tools", "include_tools"),
+    *("allowedTools", "allowed_tools", "availableTools", "available_tools"),
+)
+DENIED_TOOLS = (
+    *("excludeTools", "disabledTools", "disabled_tools", "exclude_tools", "disallowedTools"),
+    *("disallowed_tools", "deniedTools", "denied_tools", "blockedTools", "blocked_tools"),
+)
+"""Members with names of tools, or globs of them; each counts, where an entry has several."""
+RESTRICTING = re.compile(
+    r"(?:include|exclude|allow|disallow|enable|disable|den(?:y|ied)|block).*(?:tool|tag)"
+)
+"""In small letters: what else would say which tools may be used, and is not understood."""
 TRANSPORTS = {"stdio": "stdio", "local": "stdio", "sse": "sse", "remote": "http"} | dict.fromkeys(
     ("http", "streamablehttp"), "http"
 )
@@ -51,7 +65,7 @@ class ServerEntry:
     to add to this process's environment; `cwd`: the working directory, None for the current one.
     `transport`: ``stdio``, ``http`` or ``sse``. `auth`: ``"oauth"`` where the file asks for a login by OAuth,
     as FastMCP writes it, else None. `enabled`: False where the file switches the server off. `allowed` and
-    `denied`: the names of tools that it lets be used, None for all, and that it does not.
+    `denied`: globs of the names of tools, lists of which each has to have the tool's, and what none may have.
     """
 
     __slots__ = (
@@ -71,7 +85,7 @@ class ServerEntry:
         transport: str = "",
         auth: Literal["oauth"] | None = None,
         enabled: bool = True,
-        allowed: list[str] | None = None,
+        allowed: list[list[str]] | None = None,
         denied: list[str] | None = None,
     ) -> None:
         self.command = command
@@ -83,13 +97,23 @@ class ServerEntry:
         self.transport = transport or ("stdio" if command else "http")
         self.auth = auth
         self.enabled = enabled
-        self.allowed = allowed
+        self.allowed = allowed or []
         self.denied = denied or []
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether the file does not let all tools of the server be used."""
+        return bool(self.allowed or self.denied)
 
     def offers(self, tool: str) -> bool:
         """Whether the file lets a tool of the server be used."""
-        is_allowed = self.allowed is None or "*" in self.allowed or tool in self.allowed
-        return is_allowed and tool not in self.denied
+        is_allowed = all(_matches_one(tool, globs) for globs in self.allowed)
+        return is_allowed and not _matches_one(tool, self.denied)
+
+    def unmatched(self, tools: list[str]) -> list[str]:
+        """Return what the file lets be used, or not, and matches none of these names."""
+        globs = [glob for each in (*self.allowed, self.denied) for glob in each]
+        return [glob for glob in globs if not any(matches(tool, glob) for tool in tools)]
 
     def __repr__(self) -> str:
         """Show the command or URL, without the variables and headers, which may be secret."""
@@ -106,7 +130,7 @@ class ServerEntry:
         return options
 
     def expanded(self, environ: Mapping[str, str] | None = None) -> ServerEntry:
-        """Return the entry with its ``${VAR}`` replaced from `environ` (default: this process's environment).
+        """Return the entry with its variables replaced from `environ` (default: this process's environment).
 
         Raises InvalidConfig for a variable that is not set and has no default, and for any other ``${…}``.
         """
@@ -114,16 +138,23 @@ class ServerEntry:
 
         known = os.environ if environ is None else environ
 
-        def expand(text: str) -> str:
-            return variables.expanded(text, known)
+        def expand(member: str, text: str) -> str:
+            try:
+                return variables.expanded(text, known)
+            except InvalidConfig as error:
+                raise InvalidConfig(f"{member}: {error}") from None
 
+        try:
+            arguments = [*variables.expanded_arguments(self.args, known, self.env)]
+        except InvalidConfig as error:
+            raise InvalidConfig(f"args: {error}") from None
         return ServerEntry(
-            expand(self.command),
-            [expand(argument) for argument in self.args],
-            {name: expand(value) for name, value in self.env.items()},
-            cwd=None if self.cwd is None else os.path.expanduser(expand(self.cwd)),
-            url=expand(self.url),
-            headers={name: expand(value) for name, value in self.headers.items()},
+            expand("command", self.command),
+            arguments,
+            {name: expand(f"env: {name}", value) for name, value in self.env.items()},
+            cwd=None if self.cwd is None else os.path.expanduser(expand("cwd", self.cwd)),
+            url=expand("url", self.url),
+            headers={name: expand(f"headers: {name}", value) for name, value in self.headers.items()},
             transport=self.transport,
             auth=self.auth,
             enabled=self.enabled,
@@ -207,7 +238,12 @@ def entry_of(raw: Any) -> ServerEntry:
     transport = _transport(raw.get("type") or raw.get("transport") or "", bool(first), bool(url))
     if raw.get("envFile") is not None:
         raise InvalidConfig("envFile: no file of variables is read; write them into env")
-    allowed, denied, cwd = _member(raw, ALLOWED_TOOLS), _member(raw, DENIED_TOOLS), raw.get("cwd")
+    allowed, denied, cwd = _lists(raw, ALLOWED_TOOLS), _lists(raw, DENIED_TOOLS), raw.get("cwd")
+    for name in raw:
+        if RESTRICTING.match(name.lower()) and name not in (*ALLOWED_TOOLS, *DENIED_TOOLS):
+            raise InvalidConfig(
+                f"{name}: is not known; write the names of tools in includeTools, excludeTools"
+            )
     return ServerEntry(
         first if transport == "stdio" else "",
         more if transport == "stdio" else [],
@@ -218,9 +254,13 @@ def entry_of(raw: Any) -> ServerEntry:
         transport=transport,
         auth="oauth" if url and raw.get("auth") == "oauth" else None,
         enabled=_flag(raw, "enabled", True) and not _flag(raw, "disabled", False),
-        allowed=None if allowed is None else _texts(_name_of(raw, ALLOWED_TOOLS), allowed),
-        denied=None if denied is None else _texts(_name_of(raw, DENIED_TOOLS), denied),
+        allowed=allowed,
+        denied=[glob for globs in denied for glob in globs],
     )
+
+
+def _matches_one(tool: str, globs: list[str]) -> bool:
+    return any(matches(tool, glob) for glob in globs)
 
 
 def _transport(kind: Any, has_command: bool, has_url: bool) -> str:
@@ -246,8 +286,9 @@ def _flag(raw: dict[str, Any], name: str, default: bool) -> bool:
     return default if value is None else value
 
 
-def _name_of(raw: dict[str, Any], names: tuple[str, ...]) -> str:
-    return next(name for name in names if raw.get(name) is not None)
+def _lists(raw: dict[str, Any], names: tuple[str, ...]) -> list[list[str]]:
+    """Return the arrays of strings that these members have."""
+    return [_texts(name, raw[name]) for name in names if raw.get(name) is not None]
 
 
 def _member(raw: dict[str, Any], names: tuple[str, ...]) -> Any:

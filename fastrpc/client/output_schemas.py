@@ -10,6 +10,9 @@ from __future__ import annotations
 from fastrpc import diagnostics
 from fastrpc.errors import InvalidAnswer
 
+MOST_EVALUATED = 1_000_000
+"""Schemas that are evaluated for one result, which takes some 20 ms."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -54,10 +57,18 @@ class OutputSchemas(dict[str, "Any"]):
 
 
 def _validator_of(name: str, schema: dict[str, Any]) -> Any:
-    """Return a compiled schema; None if it is invalid, or if the library is not installed."""
+    """Return a compiled schema; None if it is invalid, if validating by it may take too long, or if the
+    library is not installed."""
     try:
         import jsonschema_rs
     except ImportError:
+        return None
+    from fastrpc.client.schema_costs import evaluations
+
+    count = evaluations(schema, MOST_EVALUATED)
+    if count is None or count > MOST_EVALUATED:
+        why = "has references that are not followed" if count is None else "refers too often to its own parts"
+        diagnostics.write("warning", f"results of the tool {name:.80} are not validated: its schema {why}")
         return None
     try:
         return jsonschema_rs.validator_for(schema, retriever=_refuse, validate_formats=False)

@@ -320,7 +320,7 @@ class Session:
         """Cancel a request whose caller has stopped waiting. `initialize` must not be cancelled (MCP,
         cancellation)."""
         if self.stream.forget(request) and request.method != "initialize" and self.lost is None:
-            self.stream.cancel(request.id, "the caller has stopped waiting")
+            self.stream.cancel(request.id, {"reason": "the caller has stopped waiting"})
 
     def lost_again(self) -> ConnectionLost:
         """Return a new error for a request on a lost connection."""
@@ -355,7 +355,8 @@ class Session:
         input."""
         if self.lost is not None:
             raise self.lost_again()
-        self.stream.send(to_json({"jsonrpc": "2.0", "method": method, "params": params or {}}))
+        params = self._with_meta(params, None)
+        self.stream.send(to_json({"jsonrpc": "2.0", "method": method, "params": params}))
 
     # --- what the server sends ------------------------------------------------------------------------
 

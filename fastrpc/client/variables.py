@@ -1,10 +1,13 @@
-"""``${…}`` in the texts of a configuration: what stands for a variable, and what is refused.
+"""Variables in the texts of a configuration: what is replaced, what stays, and what is refused.
 
 ``${VAR}`` and ``${VAR:-default}`` are those of Claude Code, ``${env:VAR}``, ``${userHome}`` and ``${/}`` of
-VS Code and Cursor. A default may hold others; it is read to the first brace that closes it, and looked up
-only where it is used. Whatever else begins so (``${input:…}``, ``${workspaceFolder}``, a missing end) is an
-error: no server is started with a text that somebody meant to be replaced. One pass; what a variable contains
-is not read again.
+VS Code and Cursor, ``{env:VAR}`` of opencode, ``$VAR`` of Gemini CLI. A default may hold others with braces;
+it is read to the first brace that closes it, and looked up only where it is used. Whatever else begins so
+(``${input:…}``, ``${workspaceFolder}``, ``{file:…}``, a missing end) is an error: no server is started with a
+text that somebody meant to be replaced. One pass; what a variable contains is not read again.
+
+A dollar without braces may be no more than a dollar, in a password. It begins a variable if that is set, or
+nothing else is in the text, or the name has capitals alone; in the script of ``sh -c`` it is the shell's.
 """
 
 from __future__ import annotations
@@ -16,9 +19,14 @@ from fastrpc.errors import InvalidConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 NAME = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
+BEGIN = re.compile(r"\$\{|\{(?=(?:env|file):)")
+PLAIN = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+CAPITALS = re.compile(r"[A-Z_][A-Z0-9_]+")
+SCRIPT = re.compile(r"-[A-Za-z]*c")
+"""An option behind which the script of a shell stands."""
 DEEPEST = 32
 LONGEST_SHOWN = 60
 OF_EDITORS = (
@@ -35,15 +43,29 @@ OF_EDITORS = (
 def expanded(text: str, known: Mapping[str, str]) -> str:
     """Return a text with its variables replaced. Raises InvalidConfig for one that is not set and has no
     default, and for what is no variable."""
-    return text if "${" not in text else _Reader(text, known).read()
+    return _Reader(text, known).read() if "$" in text or "{" in text else text
+
+
+def expanded_arguments(arguments: list[str], known: Mapping[str, str], own: Collection[str]) -> Iterator[str]:
+    """Yield the arguments of a command, replaced as by `expanded`. In the script of a shell, and where they
+    name one of the command's `own` variables, dollars without braces stay. Raises InvalidConfig."""
+    before = ""
+    for argument in arguments:
+        is_script = SCRIPT.fullmatch(before) is not None
+        yield _Reader(argument, known, own, reads_plain=not is_script).read()
+        before = argument
 
 
 class _Reader:
-    """Reads one text from the front."""
+    """Reads one text from the front. `reads_plain`: whether a dollar without braces begins a variable."""
 
-    def __init__(self, text: str, known: Mapping[str, str]) -> None:
+    def __init__(
+        self, text: str, known: Mapping[str, str], own: Collection[str] = (), reads_plain: bool = True
+    ) -> None:
         self._text = text
         self._known = known
+        self._own = own
+        self._reads_plain = reads_plain
         self._at = 0
 
     def read(self) -> str:
@@ -54,17 +76,39 @@ class _Reader:
         variable has to be set."""
         text, parts = self._text, []
         while True:
-            found = text.find("${", self._at)
+            begin = BEGIN.search(text, self._at)
+            found = -1 if begin is None else begin.start()
             close = text.find(end, self._at) if end else len(text)
             if close >= 0 and not 0 <= found < close:
-                parts.append(text[self._at : close])
+                parts.append(self._literal(close, depth))
                 self._at = close + len(end)
                 return "".join(parts)
             if found < 0:
                 raise InvalidConfig(f"{_shown(text, self._at)}: the closing brace is missing")
-            parts.append(text[self._at : found])
+            parts.append(self._literal(found, depth))
             self._at = found
             parts.append(self._variable(is_used, depth + 1))
+
+    def _literal(self, end: int, depth: int) -> str:
+        """Return the text up to an end, in which variables have no braces. A default has none of them."""
+        piece = self._text[self._at : end]
+        if depth or not self._reads_plain or "$" not in piece:
+            return piece
+        return PLAIN.sub(self._plain, piece)
+
+    def _plain(self, found: re.Match[str]) -> str:
+        written, name = found[0], found[1]
+        if name in self._own:
+            return written
+        value = self._known.get(name)
+        if value is not None:
+            return value
+        if CAPITALS.fullmatch(name):
+            literal = f"what is no variable is written ${{{name}:-{written}}}"
+            raise InvalidConfig(f"{written}: the environment variable {name} is not set ({literal})")
+        if written == self._text:  # it may be a password, which no error shows
+            raise InvalidConfig("$…: this environment variable is not set (what is none: ${NONE:-$…})")
+        return written
 
     def _variable(self, is_used: bool, depth: int) -> str:
         """Return the value of the variable that stands here, and go behind it."""
@@ -74,10 +118,11 @@ class _Reader:
         if text.startswith("${/}", begin):
             self._at += len("${/}")
             return os.sep
-        name = NAME.match(text, begin + 2)
+        inside = text.index("{", begin) + 1
+        name = NAME.match(text, inside)
         after = "" if name is None else text[name.end() : name.end() + 2]
         if name is None or not (after[:1] == "}" or after == ":-"):
-            raise InvalidConfig(f"{_shown(text, begin)}: {_why(text[begin + 2 :])}")
+            raise InvalidConfig(f"{_shown(text, begin)}: {_why(text[inside:])}")
         value = self._known.get(name[1])
         if after == ":-":
             self._at = name.end() + 2
@@ -96,16 +141,18 @@ class _Reader:
 
 def _shown(text: str, begin: int) -> str:
     """Return what stands at a place, as far as an error shows it: not the default, which may be secret."""
-    begin = max(0, text.rfind("${", 0, begin + 2))
+    begin = max((each.start() for each in BEGIN.finditer(text) if each.start() <= begin), default=0)
     close = text.find("}", begin)
     shown = text[begin : len(text) if close < 0 else close + 1]
     return (shown.partition(":-")[0] + ":-…" if ":-" in shown else shown)[:LONGEST_SHOWN]
 
 
 def _why(rest: str) -> str:
-    """Return what is wrong with the text behind ``${``."""
+    """Return what is wrong with the text behind the brace."""
     if rest.startswith("input:"):
         return "asks a person, which only VS Code does; write ${VAR}, and set that variable"
     if rest.startswith(("command:", "config:", "workspaceFolder:")):
         return "is replaced by an editor alone; write its value, or ${VAR}"
+    if rest.startswith("file:"):
+        return "no file is read; write ${VAR}, and set that variable"
     return "expected ${VAR}, ${VAR:-default} or ${env:VAR}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from types import GenericAlias
 
+from fastrpc.errors import ToolError
 from fastrpc.protocol.versions import VERSIONS
 
 TYPE_CHECKING = False
@@ -31,6 +32,16 @@ else:
 
 class InvalidClientResult(Exception):
     """The client's result is not a valid response to the request. The message says why."""
+
+
+class ClientRefusal(ToolError):
+    """The client has answered a request with an error, which is `error` if it is one of JSON-RPC's."""
+
+    def __init__(self, text: str, error: object) -> None:
+        super().__init__(text)
+        self.error: dict[str, Any] | None = None
+        if isinstance(error, dict) and type(error.get("code")) is int and type(error.get("message")) is str:
+            self.error = error
 
 
 class InputRequest(Generic[Value]):

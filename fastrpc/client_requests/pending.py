@@ -9,7 +9,7 @@ request with the answers. The function then runs again from its start, and
 
 from __future__ import annotations
 
-from fastrpc.client_requests.base import InputRequest, InvalidClientResult
+from fastrpc.client_requests.base import ClientRefusal, InputRequest, InvalidClientResult
 from fastrpc.client_requests.request_state import memory_of, state_of
 from fastrpc.client_requests.request_state import once as once_of
 from fastrpc.engine.call import InputRequired
@@ -196,11 +196,15 @@ class PendingRequests:
             ANSWER_SECONDS, pending.fail, f"the client did not answer within {ANSWER_SECONDS:g} s"
         )
         dispatcher.post(lambda: self._send(pending))
+        said: dict[str, Any] = {"reason": "the answer is no longer waited for"}
         try:
             return await pending.future
+        except asyncio.CancelledError as error:
+            said |= next((each for each in error.args if isinstance(each, dict)), {})  # of a proxy's upstream
+            raise
         finally:
             timer.cancel()
-            dispatcher.post(lambda: self._withdraw(pending))
+            dispatcher.post(lambda: self._withdraw(pending, said))
 
     def _send(self, pending: _RequestGroup) -> None:
         if self._closed:
@@ -220,7 +224,10 @@ class PendingRequests:
         if isinstance(result, dict):
             pending.set_result_threadsafe(key, result)
         else:
-            pending.fail_threadsafe(f"the client refused {pending.requests[key]['method']}{_reason(message)}")
+            method = pending.requests[key]["method"]
+            pending.fail_threadsafe(
+                ClientRefusal(f"the client refused {method}{_reason(message)}", message.get("error"))
+            )
 
     def refused(self, id: str | int, why: str) -> None:
         """Handle a response of the client that cannot be read, but for its id."""
@@ -229,12 +236,11 @@ class PendingRequests:
             method = pending.requests[key]["method"]
             pending.fail_threadsafe(f"the client's answer to {method} cannot be read: {why}")
 
-    def _withdraw(self, pending: _RequestGroup) -> None:
+    def _withdraw(self, pending: _RequestGroup, said: dict[str, Any]) -> None:
         """Cancel the requests that are still pending (MCP, utilities: cancellation)."""
         for id in [id for id, (other, _) in self._pending.items() if other is pending]:
             del self._pending[id]
-            params = {"requestId": id, "reason": "the answer is no longer waited for"}
-            pending.dispatcher.notify("notifications/cancelled", params)
+            pending.dispatcher.notify("notifications/cancelled", {**said, "requestId": id})
 
     def close(self) -> None:
         """The connection has ended: fail all pending requests."""
@@ -259,7 +265,7 @@ class _RequestGroup:
     def set_result_threadsafe(self, key: str, result: dict[str, Any]) -> None:
         self._call_threadsafe(self._set_result, key, result)
 
-    def fail_threadsafe(self, problem: str) -> None:
+    def fail_threadsafe(self, problem: str | ToolError) -> None:
         self._call_threadsafe(self.fail, problem)
 
     def _call_threadsafe(self, function: Callable[..., object], *values: Any) -> None:
@@ -274,9 +280,9 @@ class _RequestGroup:
         if len(self.results) == len(self.requests) and not self.future.done():
             self.future.set_result(self.results)
 
-    def fail(self, problem: str) -> None:
+    def fail(self, problem: str | ToolError) -> None:
         if not self.future.done():
-            self.future.set_exception(ToolError(problem))
+            self.future.set_exception(ToolError(problem) if isinstance(problem, str) else problem)
 
 
 def _reason(message: dict[str, Any]) -> str:

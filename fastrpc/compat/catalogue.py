@@ -6,6 +6,7 @@ one of these methods is called.
 
 from __future__ import annotations
 
+from fastrpc import diagnostics
 from fastrpc.compat.components.registered_tool import RegisteredTool
 from fastrpc.compat.components.served import ServedTool, served
 from fastrpc.compat.components.tools import Tool, result_of
@@ -18,13 +19,13 @@ from fastrpc.compat.models import dumped, typed
 from fastrpc.compat.typed_content import typed_block
 from fastrpc.compat.values import Message, PromptResult, plain
 from fastrpc.content import Contents
-from fastrpc.errors import FAILURES, ArgumentError, RemoteError, ToolError, UnknownName
+from fastrpc.errors import FAILURES, ArgumentError, RemoteError, ToolError, UnknownName, suggestion
 from fastrpc.protocol.versions import LATEST_LEGACY
 from fastrpc.server import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from typing_extensions import Self
@@ -44,6 +45,22 @@ OVERRIDABLE = (
 
 ALTERNATIVES: dict[str, str] = {}
 """Attributes that are not supported, and the alternatives."""
+
+
+INNER_OPTIONS = ("context", "run_middleware", "task_meta", "version")
+"""Options of the methods by which a program calls its own server."""
+
+
+def check_inner_options(call: str, options: Mapping[str, object]) -> None:
+    """Raise TypeError for an unknown option, NotOffered for one that asks for what there is not; the option
+    that leaves out middleware is logged: the call goes through it."""
+    for name, value in options.items():
+        if name not in INNER_OPTIONS:
+            raise TypeError(f"{call}: there is no option {name}{suggestion(name, INNER_OPTIONS)}")
+        if name in ("task_meta", "version") and value is not None:
+            raise NotOffered(f"fastrpc.compat: {call} has no {name}; call the function itself")
+        if name == "run_middleware" and value is False:
+            diagnostics.write("warning", f"{call}: run_middleware=False has no effect: middleware is called")
 
 
 class Catalogue(InnerMethods, Server):
@@ -100,8 +117,15 @@ class Catalogue(InnerMethods, Server):
         found = self._tools[definition.name] = RegisteredTool(self, definition, *declared)
         return found
 
+    def remove_tool(self, name: str, version: object = None) -> None:
+        """Remove a tool. Raises KeyError for an unknown name, NotOffered for one version of a tool."""
+        if version is not None:
+            raise NotOffered("fastrpc.compat: remove_tool has no version; a tool is removed by its name")
+        super().remove_tool(name)
+
     async def list_tools(self, **options: object) -> list[Any]:
         """Return the tools: component objects in FastMCP, the SDK's models in the SDK."""
+        check_inner_options("list_tools", options)
         return await self._listed("tool", "Tool")
 
     async def get_tools(self) -> dict[str, Tool]:
@@ -114,6 +138,7 @@ class Catalogue(InnerMethods, Server):
 
     async def list_resources(self, **options: object) -> list[Any]:
         """Return the resources: component objects in FastMCP, the SDK's models in the SDK."""
+        check_inner_options("list_resources", options)
         return await self._listed("resource", "Resource")
 
     async def get_resources(self) -> dict[str, Any]:
@@ -126,6 +151,7 @@ class Catalogue(InnerMethods, Server):
 
     async def list_resource_templates(self, **options: object) -> list[Any]:
         """Return the templates: component objects in FastMCP, the SDK's models in the SDK."""
+        check_inner_options("list_resource_templates", options)
         return await self._listed("template", "ResourceTemplate")
 
     async def get_resource_templates(self) -> dict[str, Any]:
@@ -138,6 +164,7 @@ class Catalogue(InnerMethods, Server):
 
     async def list_prompts(self, **options: object) -> list[Any]:
         """Return the prompts: component objects in FastMCP, the SDK's models in the SDK."""
+        check_inner_options("list_prompts", options)
         return await self._listed("prompt", "Prompt")
 
     async def get_prompts(self) -> dict[str, Any]:
@@ -158,6 +185,7 @@ class Catalogue(InnerMethods, Server):
         """Call a tool. Returns a ToolResult (FastMCP), blocks of content, with structured content a tuple of
         both (SDK 1.x), or a CallToolResult (2.x). Raises ToolError for a result that is an error, and if
         there is no such tool."""
+        check_inner_options("call_tool", options)
         raw = await self._raw_result(name, arguments or {})
         if raw.get("isError"):
             raise tool_error("\n".join(block.get("text", "") for block in raw["content"]))
@@ -217,6 +245,7 @@ class Catalogue(InnerMethods, Server):
 
     async def read_resource(self, uri: Any, *context: object, **options: object) -> Any:
         """Read a resource: a list whose entries have `content` and `mime_type`. Raises ToolError."""
+        check_inner_options("read_resource", options)
         if "_overridden" in self.__dict__:
             from fastrpc.compat.middleware import overridden
 
@@ -232,13 +261,14 @@ class Catalogue(InnerMethods, Server):
     async def get_prompt(self, name: str, arguments: Any = None, **options: object) -> Any:
         """Return a prompt's messages, a GetPromptResult (SDK); or, in FastMCP, the prompt itself."""
         if self.dialect is FASTMCP:
-            return await self._found("prompt", name, None)
+            return await self._found("prompt", name, options.get("version"))
         return typed("GetPromptResult", await self._prompt(name, arguments))
 
     async def render_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, **options: object
     ) -> Any:
         """Return the messages of a prompt (FastMCP). Raises ToolError."""
+        check_inner_options("render_prompt", options)
         raw = await self._prompt(name, arguments)
         messages = [Message(typed_block(each["content"]), each["role"]) for each in raw["messages"]]
         return PromptResult(messages, raw.get("description"))

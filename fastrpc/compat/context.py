@@ -283,24 +283,44 @@ class Context(Generic[First, Lifespan, Request]):
         return self.inner.log(said, level, logger_name)
 
     def debug(
-        self, message: object, logger_name: str | None = None, extra: Mapping[str, object] | None = None
+        self,
+        message: object = None,
+        logger_name: str | None = None,
+        extra: Mapping[str, object] | None = None,
+        *,
+        data: object = None,
     ) -> Done:
-        return self._log(message, "debug", logger_name, extra)
+        return self._log(message if data is None else data, "debug", logger_name, extra)
 
     def info(
-        self, message: object, logger_name: str | None = None, extra: Mapping[str, object] | None = None
+        self,
+        message: object = None,
+        logger_name: str | None = None,
+        extra: Mapping[str, object] | None = None,
+        *,
+        data: object = None,
     ) -> Done:
-        return self._log(message, "info", logger_name, extra)
+        return self._log(message if data is None else data, "info", logger_name, extra)
 
     def warning(
-        self, message: object, logger_name: str | None = None, extra: Mapping[str, object] | None = None
+        self,
+        message: object = None,
+        logger_name: str | None = None,
+        extra: Mapping[str, object] | None = None,
+        *,
+        data: object = None,
     ) -> Done:
-        return self._log(message, "warning", logger_name, extra)
+        return self._log(message if data is None else data, "warning", logger_name, extra)
 
     def error(
-        self, message: object, logger_name: str | None = None, extra: Mapping[str, object] | None = None
+        self,
+        message: object = None,
+        logger_name: str | None = None,
+        extra: Mapping[str, object] | None = None,
+        *,
+        data: object = None,
     ) -> Done:
-        return self._log(message, "error", logger_name, extra)
+        return self._log(message if data is None else data, "error", logger_name, extra)
 
     def send_notification(self, notification: object) -> Done:
         """Send a notification of the SDK's types."""

@@ -82,7 +82,7 @@ class Duplicates:
             stays = "it replaces the first one" if self._replaces else "the first one stays"
             diagnostics.write("warning", f"{key}: a second {registry.kind} of this name; {stays}")
         if behaviour == "replace" or (behaviour == "warn" and self._replaces):
-            registry.remove(key)
+            registry.vacate(key)
             return True
         return False
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
+from functools import cache, partial
 
+from fastrpc.compat.json_forms import readable_form
 from fastrpc.compat.values import foreign_value
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import resolve
@@ -35,9 +36,10 @@ class Dialect:
     `rendering` begins the error for a prompt's exception, with its name in the place of ``{name}``.
     `runs_inline`: synchronous functions run on the thread of the event loop, so that what belongs to a
     thread, such as a connection of sqlite3, can be used by all of them.
-    `wraps_generics`: a result that is declared as ``Dict[…]`` of ``typing``, ``dict[int, …]``, or a generic
-    TypedDict is structured content ``{"result": …}``, and one that is declared as ``dict``, or a class
-    without members, is no structured content. `structures_results`: results have output schemas.
+    `wraps_generics`: a result that is declared by a generic type other than ``dict[str, …]`` is structured
+    content ``{"result": …}``, and one that is declared as a class without members (``dict``, ``set``, an
+    enum) is no structured content. `structures_results`: results have output schemas. `structures_lists`:
+    lists of anything have, too.
     `screens_templates`: the variables of templates may be no paths out of a folder, unless the server says
     otherwise. `refuses_calls`: an McpError of middleware is the JSON-RPC error that answers a tool's call,
     not its result.
@@ -55,6 +57,7 @@ class Dialect:
         "rendering",
         "runs_inline",
         "screens_templates",
+        "structures_lists",
         "structures_results",
         "style",
         "titles_by_annotations",
@@ -91,6 +94,7 @@ class Dialect:
         self.url_errors = url_errors
         self.rendering = rendering
         self.reads_json_texts = wraps_generics
+        self.structures_lists = wraps_generics
         self.structures_results = True
         self.refuses_calls = True
         self.screens_templates = screens_templates
@@ -109,27 +113,27 @@ class Dialect:
             return True  # reported when the annotation is read
         if not self.wraps_generics:
             return annotation not in (None, type(None), bytes)
-        if annotation is dict:
-            return False
+        while hasattr(annotation, "__metadata__"):
+            annotation = annotation.__origin__
         origin = getattr(annotation, "__origin__", None)
         if origin is None:
             return not (isinstance(annotation, type) and _is_opaque(annotation))
-        if origin is dict:
-            is_plain = type(annotation).__module__ != "typing" and annotation.__args__[0] is str
-            return True if is_plain else "wrapped"
-        return "wrapped" if hasattr(origin, "__total__") else True
+        is_plain = origin is dict and type(annotation).__module__ != "typing"
+        return True if is_plain and annotation.__args__[0] is str else "wrapped"
 
 
 def _is_opaque(kind: type) -> bool:
-    """Whether a class has no members that the official SDK could describe: an enum, a date, a named tuple."""
-    return (
+    """Whether a class has no members that the official SDK could describe: an enum, a date, a named tuple, a
+    set."""
+    return kind not in _PRIMITIVE and (
         hasattr(kind, "__members__")
         or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
         or kind.__module__.partition(".")[0] in _OPAQUE
     )
 
 
-_OPAQUE = frozenset(("datetime", "decimal", "ipaddress", "pathlib", "uuid"))
+_PRIMITIVE = frozenset((str, int, float, bool, bytes, type(None)))
+_OPAQUE = frozenset(("builtins", "collections", "datetime", "decimal", "ipaddress", "pathlib", "uuid"))
 
 
 def _style(
@@ -148,6 +152,7 @@ def _style(
         failure_prefix=failure,
         hides_failures=hides,
         convert=foreign_value,
+        readable=readable_form,
     )
 
 
@@ -223,14 +228,23 @@ SDK_2 = Dialect(
 
 def follow_release(package: str, version: str) -> None:
     """Have the servers of this process describe what those of this release of an original describe: there are
-    output schemas since FastMCP 2.10 and the SDK 1.10; models have no aliases in results since FastMCP 4."""
+    output schemas since FastMCP 2.10 and the SDK 1.10; since FastMCP 4 lists of anything have none, and
+    models have no aliases in results; it refuses results that break their schema up to FastMCP 2, up to 3 if
+    that is of an object, and NaN since FastMCP 4.2."""
     release = release_of(version)
     if package == "fastmcp":
         FASTMCP.structures_results = release >= (2, 10)
         FASTMCP.refuses_calls = release >= (3, 0)
         FASTMCP.screens_templates = release >= (4, 0)
+        FASTMCP.structures_lists = release < (4, 0)
         for style in (FASTMCP.style, FASTMCP.hiding_style):
-            style.aliases_results = release < (4, 0)
+            style.aliases_results = style.checks_objects = release < (4, 0)
+            style.checks_results = release < (3, 0)
+            if release >= (4, 2):
+                style.convert = partial(foreign_value, refuses_nan=True)
+                style.readable = partial(readable_form, refuses_nan=True)
+            else:
+                style.convert, style.readable = foreign_value, readable_form
     else:
         SDK_1.structures_results = release >= (1, 10)
 
@@ -266,3 +280,6 @@ def installed_release(package: str) -> tuple[int, ...]:
 def release_of(version: str) -> tuple[int, ...]:
     """Return the first two numbers of a version."""
     return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+
+
+follow_release("fastmcp", LATEST_KNOWN["fastmcp"])

@@ -7,6 +7,7 @@ wrapper. The author's function is not changed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
@@ -38,6 +39,8 @@ from fastrpc.schema.annotations import peel, resolve
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from fastrpc.compat.dialect import Dialect
 
 PLAIN_RESULTS = (str, int, float, bool, None, type(None), dict)
 """Return types that need no conversion."""
@@ -228,8 +231,7 @@ def _annotated(
         needs.json_texts = [name for name in needs.names if takes_json_text(annotations[name], namespace)]
     needs.is_plain = _returns_plain(annotations.get("return", Any), namespace)
     if not needs.is_plain and "return" in annotations:
-        wraps_items = dialect is not None and dialect.wraps_generics
-        annotations["return"] = _result_type(annotations["return"], namespace, wraps_items)
+        annotations["return"] = _result_type(annotations["return"], namespace, dialect)
     if reads_docstring and function.__doc__:
         needs.description = add_descriptions(function, annotations, needs, namespace)
     for alias, name in needs.renamed.items():
@@ -324,9 +326,8 @@ def _returns_plain(annotation: Any, namespace: dict[str, Any]) -> bool:
     )
 
 
-def _result_type(annotation: Any, namespace: dict[str, Any], wraps_items: bool) -> Any:
-    """Return the type for the output schema: Any for content, which has none. `wraps_items`: items of any
-    type are not taken for content."""
+def _result_type(annotation: Any, namespace: dict[str, Any], dialect: Dialect | None) -> Any:
+    """Return the type for the output schema: Any for content, which has none."""
     try:
         if isinstance(annotation, str):
             annotation = resolve(annotation, namespace)
@@ -335,12 +336,20 @@ def _result_type(annotation: Any, namespace: dict[str, Any], wraps_items: bool) 
     for model in getattr(annotation, "__metadata__", ()):
         if isinstance(model, type) and _is_foreign(annotation.__origin__):
             return model  # in Annotated[CallToolResult, Model], Model is the structured content
-    if annotation is bytes:
-        return str if wraps_items else Any
-    bare = getattr(annotation, "__origin__", annotation) if not _arguments(annotation) else None
-    if bare in (list, tuple) or (_arguments(annotation) == (Any,) and not wraps_items):
+    if annotation in (bytes, bytearray):
+        return str if annotation is bytes and dialect is not None and dialect.wraps_generics else Any
+    if (dialect is None or not dialect.structures_lists) and _is_list_of_anything(annotation):
         return Any  # any of the elements may be content
     return Any if _contains_content(annotation) else annotation
+
+
+def _is_list_of_anything(annotation: Any) -> bool:
+    while hasattr(annotation, "__metadata__"):
+        annotation = annotation.__origin__
+    origin, arguments = getattr(annotation, "__origin__", annotation), _arguments(annotation)
+    if origin is tuple:
+        return arguments in ((), (Any, ...))
+    return origin in (list, Sequence) and arguments in ((), (Any,))
 
 
 def _contains_content(annotation: Any) -> bool:

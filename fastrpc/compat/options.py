@@ -184,6 +184,14 @@ class HttpAppOptions(_ServedOptions, total=False):
     debug: bool | None
 
 
+class StreamableAppOptions(HttpAppOptions, total=False):
+    """`FastMCP.streamable_http_app`."""
+
+    middleware: Sequence[Any] | None
+    json_response: bool | None
+    stateless_http: bool | None
+
+
 class RunOptions(HttpOptions, _ServedOptions, total=False):
     """`FastMCP.run`. The last one has no effect."""
 

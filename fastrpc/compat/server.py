@@ -14,7 +14,7 @@ from fastrpc.compat import catalogue, composition, interception, serving
 from fastrpc.compat.answers import not_offered
 from fastrpc.compat.authorization import Authorization
 from fastrpc.compat.catalogue import Catalogue
-from fastrpc.compat.components.objects import Prompt, Resource, ResourceTemplate
+from fastrpc.compat.components.objects import Prompt, Resource, ResourceTemplate, describe_arguments
 from fastrpc.compat.components.standalone import component_of, mark_of
 from fastrpc.compat.components.tools import FunctionTool, Tool
 from fastrpc.compat.components.visibility import Visibility
@@ -214,13 +214,19 @@ class FastMCP(
         return _decorated(self.add_tool, name_or_fn, _by_name("tool", positional, options))
 
     def add_tool(  # type: ignore[override]
-        self, tool: Function, name: str | None = None, *positional: Any, **options: Unpack[ToolOptions]
+        self,
+        tool: Function = None,  # type: ignore[assignment]
+        name: str | None = None,
+        *positional: Any,
+        fn: Function | None = None,
+        **options: Unpack[ToolOptions],
     ) -> Function:
-        """Add a function or a tool object, and return it.
+        """Add a function or a tool object, and return it. `fn`: the function, as the SDK calls it.
 
         Raises DefinitionError, ValueError for a name that is taken if duplicates are errors, and NotOffered
         for an unsupported option.
         """
+        tool = tool if fn is None else fn
         if isinstance(tool, Tool):
             return self._add_tool_object(tool, name)
         _check_function("add_tool", tool, "give it a function")
@@ -335,11 +341,19 @@ class FastMCP(
             made(ScreenedTemplate, function, {"uri": uri, "security": rules, **options})
         )
 
-    def add_resource(self, uri: Any, content: object = None, **options: Unpack[own.ResourceOptions]) -> Any:
+    def add_resource(
+        self,
+        uri: Any = None,
+        content: object = None,
+        *,
+        resource: Any = None,
+        **options: Unpack[own.ResourceOptions],
+    ) -> Any:
         """Add a resource object; or a text, bytes, or a function as the resource with this URI.
 
         Raises DefinitionError, and NotOffered for an object of another framework.
         """
+        uri = uri if resource is None else resource
         if isinstance(uri, (Resource, ResourceTemplate)):
             self.resource(uri.key, **uri.options())(uri.function())
             return uri
@@ -388,6 +402,7 @@ class FastMCP(
         if isinstance(prompt, Prompt):
             if prompt.enabled:
                 self.add_prompt(prompt.function(), prompt.key, **prompt_options(prompt))
+                describe_arguments(self.registries.prompts.get(prompt.key), prompt.arguments or ())
             return prompt
         _check_function("add_prompt", prompt, "give it a function")
         name, options = _with_mark(prompt, "prompt", name, options)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fastrpc.compat.dialect import Dialect
     from fastrpc.compat.http.apps import CompatApplication, Layout
     from fastrpc.compat.http.run import SessionManager
-    from fastrpc.compat.options import HttpAppOptions, RunOptions
+    from fastrpc.compat.options import HttpAppOptions, RunOptions, StreamableAppOptions
     from fastrpc.options import AsgiOptions
     from fastrpc.transports.base import Transport
 
@@ -186,7 +186,7 @@ class Serving(Server):
             self._mounted = application
         return mountable(application)
 
-    def streamable_http_app(self, path: str | None = None, **options: Unpack[HttpAppOptions]) -> Any:
+    def streamable_http_app(self, path: str | None = None, **options: Unpack[StreamableAppOptions]) -> Any:
         """Return an ASGI application that serves Streamable HTTP: see `http_app`."""
         return self.http_app(path, **options)
 

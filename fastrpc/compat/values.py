@@ -11,6 +11,7 @@ import sys
 
 from fastrpc.compat.apps.interfaces import interface_result, is_interface, structured_form
 from fastrpc.compat.field_types import ModelType
+from fastrpc.compat.json_forms import json_form
 from fastrpc.content import Audio as PlainAudio
 from fastrpc.content import Block, Content, Contents, EmbeddedResource, annotations_of, block_of
 from fastrpc.content import Image as PlainImage
@@ -310,22 +311,23 @@ def tool_value(value: Any) -> Any:
 _PLAIN = frozenset((*SCALARS, dict))
 
 
-def foreign_value(value: Any) -> Any:
+def foreign_value(value: Any, refuses_nan: bool = False) -> Any:
     """Convert the result of a tool whose annotation says that it needs no conversion: `tool_value` of what
-    has come in the place of that."""
+    has come in the place of that, with forms of JSON for what has none."""
     kind = type(value)
-    if kind in _PLAIN:
-        return value
-    if kind is list or kind is tuple:
-        return tool_value(value) if any(type(item) not in _PLAIN for item in value) else value
-    return tool_value(value)
+    is_list = kind is list or kind is tuple
+    if kind not in _PLAIN and not (is_list and all(type(item) in _PLAIN for item in value)):
+        value = tool_value(value)
+    return json_form(value, refuses_nan)
 
 
 def _is_opaque(value: Any) -> bool:
     """Whether a value is of a class that says nothing of its members: it is sent as its text, as JSON."""
     kind = type(value)
     return (
-        kind.__module__ != "builtins" and kind.__bases__ == (object,) and not _KNOWN.intersection(dir(kind))
+        kind.__module__ not in ("builtins", "datetime")
+        and kind.__bases__ == (object,)
+        and not _KNOWN.intersection(dir(kind))
     )
 
 

@@ -35,7 +35,7 @@ class Registry(Generic[Entry]):
     `make` turns what is added, with its options, into an entry. An entry has a `key`.
     """
 
-    __slots__ = ("_entries", "_make", "kind", "settled", "watchers")
+    __slots__ = ("_entries", "_make", "_vacant", "kind", "settled", "watchers")
 
     def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Entry]) -> None:
         self.kind = kind
@@ -45,6 +45,7 @@ class Registry(Generic[Entry]):
         """Whether entries that are added have to be complete."""
         self._make = make
         self._entries: dict[str, Entry] = {}
+        self._vacant: tuple[str, int] | None = None  # a key that was vacated, and its place
 
     def add(self, thing: object, **options: Any) -> Entry:
         """Add an entry, a marked function, or a function with options; return the entry.
@@ -60,8 +61,10 @@ class Registry(Generic[Entry]):
             cure = "; give name=" if self.kind in ("tool", "prompt") else ""
             raise DefinitionError(f"{added.key}: there is a {self.kind} of this name already ({place}){cure}")
         self._entries[added.key] = added
+        if self._vacant is not None:
+            self._take_vacant(added.key)
         try:
-            self.changed()
+            self.changed(added)
         except DefinitionError:  # the name is taken in a server where this one is mounted
             del self._entries[added.key]
             self.changed()
@@ -106,10 +109,26 @@ class Registry(Generic[Entry]):
         del self._entries[present.key]
         self.changed()
 
+    def vacate(self, key: str) -> None:
+        """Remove an entry for one that is added under its key next, which takes its place in the order.
+        Raises KeyError."""
+        place = list(self._entries).index(present.key) if (present := self.get(key)) is not None else 0
+        self.remove(key)
+        self._vacant = key, place
+
+    def _take_vacant(self, key: str) -> None:
+        vacated, place = self._vacant or ("", 0)
+        self._vacant = None
+        if vacated == key:
+            others = list(self._entries.items())
+            others.insert(place, others.pop())
+            self._entries = dict(others)
+
     def get(self, key: str) -> Entry | None:
         return self._entries.get(key)
 
-    def changed(self) -> None:
+    def changed(self, added: Entry | None = None) -> None:
+        """Call the watchers. `added`: an entry, if nothing else has changed."""
         for watcher in self.watchers:
             watcher(self.kind)
 
@@ -136,9 +155,12 @@ class ResourceRegistry(Registry["Resource"] if TYPE_CHECKING else Registry):  # 
     def get(self, key: str) -> Resource | None:
         return self._entries.get(key) or self._by_normal().get(_normal(key))
 
-    def changed(self) -> None:
-        self._normal = None
-        super().changed()
+    def changed(self, added: Resource | None = None) -> None:
+        if added is None:
+            self._normal = None
+        elif self._normal is not None:
+            self._normal[_normal(added.key)] = added
+        super().changed(added)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self.get(key) is not None

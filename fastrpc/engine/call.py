@@ -341,8 +341,9 @@ class Call:
         self.failed(CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
         self.stop()
 
-    def cancel(self) -> None:
+    def cancel(self, said: dict[str, Any] | None = None) -> None:
         """The client has cancelled, or is gone: stop the work and answer nothing."""
+        self.request.cancellation = said
         if self.end():
             self.dispatcher.call_dropped(self)
         self.stop()

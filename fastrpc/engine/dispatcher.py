@@ -361,6 +361,8 @@ class Dispatcher(OutboundMessages):
         serve = self.runtime.features.NOTIFICATIONS.get(message.method or "")
         if serve is not None:
             serve(self, message.params or {})
+        elif self.runtime.has_upstreams and self.loop is not None:
+            self.runtime.take_notification(message.method or "", message.params or {})
         if self.runtime.wrapper is not None:
             from fastrpc.engine import wrappers
 
@@ -650,11 +652,12 @@ class Dispatcher(OutboundMessages):
         if generation is not None and generation != forks.generation:
             forks.leave(error)
 
-    def cancel(self, key: bytes) -> None:
-        """Stop the request with this key, if it is in flight (MCP, utilities: cancellation)."""
+    def cancel(self, key: bytes, said: dict[str, Any] | None = None) -> None:
+        """Stop the request with this key, if it is in flight (MCP, utilities: cancellation). `said`: what the
+        client says of it, its reason."""
         request = self.in_flight.get(key)
         if request is not None and request.call is not None:
-            request.call.cancel()
+            request.call.cancel(said)
         for batch in self.batches:
             batch.cancel(key)
         self.stop_listening(key)

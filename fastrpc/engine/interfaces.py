@@ -33,7 +33,7 @@ class Call(Protocol):
     def context(self) -> Any:
         """The handler's `fastrpc.Context`, None if it takes none."""
 
-    def cancel(self) -> None: ...
+    def cancel(self, said: dict[str, Any] | None = None) -> None: ...
 
 
 class Runtime(Protocol):

@@ -33,10 +33,10 @@ CALLED_BY = {kind: method for method, kind in RECORDED.items()}
 class Request:
     """One request: what the client asked, and whom to answer.
 
-    `asking` is what it remembers of
-    questions to the client; `quota` counts what a stream of changes keeps. `outcome` is what the record of
-    its call says, once that is known; `began`, `bound`, `allowed` and `returned` are ticks
-    (`fastrpc._core.recorder`). `result_meta`, which guards set, is what its result says besides.
+    `asking` is what it remembers of questions to the client; `quota` counts what a stream of changes keeps;
+    `cancellation` is what the client has said when it cancelled. `outcome` is what the record of its call
+    says, once that is known; `began`, `bound`, `allowed` and `returned` are ticks (`fastrpc._core.recorder`).
+    `result_meta`, which guards set, is what its result says besides.
     """
 
     content: tuple[bytes | None, ...] = ()
@@ -49,6 +49,7 @@ class Request:
         "began",
         "bound",
         "call",
+        "cancellation",
         "channel",
         "dispatcher",
         "id",
@@ -75,6 +76,7 @@ class Request:
         self.batch = batch
         self.version = ""
         self.call: Call | None = None
+        self.cancellation: dict[str, Any] | None = None
         self.channel: OutboundChannel | None = None
         self.asking: Any = None
         self.quota: Quota | None = None

@@ -105,6 +105,7 @@ class Results:
 
     def _of(self, tool: Tool, value: Any, version: str) -> bytes:
         promised = tool.signature.output_schema is not None
+        is_list = isinstance(value, (list, tuple))
         if not isinstance(value, ToolResult) and tool.style.convert is not None:
             value = tool.style.convert(value)
             if promised and not tool.style.checks_results and self._is_beside_schema(tool, value):
@@ -121,13 +122,24 @@ class Results:
             from fastrpc.engine.output_validation import conforming
 
             is_text = tool.style.structures_texts and (value is None or type(value) is str)
-            value = conforming(tool.signature, value, is_strict=tool.style.checks_results)
-            if tool.style.block_per_item and isinstance(value, (list, tuple)):
+            is_object = not tool.signature.wraps_result
+            is_strict = tool.style.checks_results or (is_object and tool.style.checks_objects)
+            value = conforming(tool.signature, value, is_strict=is_strict)
+            if tool.style.block_per_item and is_list:
                 structured = {"result": value} if tool.signature.wraps_result else None
                 return self._full(ToolResult(_items(value), structured=structured), version)
             if is_text and (value is None or isinstance(value, str)):
                 return self._text_value(value, version)
             return self._value(tool, value, version)
+        try:
+            return self._unpromised(tool, value, version, is_list, tool.style.structures_objects)
+        except UnencodableResult:
+            if tool.style.readable is None:
+                raise
+            return self._unpromised(tool, tool.style.readable(value), version, is_list, False)
+
+    def _unpromised(self, tool: Tool, value: Any, version: str, is_list: bool, is_structured: bool) -> bytes:
+        """A result of which no output schema says anything."""
         if isinstance(value, str):
             return _texts([value]) + self.tail(version)
         if value is None:
@@ -137,9 +149,9 @@ class Results:
         if isinstance(value, (list, tuple)) and _holds_content(value):
             return _blocks(value, version) + self.tail(version)
         value = tool.signature.to_json(value)
-        if tool.style.structures_objects and to_json(value).startswith(b"{"):
+        if is_structured and to_json(value).startswith(b"{"):
             return self._full(ToolResult(structured=value), version)
-        if tool.style.block_per_item and isinstance(value, (list, tuple)):
+        if tool.style.block_per_item and is_list:
             return _blocks(_items(value), version) + self.tail(version)
         return self._value(tool, value, version)
 
@@ -149,7 +161,8 @@ class Results:
         the output schema."""
         if isinstance(value, (list, tuple)):
             return _holds_content(value)
-        return isinstance(value, Content) or (value is None and not tool.signature.wraps_result)
+        is_none_sent = not tool.signature.wraps_result and not tool.style.checks_objects
+        return isinstance(value, Content) or (value is None and is_none_sent)
 
     def _listed_blocks(self, value: Sequence[Any], version: str) -> bytes:
         """Blocks of a tool whose schema promises a list of anything: they are its items, too."""
@@ -327,13 +340,15 @@ def _is_undivided(value: Any) -> bool:
 
 
 def _items(values: Sequence[Any]) -> list[Any]:
-    """Return the blocks of a list's items: texts and content as they are, of other values the JSON, and none
-    of None."""
-    return [
-        item if isinstance(item, (str, Content)) else to_json(item).decode()
-        for item in values
-        if item is not None
-    ]
+    """Return the blocks of a list's items: texts and content as they are, those of lists in it, of other
+    values the JSON, and none of None."""
+    blocks: list[Any] = []
+    for item in values:
+        if isinstance(item, (list, tuple)):
+            blocks += _items(item)
+        elif item is not None:
+            blocks.append(item if isinstance(item, (str, Content)) else to_json(item).decode())
+    return blocks
 
 
 def _texts(texts: list[str]) -> bytes:

@@ -7,6 +7,8 @@ are notified of the change.
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import Plan
@@ -16,12 +18,14 @@ from fastrpc.engine.results import Results
 from fastrpc.engine.visibility import Visibility
 from fastrpc.errors import Overloaded
 from fastrpc.json_encoding import to_json
+from fastrpc.protocol.lifecycle import READY
 from fastrpc.protocol.pagination import page_of
 from fastrpc.protocol.versions import MODERN, known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections import OrderedDict
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
@@ -105,7 +109,7 @@ class Runtime(Visibility):
         self.caller_of: Callable[[str], Caller] | None = None
         """Returns whoever has a principal, if a guard knows more of them."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
-        self._queues: dict[Handler, list[Call]] = {}  # and those that wait for a place
+        self._queues: dict[Handler, OrderedDict[Call, None]] = {}  # and those that wait for a place
         self._load: Callable[[], object] | None = server.load_tools
         self._plans: dict[str, Plan] | None = None
         self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
@@ -173,7 +177,11 @@ class Runtime(Visibility):
         if limit is not None:
             running = self._running.get(call.plan.tool, 0)
             if running >= limit:
-                self._queues.setdefault(call.plan.tool, []).append(call)
+                if call.plan.tool not in self._queues:
+                    from collections import OrderedDict
+
+                    self._queues[call.plan.tool] = OrderedDict()
+                self._queues[call.plan.tool][call] = None
                 return
             self._running[call.plan.tool] = running + 1
         call.dispatcher.connection.call_in_loop(call.start)
@@ -186,7 +194,7 @@ class Runtime(Visibility):
             return
         queue = self._queues.get(handler)
         if queue:
-            following = queue.pop(0)
+            following, _ = queue.popitem(last=False)
             if not queue:
                 del self._queues[handler]
             following.dispatcher.connection.call_in_loop(following.start)
@@ -199,7 +207,7 @@ class Runtime(Visibility):
         """A call has been cancelled before it began: if it waits for a place, it does so no longer."""
         queue = self._queues.get(call.plan.tool)
         if queue and call in queue:
-            queue.remove(call)
+            del queue[call]
             self.calls.count -= 1
 
     # --- lifespans and upstream servers ------------------------------------------------------------------
@@ -242,6 +250,15 @@ class Runtime(Visibility):
             self.upstream.watch(uri)
         for server in self.mounts:
             server.runtime.watch(uri)
+
+    def take_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Have a notification that is not handled here passed on to the servers behind this one. No guard
+        decides about notifications: none passes one."""
+        if not self.guards:
+            if self.upstream is not None:
+                self.upstream.take_notification(method, params)
+            for server in self.mounts:
+                server.runtime.take_notification(method, params)
 
     async def leave(self) -> None:
         """If the last connection has closed: leave the lifespans, and log the failures that were only
@@ -556,6 +573,14 @@ class Runtime(Visibility):
         """Notify every subscribed client of this process."""
         for dispatcher in list(self.dispatchers):
             dispatcher.resource_updated(uri, rest)
+
+    def notify_clients(self, method: str, params: dict[str, Any]) -> None:
+        """Send the clients with sessions a notification, if they are all one principal's."""
+        sessions = [(each, each.session) for each in list(self.dispatchers)]
+        ready = [each for each, session in sessions if session.state == READY and session.lasting]
+        if len({each.principal for each in ready}) == 1:
+            for dispatcher in ready:
+                dispatcher.post(partial(dispatcher.notify, method, params))
 
     def caching(self, version: str, what: str = "") -> dict[str, Any]:
         """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching): of a list,

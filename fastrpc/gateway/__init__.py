@@ -333,6 +333,11 @@ class Gateway:
         if owner is not None and owner.upstream is not None:
             owner.upstream.watch(uri)
 
+    def take_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Pass a notification of a client on to the servers that run: which of them it is for is not said."""
+        for member in self._used:
+            member.upstream.take_notification(method, params)
+
     @property
     def live(self) -> bool:
         """Whether there is a connection, or a task, to close."""

@@ -10,22 +10,27 @@ from __future__ import annotations
 import os
 
 from fastrpc.client.config import entry_of, read_servers, servers_in
-from fastrpc.errors import InvalidConfig
+from fastrpc.errors import DefinitionError, InvalidConfig
+from fastrpc.gateway.member import warn_of_unmatched
 from fastrpc.gateway.names import STYLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
+    from fastrpc.client.config import ServerEntry
     from fastrpc.client.options import ClientOptions
+    from fastrpc.server import Server
 
 
 def resolved(config: Any, options: ClientOptions, names: str = "prefix") -> tuple[Any, ClientOptions]:
     """Return the target and the options of a client for the path of a file with servers, or its content.
 
-    One server is the target itself, with what its entry says and the options of its kind. Several are one
-    server in memory, of which the tools and prompts have the servers' names before theirs; there is no option
-    of a kind then. `names`: a key of `fastrpc.gateway.names.STYLES`. Servers that are switched off do not
+    One server is the target itself, with what its entry says and the options of its kind; if its entry does
+    not let all tools be used, a proxy of it without the others. Several are one server in memory, of which
+    the tools and prompts have the servers' names before theirs; there is no option of a kind then. `names`: a
+    key of `fastrpc.gateway.names.STYLES`. Servers that are switched off do not
     count. Raises InvalidConfig, and ValueError for other `names`.
     """
     if names not in STYLES:
@@ -66,9 +71,45 @@ def _is_off(raw: Any) -> bool:
 def _only(name: str, raw: Any, options: ClientOptions) -> tuple[Any, ClientOptions]:
     try:
         entry = entry_of(raw).expanded()
+        if entry.url:
+            target: Any = entry.url
+            both: ClientOptions = {**entry.url_options, **options}
+        else:
+            target = [entry.command, *entry.args]
+            both = {"cwd": entry.cwd, "env": entry.env, **options}
+        if not entry.is_restricted:
+            return target, both
+        return restricted(name, entry, target, both)  # type: ignore[return-value]
     except InvalidConfig as error:
         raise InvalidConfig(f"{name}: {error}") from None
-    if entry.url:
-        return entry.url, {**entry.url_options, **options}
-    own: ClientOptions = {"cwd": entry.cwd, "env": entry.env}
-    return [entry.command, *entry.args], {**own, **options}
+
+
+def restricted(
+    name: str, entry: ServerEntry, target: list[str] | str, options: Mapping[str, Any]
+) -> tuple[Server, dict[str, Any]]:
+    """Return a proxy that has the tools which an entry lets be used, and the options of its client. The
+    standard error of a command is always forwarded. Raises InvalidConfig."""
+    from fastrpc.processes import environment
+    from fastrpc.server import Server
+    from fastrpc.version import __version__
+
+    rest: dict[str, Any] = {**options}
+    about = rest.get("client_info") or {}
+    given = {"name": about.get("name", "fastrpc"), "version": about.get("version", __version__)}
+    if "start_seconds" in rest:
+        given["start_seconds"] = rest["start_seconds"]
+    if isinstance(target, str):
+        from fastrpc.client.http.address import Remote
+
+        given |= {option: rest.pop(option) for option in Remote.OPTIONS if option in rest}
+    else:
+        given |= {"cwd": rest.pop("cwd"), "env": environment(rest.pop("env"))}
+        rest.pop("stderr", None)
+    try:
+        server = Server.proxy(target, **given)
+    except DefinitionError as error:
+        raise InvalidConfig(str(error).removeprefix("proxy: ")) from None
+    server._upstream.shows_itself = True
+    warn_of_unmatched(name, entry, server)
+    server.filter_lists(lambda caller, item: item.kind != "tool" or entry.offers(item.name), enforced=True)
+    return server, rest

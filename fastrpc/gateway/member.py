@@ -6,6 +6,7 @@ proxy. Nothing is started here.
 
 from __future__ import annotations
 
+from fastrpc import diagnostics
 from fastrpc.client.config import entry_of
 from fastrpc.errors import DefinitionError, InvalidConfig
 
@@ -111,7 +112,22 @@ def member_of(
         return _unused(name, prefix, raw, INVALID, str(error).removeprefix("proxy: "))
     member = Member(name, prefix, raw, server)
     member.offers = entry.offers
+    warn_of_unmatched(name, entry, server)
     return member
+
+
+def warn_of_unmatched(name: str, entry: ServerEntry, server: Server) -> None:
+    """Log, once the tools of a server are known, which globs of its entry match none of them."""
+    if not entry.is_restricted:
+        return
+    log = diagnostics.Once("warning")
+
+    def look(kind: str) -> None:
+        tools = [tool.name for tool in server.registries.tools]
+        for glob in entry.unmatched(tools) if tools else ():
+            log.write(f"{name}: its entry names the tool {glob:.200}, which it does not have")
+
+    server.registries.tools.watchers.append(look)
 
 
 def _unused(name: str, prefix: str, raw: Any, state: str, problem: str) -> Member:

@@ -64,4 +64,4 @@ def cancelled(dispatcher: Dispatcher, params: dict[str, Any]) -> None:
     """Cancel a request; an unknown, ended or invalid id is ignored."""
     id = params.get("requestId")
     if type(id) in (str, int):
-        dispatcher.cancel(dumps(id))
+        dispatcher.cancel(dumps(id), {name: value for name, value in params.items() if name != "requestId"})

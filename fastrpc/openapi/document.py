@@ -11,7 +11,7 @@ from fastrpc.errors import DefinitionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
     from typing import Any
 
     Schema = dict[str, Any]
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
+MOST_INLINE, DEEPEST_INLINE = 20_000, 16
+"""Schemas of one operation, and levels of references, that stand where they are referred to."""
 _IGNORED = ("discriminator", "externalDocs", "xml")
 """Members of OpenAPI's schemas that are none of JSON Schema, and tell a model nothing."""
 
@@ -67,16 +69,17 @@ class Operation:
         self.summary: str | None = raw.get("summary")
         self.description: str | None = raw.get("description")
         self.tags: list[str] = list(raw.get("tags") or ())
-        self.definitions: dict[str, Schema] = {}
-        self.parameters = [document.parameter(each, self.definitions) for each in raw["parameters"]]
+        schemas = _Schemas(document)
+        self.definitions = schemas.definitions
+        self.parameters = [document.parameter(each, schemas) for each in raw["parameters"]]
         self.body_type: str | None = None
         self.body_schema: Schema = {}
         self.body_encoding: Mapping[str, Mapping[str, Any]] = {}
         self.body_required = False
-        self._read_body(document, document.target(raw.get("requestBody")))
-        self.result_schema: Schema | None = document.result(raw.get("responses") or {}, self.definitions)
+        self._read_body(schemas, document.target(raw.get("requestBody")))
+        self.result_schema: Schema | None = document.result(raw.get("responses") or {}, schemas)
 
-    def _read_body(self, document: _Document, body: Mapping[str, Any]) -> None:
+    def _read_body(self, schemas: _Schemas, body: Mapping[str, Any]) -> None:
         content = body.get("content") or {}
         if not content:
             return
@@ -84,7 +87,7 @@ class Operation:
         self.body_type = next(kind for kind in known if kind in content)
         self.body_required = bool(body.get("required"))
         self.body_encoding = content[self.body_type].get("encoding") or {}
-        self.body_schema = document.schema(content[self.body_type].get("schema") or {}, self.definitions)
+        self.body_schema = schemas.add(content[self.body_type].get("schema") or {})
 
     def __repr__(self) -> str:
         return f"<Operation {self.method} {self.path}>"
@@ -120,7 +123,9 @@ def _validated(document: Any) -> dict[str, Any]:
 class _Document:
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
-        self._recursive: dict[str, bool] = {}
+        self._found: dict[str, int] = {}
+        """The references that `is_recursive` has looked at, numbered."""
+        self._recursive: set[str] = set()
 
     def operations(self) -> list[Operation]:
         found = []
@@ -144,10 +149,10 @@ class _Document:
             if reference in seen:
                 raise DefinitionError(f"openapi: {reference} refers to itself")
             seen.add(reference)
-            node = self._resolved(reference)
+            node = self.resolved(reference)
         return node or {}
 
-    def _resolved(self, reference: str) -> Any:
+    def resolved(self, reference: str) -> Any:
         if not reference.startswith("#/"):
             raise DefinitionError(f"openapi: {reference!r:.100} is in another document; bundle them into one")
         node: Any = self.raw
@@ -161,15 +166,15 @@ class _Document:
                 raise DefinitionError(f"openapi: there is no {reference}")
         return node
 
-    def parameter(self, raw: Mapping[str, Any], definitions: dict[str, Schema]) -> Parameter:
+    def parameter(self, raw: Mapping[str, Any], schemas: _Schemas) -> Parameter:
         content = raw.get("content") or {}
         node = raw.get("schema") or next((media.get("schema") for media in content.values()), None) or {}
-        schema = self.schema(node, definitions)
+        schema = schemas.add(node)
         if raw.get("description") and "description" not in schema:
             schema["description"] = raw["description"]
         return Parameter(raw, schema)
 
-    def result(self, responses: Mapping[str, Any], definitions: dict[str, Schema]) -> Schema | None:
+    def result(self, responses: Mapping[str, Any], schemas: _Schemas) -> Schema | None:
         """Return the schema of the first successful response in JSON, if there is one."""
         for status in sorted(responses):
             if not str(status).startswith("2"):
@@ -177,67 +182,131 @@ class _Document:
             content = self.target(responses[status]).get("content") or {}
             for kind, media in content.items():
                 if (kind == JSON or kind.endswith("+json")) and media.get("schema"):
-                    return self.schema(media["schema"], definitions)
+                    return schemas.add(media["schema"])
         return None
 
-    # --- schemas --------------------------------------------------------------------------------------
+    def is_recursive(self, reference: str) -> bool:
+        """Whether a schema contains a reference to itself, directly or through others."""
+        if reference not in self._found:
+            self._find_cycles(reference)
+        return reference in self._recursive
 
-    def schema(self, node: Any, definitions: dict[str, Schema]) -> Schema:
-        """Return a schema as JSON Schema 2020-12, its references replaced by their targets; a type that
-        contains itself goes to `definitions`, and is only referred to inside."""
-        found = self._schema(node, definitions)
+    def _find_cycles(self, start: str) -> None:
+        """Find which references lead back to themselves, of those that can be reached: each is looked at
+        once (Tarjan's strongly connected components)."""
+        found: dict[str, int] = self._found
+        lowest: dict[str, int] = {}
+        path: list[str] = []
+        waiting = [(start, self._references_of(start))]
+        found[start] = lowest[start] = len(found)
+        path.append(start)
+        while waiting:
+            reference, others = waiting[-1]
+            if others:
+                other = others.pop()
+                if other == reference:
+                    self._recursive.add(reference)
+                if other not in found:
+                    found[other] = lowest[other] = len(found)
+                    path.append(other)
+                    waiting.append((other, self._references_of(other)))
+                elif other in lowest:
+                    lowest[reference] = min(lowest[reference], found[other])
+                continue
+            waiting.pop()
+            if waiting:
+                outer = waiting[-1][0]
+                lowest[outer] = min(lowest[outer], lowest[reference])
+            if lowest[reference] == found[reference]:
+                if path[-1] != reference:
+                    self._recursive.add(reference)
+                while (each := path.pop()) != reference:
+                    self._recursive.add(each)
+                    del lowest[each]
+                del lowest[reference]
+
+    def _references_of(self, reference: str) -> list[str]:
+        found: list[str] = []
+        waiting = [self.resolved(reference)]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, dict):
+                if isinstance(node.get("$ref"), str):
+                    found.append(node["$ref"])
+                waiting += node.values()
+            elif isinstance(node, list):
+                waiting += node
+        return found
+
+
+class _Schemas:
+    """The schemas of one operation as JSON Schema 2020-12, their references replaced by what they refer to.
+
+    A type that contains itself goes to `definitions`, and is only referred to. So does every other one once
+    that many schemas, or so many levels of references, stand where they are referred to: types that refer
+    twice to the next would double with each.
+    """
+
+    def __init__(self, document: _Document) -> None:
+        self._document = document
+        self.definitions: dict[str, Schema] = {}
+        self._names: dict[str, str] = {}
+        self._waiting: list[tuple[str, Any]] = []
+        self._room = MOST_INLINE
+        self._depth = 0
+
+    def add(self, node: Any) -> Schema:
+        """Return a schema that refers only to `definitions`, and is no reference itself."""
+        found = self._schema(node)
+        while self._waiting:
+            name, target = self._waiting.pop()
+            self.definitions[name] = self._schema(target)
         if not isinstance(found, dict):
             return {}
-        return dict(definitions[found["$ref"].rpartition("/")[2]]) if "$ref" in found else found
+        return dict(self.definitions[found["$ref"].rpartition("/")[2]]) if "$ref" in found else found
 
-    def _schema(self, node: Any, definitions: dict[str, Schema]) -> Any:
+    def _schema(self, node: Any) -> Any:
         if not isinstance(node, dict):
             return node  # true or false
         reference = node.get("$ref")
         if isinstance(reference, str):
+            if self._document.is_recursive(reference) or self._room <= 0 or self._depth >= DEEPEST_INLINE:
+                return {"$ref": f"#/$defs/{self._name_of(reference)}"}
             siblings = {key: value for key, value in node.items() if key != "$ref"}
-            if not self._is_recursive(reference):
-                return self._schema({**self.target(node), **siblings}, definitions)
-            name = reference.rpartition("/")[2]
-            if name not in definitions:
-                definitions[name] = {}
-                definitions[name] = self._schema(self.target(node), definitions)
-            return {"$ref": f"#/$defs/{name}"}
-        found = {key: self._member(key, value, definitions) for key, value in node.items()}
+            self._depth += 1
+            found = self._schema({**self._document.target(node), **siblings})
+            self._depth -= 1
+            return found
+        self._room -= 1
+        found = {key: self._member(key, value) for key, value in node.items()}
         for name in _IGNORED:
             found.pop(name, None)
         return _modern(found)
 
-    def _member(self, key: str, value: Any, definitions: dict[str, Schema]) -> Any:
+    def _name_of(self, reference: str) -> str:
+        """Return the name that what a reference refers to has in `definitions`."""
+        name = self._names.get(reference)
+        if name is None:
+            name = last = reference.rpartition("/")[2]
+            number = len(self.definitions)
+            while name in self.definitions:
+                number += 1
+                name = f"{last}_{number}"
+            self._names[reference] = name
+            self.definitions[name] = {}
+            self._waiting.append((name, self._document.target({"$ref": reference})))
+        return name
+
+    def _member(self, key: str, value: Any) -> Any:
         if key in ("properties", "patternProperties", "dependentSchemas", "$defs") and isinstance(
             value, dict
         ):
-            return {name: self._schema(each, definitions) for name, each in value.items()}
+            return {name: self._schema(each) for name, each in value.items()}
         if key in ("allOf", "anyOf", "oneOf", "prefixItems") and isinstance(value, list):
-            return [self._schema(each, definitions) for each in value]
+            return [self._schema(each) for each in value]
         if key in ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else"):
-            return self._schema(value, definitions)
+            return self._schema(value)
         return value
-
-    def _is_recursive(self, reference: str) -> bool:
-        """Whether a schema contains a reference to itself, directly or through others."""
-        if reference not in self._recursive:
-            seen: set[str] = set()
-            waiting = list(_references_in(self._resolved(reference)))
-            while waiting:
-                found = waiting.pop()
-                if found not in seen:
-                    seen.add(found)
-                    waiting += _references_in(self._resolved(found))
-            self._recursive[reference] = reference in seen
-        return self._recursive[reference]
-
-
-def _references_in(node: Any) -> list[str]:
-    if isinstance(node, dict):
-        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
-        return own + [found for value in node.values() for found in _references_in(value)]
-    return [found for value in node for found in _references_in(value)] if isinstance(node, list) else []
 
 
 def _modern(schema: Schema) -> Schema:
@@ -265,10 +334,17 @@ def _without_duplicates(schema: Schema) -> Schema:
     for name in ("enum", "required", "type"):
         values = schema.get(name)
         if isinstance(values, list):
-            schema[name] = [each for at, each in enumerate(values) if not _is_among(each, values[:at])]
+            first: dict[Hashable, Any] = {}
+            for each in values:
+                first.setdefault(_identity(each), each)
+            schema[name] = [*first.values()]
     return schema
 
 
-def _is_among(value: Any, values: list[Any]) -> bool:
-    """Whether a JSON value is one of several: 1 and 1.0 are the same, 1 and true are not."""
-    return any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in values)
+def _identity(value: Any) -> Hashable:
+    """Return what equal JSON values have in common: 1 and 1.0 are equal, 1 and true are not."""
+    if isinstance(value, list):
+        return (list, *map(_identity, value))
+    if isinstance(value, dict):
+        return (dict, frozenset((key, _identity(each)) for key, each in value.items()))
+    return (isinstance(value, bool), value)

@@ -58,7 +58,7 @@ def add_operations(
     `tool_options` are options of each `Tool`. Raises DefinitionError, and ImportError without
     openapi-pydantic.
     """
-    taken: dict[MCPType, set[str]] = {each: set() for each in MCPType}
+    taken = {each: TakenNames() for each in MCPType}
     maps = list(route_maps)
     for operation in operations_of(document):
         route = route_of(operation, maps)
@@ -67,7 +67,7 @@ def add_operations(
             kind = route_of_operation(operation, kind) or kind
         if kind is MCPType.EXCLUDE:
             continue
-        name = _free(name_of(operation, names or {}), taken[kind])
+        name = taken[kind].free(name_of(operation, names or {}))
         all_tags = {*operation.tags, *route.mcp_tags, *tags}
         made = _Maker(operation, name, all_tags, client, headers_of_call or dict)
         if kind is MCPType.TOOL:
@@ -90,13 +90,22 @@ def name_of(operation: Operation, names: Mapping[str, str]) -> str:
     return re.sub(r"_{2,}", "_", name)[:LONGEST_NAME] or operation.method.lower()
 
 
-def _free(name: str, taken: set[str]) -> str:
-    free, number = name, 1
-    while free in taken:
-        number += 1
-        free = f"{name}_{number}"
-    taken.add(free)
-    return free
+class TakenNames:
+    """The names of one kind of entry."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+        """Each name that is taken, with the last number that it got behind it."""
+
+    def free(self, name: str) -> str:
+        """Take a name, with a number behind it if there is one like it."""
+        free, number = name, self._last.get(name, 1)
+        while free in self._last:
+            number += 1
+            free = f"{name}_{number}"
+        self._last[name] = number
+        self._last.setdefault(free, 1)
+        return free
 
 
 class _Maker:

@@ -236,8 +236,7 @@ class Template:
 
     def match_normal(self, uri: str) -> dict[str, str] | None:
         """`match` for a URI that `normal` has returned, and that is not too long."""
-        first = self._parts[0] if self._parts else None
-        if len(uri) > LONGEST or (isinstance(first, _Literal) and not uri.startswith(first.text)):
+        if len(uri) > LONGEST or not self._has_literals(uri):
             return None
         present, fits = self._places(uri)
         if not fits[0][0]:
@@ -255,6 +254,22 @@ class Template:
         except UnicodeDecodeError:
             return None
         return values
+
+    def _has_literals(self, uri: str) -> bool:
+        """Whether the literals stand in a URI, in their order: of many templates this leaves few to look at
+        closely."""
+        first, last = (self._parts[0], self._parts[-1]) if self._parts else (None, None)
+        if isinstance(first, _Literal) and not uri.startswith(first.text):
+            return False
+        if isinstance(last, _Literal) and not uri.endswith(last.text):
+            return False
+        at = 0
+        for part in self._parts:
+            if isinstance(part, _Literal):
+                at = uri.find(part.text, at) + len(part.text)
+                if at < len(part.text):
+                    return False
+        return True
 
     def _places(self, uri: str) -> tuple[list[list[bool]], list[list[bool]]]:
         """Return for each part where it may begin, and where it or, if it is optional, what follows it may

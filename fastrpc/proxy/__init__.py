@@ -26,7 +26,6 @@ from fastrpc.errors import (
     HeaderMismatch,
     InternalError,
     InvalidAnswer,
-    InvalidParams,
     MissingRequiredClientCapability,
     ToolError,
 )
@@ -43,7 +42,7 @@ from fastrpc.proxy.entries import (
     contents_of,
     tool_result_of,
 )
-from fastrpc.proxy.hop import ELICITED, elicited, log, with_carried_meta
+from fastrpc.proxy.hop import ELICITED, OWN_NOTIFICATIONS, elicited, log, pass_on, with_carried_meta
 from fastrpc.proxy.lists import read_list
 from fastrpc.proxy.requests import LoginFailed, RemoteError, SessionGone
 from fastrpc.proxy.upstream import translated
@@ -78,6 +77,9 @@ if TYPE_CHECKING:
         def resource_updated(self, uri: str, rest: dict[str, Any] | None) -> None:
             """Notify subscribed clients that a resource has changed, with other members of the params."""
 
+        def _runtimes(self) -> list[Runtime]:
+            """The runtimes in which clients see what this server has."""
+
 
 START_SECONDS = 30.0
 """Seconds that the upstream server may take to start, initialize and list its features."""
@@ -99,8 +101,6 @@ INTRODUCTIONS = ("initialize", "server/discover")
 
 PASSED = ("elicitation", "sampling")
 """Client capabilities that the proxy declares to the upstream when its own client has declared them."""
-
-RESOURCE_NOT_FOUND = -32002
 
 INPUT_REQUIRED = "input_required"
 MOST_ROUNDS = 64
@@ -124,14 +124,6 @@ def _server_info(info: Any, otherwise: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(info, dict) or not all(isinstance(info.get(name), str) for name in ("name", "version")):
         return otherwise
     return {name: info[name] for name in IMPLEMENTATION if name in info}
-
-
-def _is_not_found(error: RemoteError, uri: str) -> bool:
-    """Whether an error means that the resource does not exist, in any protocol version."""
-    data = error.data
-    return error.code == RESOURCE_NOT_FOUND or (
-        error.code == InvalidParams.code and isinstance(data, dict) and data.get("uri") == uri
-    )
 
 
 # ----------------------------------------------------------------------------- the upstream server
@@ -163,7 +155,7 @@ class DeferredRequest:
         self.request = request
         self.over = False
 
-    def cancel(self) -> None:
+    def cancel(self, said: dict[str, Any] | None = None) -> None:
         self.over = True
         self.request.call = None
         self.dispatcher.call_dropped(self)  # type: ignore[arg-type]
@@ -230,7 +222,7 @@ class UpstreamServer:
         self._watched: set[str] = set()  # resources that some client has subscribed to
         self._watched_quota = Quota(WATCHED_BYTES)
         self._watched_full = False
-        self.route = UpstreamRoute(tool_result_of, translated)
+        self.route = UpstreamRoute(tool_result_of, translated, with_carried_meta)
         """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
         self._can_subscribe = False  # whether the upstream accepts subscriptions
 
@@ -426,7 +418,7 @@ class UpstreamServer:
         try:
             result = await self.request("resources/read", {"uri": uri}, context)
         except RemoteError as error:
-            if _is_not_found(error, uri):
+            if error.says_not_found(uri):
                 return None
             raise
         return contents_of(result)
@@ -622,9 +614,20 @@ class UpstreamServer:
                 elicited(context, params)
         elif method == "notifications/resources/updated":
             self._server.resource_updated(str(params.get("uri")), with_carried_meta(params))
-        else:
-            for name in _CHANGES.get(method, ()):
+        elif method in _CHANGES:
+            for name in _CHANGES[method]:
                 self._list_again(name)
+        elif method not in OWN_NOTIFICATIONS:
+            if context is not None:
+                pass_on(context, method, params)
+            else:
+                for runtime in self._server._runtimes():
+                    runtime.notify_clients(method, with_carried_meta(params))
+
+    def take_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Pass a notification of a client on, if there is a connection, and MCP does not know it."""
+        if self._client is not None and method not in OWN_NOTIFICATIONS:
+            self._client.notify(method, params)
 
     def relist(self) -> None:
         """List everything again: notifications may have been missed while the stream was broken."""

@@ -1,9 +1,10 @@
 """What a proxy carries on, and what belongs to one of its two connections alone.
 
 ``_meta`` (a trace, a tenant's key), and members that no version of MCP names, go on in both directions: in
-requests, results, the server's own requests, progress reports, log messages and updates of resources. Each
-connection has its own progress tokens, envelope (MCP 2026-07-28), subscriptions, tasks and states of repeated
-requests; and its own lists, subscriptions and log levels, which no request of a client stands behind.
+requests, results, the server's own requests, progress reports, log messages, cancellations and updates of
+resources; so do notifications that no version names. Each connection has its own progress tokens, envelope
+(MCP 2026-07-28), subscriptions, tasks and states of repeated requests; and its own lists, subscriptions and
+log levels, which no request of a client stands behind.
 `_core/carried_meta.h` does the same for calls that are forwarded as bytes.
 """
 
@@ -36,6 +37,15 @@ HOP_RESULT = frozenset(("_meta", "resultType", "task", "inputRequests", "request
 """The same of a result."""
 ELICITED = "notifications/elicitation/complete"
 """The person has done what a URL was for (MCP 2025-11-25 alone)."""
+OWN_NOTIFICATIONS = frozenset(
+    f"notifications/{name}"
+    for name in (
+        *("initialized", "cancelled", "progress", "message", "tasks/status", "roots/list_changed"),
+        *("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"),
+        *("elicitation/complete", "subscriptions/acknowledged"),
+    )
+)
+"""Notifications that MCP knows: each connection has its own. All others go on."""
 REFERENCES = ("ref", "argument", "context")
 """Objects in the params of a completion, whose own members are replaced one by one."""
 
@@ -90,6 +100,13 @@ def rest_of(result: dict[str, Any], *names: str) -> dict[str, Any]:
     return {**rest, "_meta": meta} if meta else rest
 
 
+def cancellation(context: Context | None) -> dict[str, Any]:
+    """Return what the client of a call has said when it cancelled, as far as it goes on."""
+    channel: Any = None if context is None else context._channel
+    said = None if channel is None else channel.request.cancellation
+    return with_carried_meta(said or {})
+
+
 def report_progress(context: Context, params: dict[str, Any]) -> None:
     """Send the client of a call a progress report of the upstream. Raises KeyError, TypeError, ValueError."""
     channel: Any = context._channel
@@ -98,6 +115,13 @@ def report_progress(context: Context, params: dict[str, Any]) -> None:
     report = {"progress": params["progress"], **with_carried_meta(params)}
     report.pop("progressToken", None)
     channel.progress({name: value for name, value in report.items() if value is not None})
+
+
+def pass_on(context: Context, method: str, params: dict[str, Any]) -> None:
+    """Send the client of a call a notification of the upstream that MCP does not know."""
+    channel: Any = context._channel
+    if channel is not None:
+        channel.send(method, with_carried_meta(params))
 
 
 def elicited(context: Context, params: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from fastrpc.errors import InternalError, ProtocolError, ToolError
+from fastrpc.errors import InternalError, InvalidParams, ProtocolError, ToolError
 from fastrpc.quotas import size_of
 
 TYPE_CHECKING = False
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fastrpc.context import Context
 
+RESOURCE_NOT_FOUND = -32002
 REFUSED = InternalError.code
 """The code for an error that has none (JSON-RPC 2.0, 5.1: internal error)."""
 
@@ -27,6 +28,11 @@ class RemoteError(ProtocolError):
     def __init__(self, code: object, message: object, data: Any) -> None:
         super().__init__(str(message or "the upstream server gave no reason"), data)
         self.code = code if type(code) is int else REFUSED
+
+    def says_not_found(self, uri: str) -> bool:
+        """Whether it means that there is no such resource, in any protocol version."""
+        of_uri = isinstance(self.data, dict) and self.data.get("uri") == uri
+        return self.code == RESOURCE_NOT_FOUND or (self.code == InvalidParams.code and of_uri)
 
 
 class SessionGone(ToolError):
@@ -51,15 +57,17 @@ ASKED: dict[str, Any] = {}
 class Call:
     """The call to which a pending request belongs: its context, or None, and the server's requests meanwhile.
 
-    `future` gets the result, the error, or `ASKED` when there are `questions`.
+    `future` gets the result, the error, or `ASKED` when there are `questions`. `asking`: the id of the one
+    that is passed on, and the task that waits for its answer.
     """
 
-    __slots__ = ("context", "future", "questions")
+    __slots__ = ("asking", "context", "future", "questions")
 
     def __init__(self, context: Context | None, future: asyncio.Future[dict[str, Any]]) -> None:
         self.context = context
         self.future = future
         self.questions: deque[dict[str, Any]] = deque()
+        self.asking: tuple[str | int, asyncio.Task[dict[str, Any]]] | None = None
 
     def ask(self, question: dict[str, Any]) -> bool:
         """Add a request of the server. Return False if too many wait, or too large ones."""
@@ -69,4 +77,17 @@ class Call:
         self.questions.append(question)
         if not self.future.done():
             self.future.set_result(ASKED)
+        return True
+
+    def withdraw(self, id: Any, said: dict[str, Any]) -> bool:
+        """Ask a question no longer, since the server has cancelled it, and `said` why. Return False if it is
+        none of this call."""
+        for question in self.questions:
+            if question["id"] == id:
+                self.questions.remove(question)
+                return True
+        if self.asking is None or self.asking[0] != id:
+            return False
+        self.asking[1].cancel(said)  # it comes to where the task waits
+        self.asking = None
         return True

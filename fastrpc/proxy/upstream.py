@@ -14,6 +14,7 @@ from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
 from fastrpc.client.session import Session, params_of
+from fastrpc.client_requests.base import ClientRefusal
 from fastrpc.errors import (
     AuthorizationFailed,
     ClientError,
@@ -30,7 +31,14 @@ from fastrpc.errors import RemoteError as ErrorResponse
 from fastrpc.json_encoding import to_json
 from fastrpc.methods.logging import least_level
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LOG_KEY, MODERN, SERVER_KEY
-from fastrpc.proxy.hop import ELICITED, report_progress, request_params
+from fastrpc.proxy.hop import (
+    ELICITED,
+    OWN_NOTIFICATIONS,
+    cancellation,
+    report_progress,
+    request_params,
+    with_carried_meta,
+)
 from fastrpc.proxy.requests import (
     ASKED,
     REFUSED,
@@ -76,7 +84,7 @@ HANDSHAKE_SECONDS = 3600.0
 FROM_CLIENT = ("elicitation", "sampling", "roots")
 LISTS = ("tools", "prompts", "resources")
 OF_CALLS = ("notifications/message", ELICITED)
-"""Notifications that belong to a call, though they do not say to which."""
+"""Notifications that belong to a call, though they do not say to which. Those that MCP does not know may."""
 
 
 class UpstreamClient:
@@ -186,7 +194,15 @@ class UpstreamClient:
             raise translated(error) from None
         finally:
             if self.stream.forget(pending):
-                self.stream.cancel(pending.id, "the caller has stopped waiting")
+                said = {"reason": "the caller has stopped waiting", **cancellation(call.context)}
+                self.stream.cancel(pending.id, said)
+
+    def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification of a client, if the server reads any."""
+        try:
+            self._session.notify(method, with_carried_meta(params))
+        except ClientError as error:
+            diagnostics.write("info", f"the upstream server does not get {method:.200}: {error}")
 
     def _meta(self, context: Context | None) -> dict[str, Any]:
         """Return the ``_meta`` of the next request."""
@@ -231,10 +247,18 @@ class UpstreamClient:
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": question["id"]}
         try:
             assert call.context is not None
-            params = question.get("params") or {}
-            answer["result"] = await self.owner.ask(call.context, question["method"], params)
+            asked = self.owner.ask(call.context, question["method"], question.get("params") or {})
+            call.asking = question["id"], self.loop.create_task(asked)
+            answer["result"] = await call.asking[1]
+        except asyncio.CancelledError:
+            if call.asking is not None:
+                raise
+            return  # by the server
         except (ToolError, ProtocolError) as error:
-            answer["error"] = {"code": REFUSED, "message": str(error)}
+            refusal = error.error if isinstance(error, ClientRefusal) else None
+            answer["error"] = refusal or {"code": REFUSED, "message": str(error)}
+        finally:
+            call.asking = None
         self.stream.send(to_json(answer))
 
     # --- changes --------------------------------------------------------------------------------------
@@ -304,13 +328,24 @@ class UpstreamClient:
             if call is not None and call.context is not None:
                 self._progress(call.context, params)
             return
+        if method == "notifications/cancelled":
+            self._withdraw(params)
+            return
         for listening in self._session.listening:
             listening.take(message, params)
         call = None
-        if method in OF_CALLS:
+        if method in OF_CALLS or method not in OWN_NOTIFICATIONS:
             of = self._transport.answering
             call = (None if of is None else self._call_of(of)) or self._latest_call()
         self.owner.on_notification(method, params, None if call is None else call.context)
+
+    def _withdraw(self, params: dict[str, Any]) -> None:
+        """Ask a question of the server no longer, which has cancelled it."""
+        said = {name: value for name, value in with_carried_meta(params).items() if name != "requestId"}
+        for pending in list(self.stream.pending.values()):
+            call: Call | None = None if pending.is_forwarded else pending.context
+            if call is not None and call.withdraw(params.get("requestId"), said):
+                return
 
     def _latest_call(self) -> Call | None:
         """Return the latest call that has a Context, to which a message most probably belongs."""

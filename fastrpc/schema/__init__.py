@@ -190,9 +190,9 @@ def _add_output(
 
 def _is_unstructured(base: Any, namespace: Mapping[str, Any], structures_texts: bool) -> bool:
     """Whether results of this type, or some of them, are sent without structured content."""
-    if base is object or is_any(base):
+    if is_any(base):
         return True
-    if base in (str, type(None)):
+    if base in (str, type(None), object):
         return not structures_texts
     if isinstance(base, type) and any(
         kind.__module__ == "fastrpc.content" and kind.__name__ in ("Content", "ToolResult")

@@ -104,6 +104,7 @@ def test_no_page_of_the_browsers_own_is_loaded_beside_the_one_that_is_read(
 ) -> None:
     """A window of a Chromium with WebUI popups loads two more pages for its address bar: half a second of
     computing for each page that is read."""
+    chromium.need(whole=True)
     commands = chromium.processes_in(shelter).values()
     assert any("--type=renderer" in command for command in commands)
     assert not [command for command in commands if "top-chrome" in command]
@@ -210,6 +211,7 @@ def test_a_cancelled_call_closes_its_page_at_once(browser_loop: chromium.Loop, w
 def test_the_servers_secrets_are_not_in_the_browsers_environment(
     read: Reader, web: Web, shelter: str
 ) -> None:
+    chromium.need(whole=True)
     read(web.page("/", ARTICLE))
     found = chromium.processes_in(shelter)
     assert len(found) > 4

@@ -185,7 +185,7 @@ def test_what_cannot_be_a_target_is_one_line_and_exit_code_2(place: Any, shop: s
         (["list", "githbu"], "did you mean 'github'?"),
         (
             ["list", "github"],
-            "github: ${NO_SUCH_VARIABLE}: the environment variable NO_SUCH_VARIABLE is not set",
+            "github: args: ${NO_SUCH_VARIABLE}: the environment variable NO_SUCH_VARIABLE is not set",
         ),
         (["list", "gitlab", "--config", ".mcp.json"], "has no server 'gitlab'; did you mean 'github'?"),
         (["list", "zzz", "--config", ".mcp.json"], "has no server 'zzz'; it has github, linear"),

@@ -9,30 +9,44 @@ from typing import Any
 
 import pytest
 
-from fastrpc.cli import COMMANDS
+from fastrpc.cli import COMMANDS, toolset_commands
 from fastrpc.cli._extras import MODULES, needed
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = "from fastrpc import tool\n\n@tool(effect='read')\ndef f(a: int = 1) -> int:\n    'x'\n    return a\n"
 BAD = b"\xff\xfe"
+EVERY_COMMAND = [*COMMANDS, *toolset_commands()]
 
 
 @pytest.fixture
 def run(tmp_path: Any) -> Any:
     (tmp_path / "t.py").write_text(TOOLS)
 
-    def run(*arguments: str | bytes, full: bool = False, **environment: str | None) -> tuple[int, str, str]:
+    def run(
+        *arguments: str | bytes,
+        full: bool = False,
+        closed: int | None = None,
+        is_left: bool = False,
+        **environment: str | None,
+    ) -> tuple[int, str, str]:
+        """Return the exit code, what is written and what is said. `full`: the output is on a full disk;
+        `closed`: this descriptor is closed; `is_left`: nobody reads the output."""
         variables: dict[str, str | None] = {
             **os.environ,
             "PYTHONPATH": REPOSITORY,
             "FASTRPC_STATE_DIR": str(tmp_path / "state"),
             **environment,
         }
-        with open("/dev/full", "wb") as nowhere:
+        reader, pipe = os.pipe()
+        os.close(reader)
+        words = [sys.executable, "-m", "fastrpc", *arguments]
+        if closed is not None:
+            words = ["/bin/sh", "-c", f'exec "$@" {closed}>&-', "sh", *words]
+        with open("/dev/full", "wb") as nowhere, open(pipe, "wb") as left:
             done = subprocess.run(
-                [sys.executable, "-m", "fastrpc", *arguments],
+                words,
                 stdin=subprocess.DEVNULL,
-                stdout=nowhere if full else subprocess.PIPE,
+                stdout=nowhere if full else left if is_left else subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=tmp_path,
                 env={name: value for name, value in variables.items() if value is not None},
@@ -54,7 +68,7 @@ needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the sys
 
 
 @needs_full
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_a_full_disk_behind_the_output_is_one_line(command: str, run: Any) -> None:
     code, _, said = run(command, "--help", full=True)
     assert_short(code, said)
@@ -84,7 +98,7 @@ def test_results_that_find_no_room_are_one_line(arguments: tuple[str, ...], run:
     assert said.endswith("fastrpc: standard output: No space left on device\n")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_arguments_that_are_no_utf8_end_a_command_in_words(command: str, run: Any) -> None:
     for arguments in ((BAD,), ("t.py", BAD), ("--config", BAD)):
         code, _, said = run(command, *arguments)
@@ -103,13 +117,50 @@ def test_an_argument_that_is_no_utf8_is_quoted(run: Any) -> None:
         assert said.startswith("fastrpc: ")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_folders_in_the_place_of_files_and_no_home_end_a_command_in_words(
     command: str, run: Any, tmp_path: Any
 ) -> None:
     for arguments in ((str(tmp_path),), ("--config", str(tmp_path)), ("--token-file", str(tmp_path))):
         code, _, said = run(command, *arguments, HOME=None)
         assert_short(code, said)
+
+
+PLACES: dict[str, dict[str, str | None]] = {
+    "no home": {"HOME": None, "FASTRPC_STATE_DIR": None, "XDG_STATE_HOME": None},
+    "no folder as home": {"HOME": "/dev/null", "FASTRPC_STATE_DIR": None, "XDG_STATE_HOME": None},
+    "no folder for state": {"FASTRPC_STATE_DIR": "/dev/null/state"},
+    "no folder for temporary files": {"TMPDIR": "/dev/null"},
+    "a locale of ASCII": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_whatever_a_command_finds_around_it_it_ends_in_words(command: str, place: str, run: Any) -> None:
+    for arguments in ((command,), (command, "--help")):
+        code, out, said = run(*arguments, **PLACES[place])
+        assert_short(code, said)
+        assert "--help" not in arguments or (code == 0 and out)
+
+
+@pytest.mark.parametrize("closed", [0, 1])
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_a_closed_descriptor_is_no_end_but_in_words(command: str, closed: int, run: Any) -> None:
+    for arguments in ((command,), (command, "--help")):
+        code, out, said = run(*arguments, closed=closed)
+        assert_short(code, said)
+        if "--help" in arguments and command != "serve":
+            words = "" if closed == 0 else "fastrpc: standard output: Bad file descriptor\n"
+            assert (code, said, bool(out)) == (closed, words, closed == 0)
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_a_reader_that_goes_away_is_no_mistake(command: str, run: Any) -> None:
+    for arguments in ((command, "--help"), (command,)):
+        code, _, said = run(*arguments, is_left=True)
+        assert_short(code, said)
+        assert "Broken pipe" not in said
 
 
 # --- what is not installed ------------------------------------------------------------------------------

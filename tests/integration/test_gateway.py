@@ -407,13 +407,29 @@ def test_names_with_colons_and_brackets_are_denied_and_what_denies_nothing_is_sa
 def test_tools_that_the_file_leaves_out_are_not_shown(place: Place) -> None:
     entries = {"a": place.entry("a"), "b": place.entry("b")}
     entries["a"]["includeTools"] = ["pid", "ask"]
-    entries["b"]["disabledTools"] = ["delete", "touch"]
+    entries["b"]["disabledTools"] = ["del*", "touch", "no_such"]
     place.write(entries)
     with place.gateway() as server:
         server.initialize(LEGACY[-1])
         assert tools_of(server) == ["a_pid", "a_ask", "b_pid", "b_ask"]
         server.ask("tools/call", {"name": "b_delete", "arguments": {}})
         assert server.answer()["error"]["code"] == -32602
+        assert server.stderr.count("b: its entry names the tool no_such, which it does not have") == 1
+
+
+@pytest.mark.parametrize("version", [*LEGACY, None])
+def test_the_only_server_of_a_file_has_the_tools_that_its_entry_lets_be_used(
+    place: Place, version: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.write({"a": {**place.entry("a"), "excludeTools": ["del*", "no_such"]}})
+    with Client.sync(place.path, version=version, stderr=False) as client:
+        names = [tool.name for tool in client.list_tools()]
+        assert "pid" in names
+        assert "delete" not in names
+        assert client.server_info["name"] == "behind"
+        with pytest.raises(RemoteError, match="Unknown tool: delete"):
+            client.call_tool("delete")
+    assert "a: its entry names the tool no_such, which it does not have" in caplog.text
 
 
 def test_a_server_whose_entry_asks_for_what_only_an_editor_has_is_not_started(place: Place) -> None:
@@ -422,7 +438,7 @@ def test_a_server_whose_entry_asks_for_what_only_an_editor_has_is_not_started(pl
     with place.gateway() as server:
         server.initialize(LEGACY[-1])
         assert tools_of(server)[0] == "a_pid"
-        assert "b is not used: ${input:key}: asks a person" in server.stderr
+        assert "b is not used: env: KEY: ${input:key}: asks a person" in server.stderr
         assert place.states()["b"]["state"] == "invalid"
 
 

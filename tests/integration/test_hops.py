@@ -17,7 +17,7 @@ from support.in_memory import ENVELOPE, RawConversation, in_loop
 from support.scripted_server import Scripted
 from support.stdio import serve
 
-from fastrpc import Server
+from fastrpc import RemoteError, Server
 from fastrpc.gateway import gateway_of
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, SUBSCRIPTION_KEY, VERSIONS
 from fastrpc.proxy import UpstreamServer
@@ -383,6 +383,149 @@ def test_requests_of_the_server_and_their_answers_carry_theirs(hop: str, upstrea
         assert got["_meta"]["traceparent"] == TRACE["traceparent"]
 
     through(hop, upstream, version, conversation, on_elicit={})
+
+
+# --- notifications ------------------------------------------------------------------------------------
+
+
+@every_version
+@every_way
+def test_notifications_that_mcp_does_not_know_pass_in_both_directions(
+    hop: str, upstream: str, version: str
+) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        for method in ("notifications/x-vendor/hello", "notifications/progress"):
+            client.notify(method, {"progressToken": 1, "progress": 1, "n": {"a": None}, "_meta": dict(TRACE)})
+        await client.flush()
+        while True:
+            call = {"name": named("act"), "arguments": {"vendor": True, "heard": True}}
+            heard = (await client.request("tools/call", call))["_meta"][echo.HEARD]
+            if heard or hop == "guarded":
+                break
+        assert_marked((await eventually_in(client.notifications, echo.VENDOR))["params"])
+        if hop == "guarded":
+            assert not heard  # a guard is not asked about notifications
+            return
+        assert [each["method"] for each in heard] == ["notifications/x-vendor/hello"]
+        params = heard[0]["params"]
+        assert (params["n"], params["progress"]) == ({"a": None}, 1)
+        assert TRACE.items() <= params["_meta"].items()
+
+    echo.heard.clear()
+    through(hop, upstream, version, conversation)
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version != MODERN])
+@pytest.mark.parametrize("hop", ["proxy", "gateway", "mounted"])
+def test_a_notification_outside_of_calls_reaches_the_sessions(hop: str, version: str) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        client.notify(echo.ECHO, {"n": 1, "_meta": dict(TRACE)})
+        found = await eventually_in(client.notifications, f"{echo.ECHO}ed")
+        assert (found["params"]["n"], found["params"]["_meta"]) == (1, TRACE)
+
+    through(hop, "stdio", version, conversation)
+
+
+def test_a_notification_without_a_session_over_http_passes_too() -> None:
+    async def conversation() -> None:
+        async with in_process(Server.proxy(COMMAND), auth=None) as server:
+
+            async def heard() -> Any:
+                params = {"name": "act", "arguments": {"heard": True}, "_meta": ENVELOPE}
+                message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+                _, body, _ = await server.ask("POST", "/mcp", json.dumps(message).encode(), **HEADERS)
+                return body["result"]["_meta"][echo.HEARD]
+
+            assert await heard() == []
+            params = {"_meta": {**ENVELOPE, **TRACE}, **MARK}
+            said = {"jsonrpc": "2.0", "method": echo.VENDOR, "params": params}
+            headers = {**HEADERS, "mcp-method": echo.VENDOR}
+            status, _, _ = await server.ask("POST", "/mcp", json.dumps(said).encode(), **headers)
+            assert status == 202
+            [found] = await heard()
+            assert (found["method"], found["params"]) == (echo.VENDOR, {"_meta": TRACE, **MARK})
+
+    in_loop(conversation)
+
+
+def test_a_notification_outside_of_calls_reaches_nobody_where_principals_share_a_server() -> None:
+    async def conversation() -> None:
+        app = Server("shared")
+        async with Client(app, version=LATEST_LEGACY) as one, Client(app, version=LATEST_LEGACY) as other:
+            for principal, expected in (("", 1), ("somebody else", 1)):
+                next(iter(app.runtime.dispatchers)).principal = principal
+                app.runtime.notify_clients(echo.VENDOR, {})
+                for client in (one, other):
+                    await client.ping()
+                    assert [each["method"] for each in client.notifications] == [echo.VENDOR] * expected
+
+    in_loop(conversation)
+
+
+@every_version
+@pytest.mark.parametrize(("hop", "upstream"), [(hop, each) for hop in HOPS for each in ("stdio", "http")])
+def test_a_cancellation_carries_its_reason(hop: str, upstream: str, version: str) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        async def heard() -> list[dict[str, Any]]:
+            call = {"name": named("act"), "arguments": {"heard": True}}
+            found: list[dict[str, Any]] = (await client.request("tools/call", call))["_meta"][echo.HEARD]
+            return found
+
+        call = {"name": named("act"), "arguments": {"wait": True}}
+        waiting = asyncio.ensure_future(client.request("tools/call", call))
+        await asyncio.sleep(0)
+        [id] = client._stream.pending
+        await heard()  # the call has come there
+        said = {"reason": "changed my mind", "_meta": dict(TRACE), **MARK}
+        client.notify(echo.CANCELLED, {"requestId": id, **said})
+        while not (found := await heard()):
+            pass
+        waiting.cancel()
+        params = found[0]["params"]
+        assert found[0]["method"] == echo.CANCELLED
+        assert type(params.pop("requestId")) is int
+        assert params == said
+
+    echo.heard.clear()
+    through(hop, upstream, version, conversation)
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", LATEST_LEGACY])
+@pytest.mark.parametrize("hop", HOPS)
+def test_a_question_that_the_server_takes_back_is_cancelled_with_its_reason(hop: str, version: str) -> None:
+    async def conversation(client: Client, named: Any) -> None:
+        asked = asyncio.Event()
+
+        async def never(params: Any) -> Any:
+            asked.set()
+            await asyncio.Event().wait()
+
+        client._handlers.answer = lambda method, params: never(params)  # type: ignore[method-assign]
+        arguments = {"ask": True, "unask": True}
+        call = {"name": named("act"), "arguments": arguments}
+        waiting = asyncio.ensure_future(client.request("tools/call", call))
+        await asked.wait()
+        client.notify("notifications/x-vendor/go-on")
+        cancelled = await eventually_in(client.notifications, echo.CANCELLED)
+        assert cancelled["params"]["reason"] == "not needed"
+        assert_marked(cancelled["params"])
+        waiting.cancel()
+
+    through("proxy" if hop == "guarded" else hop, "stdio", version, conversation, on_elicit={})
+
+
+def test_an_error_with_which_a_client_answers_a_question_goes_on_unchanged() -> None:
+    refusal = {"code": -1, "message": "rejected by the user", "data": {"x": 1}}
+
+    async def conversation(client: Client, named: Any) -> None:
+        async def refuse(method: str, params: dict[str, Any]) -> dict[str, Any]:
+            raise RemoteError(refusal)
+
+        client._handlers.answer = refuse  # type: ignore[method-assign]
+        result = await client.request("tools/call", {"name": "act", "arguments": {"ask": True}})
+        assert result["_meta"]["example.com/answer"] == refusal
+
+    through("proxy", "stdio", LATEST_LEGACY, conversation, on_elicit={})
 
 
 # --- processes ----------------------------------------------------------------------------------------

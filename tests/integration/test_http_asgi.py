@@ -352,7 +352,7 @@ def test_what_the_document_names_is_there() -> None:
 
     from fastrpc.cli.serve import OPTIONS
     from fastrpc.settings import SETTINGS, declared_in
-    from fastrpc.transports.http.app import LIMITS, PLACES
+    from fastrpc.transports.http.asgi import LIMITS, PLACES
 
     for block in blocks("json"):
         json.loads(block)

@@ -169,7 +169,7 @@ def canary(listeners: Canary) -> Iterator[Canary]:
 @pytest.fixture(scope="module")
 def browser(outside: Web, listeners: Canary) -> Iterator[Server]:
     """A server whose calls are read by Chromium."""
-    chromium.need()
+    chromium.need(whole=True)
     with served("-c", PROGRAM, TOKEN_OF_THE_TEST=raw_http.TOKEN, FASTRPC_BROWSER_SANDBOX="0") as server:
         yield server
 
@@ -437,7 +437,7 @@ def test_over_stdio_everything_is_read_without_a_proxy_unless_the_setting_says_o
 def test_in_one_process_those_who_may_reach_less_have_a_browser_of_their_own(
     tmp_path_factory: pytest.TempPathFactory, outside: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chromium.need()
+    chromium.need(whole=True)
     monkeypatch.setenv("FASTRPC_BROWSER_SANDBOX", "0")
     url = outside.page("/inner", "<p>inner words</p>")
     with chromium.shelter(tmp_path_factory) as folder:
@@ -498,7 +498,7 @@ def answer_of(port: int, text: str) -> bytes:
 
 
 def test_nobody_else_can_use_the_proxy_and_it_dies_with_the_server(outside: Web, canary: Canary) -> None:
-    chromium.need()
+    chromium.need(whole=True)
     outside.page("/open", "<p>open words</p>")
     with served("-c", PROGRAM, TOKEN_OF_THE_TEST=raw_http.TOKEN, FASTRPC_BROWSER_SANDBOX="0") as server:
         assert "open words" in server.read(outside.url("/open", "page.test"))[1]

@@ -372,6 +372,7 @@ def test_user_name_and_password_are_used_and_never_shown(
 
 
 def test_dialogs_popups_and_prompts_hold_nothing_up(read: Reader, web: Web) -> None:
+    chromium.need(whole=True)
     web.page("/other", "other")
     url = web.page(
         "/",

@@ -210,6 +210,7 @@ LAYERS = {
     "fastrpc.compat.functions": 82,
     "fastrpc.compat.hinted_classes": 81,
     "fastrpc.compat.inner_calls": 82,
+    "fastrpc.compat.json_forms": 78,
     "fastrpc.compat.parameters": 82,
     "fastrpc.compat.resource_security": 82,
     "fastrpc.compat.worker_threads": 82,

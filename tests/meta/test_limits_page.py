@@ -12,6 +12,8 @@ KIB, MIB = 1024, 1024 * 1024
 
 SAID = {
     "transports.stdio.MAX_LINE": (16 * MIB, "16 MiB (`max_body=`)"),
+    "transports.http.app.MAX_BODIES": (256 * MIB, "256 MiB (`max_bodies=`)"),
+    "transports.http.request.SMALL_BODY": (64 * KIB, "and 64 KiB of each that do not count"),
     "engine.outbound.MOST_UNSENT": (64 * MIB, "as many as fit | 64 MiB | they are dropped, logged once"),
     "transports.http.exchange.UNREAD_LIMIT": (4 * MIB, "as many as fit | 4 MiB | they are dropped"),
     "transports.http.streams.SESSION_EVENTS": (2000, "| 2,000; 1,000 of the standalone stream"),
@@ -33,6 +35,10 @@ SAID = {
     "guard.approvals.asking.MOST_HELD": (1000, "1,000; 20 of a caller"),
     "compat.middleware.caching.MOST_BYTES": (64 * MIB, "10,000 | 64 MiB, 1 MiB each"),
     "_core.client_stream.LONGEST_LINE": (64 * MIB, "one body | as for servers | 64 MiB"),
+    "client.http.wire.MOST_READING": (256 * MIB, "512 connections | 256 MiB, and 64 KiB of each"),
+    "client.http.wire.SMALL": (64 * KIB, "512 connections | 256 MiB, and 64 KiB of each"),
+    "client.http.events.LONGEST_NAME": (4 * KIB, "the type and the id of an event | | 4 KiB each"),
+    "client.output_schemas.MOST_EVALUATED": (1_000_000, "evaluated for one result | 1,000,000 |"),
     "protocol.followed_pages.MOST_PAGES": (1000, "1,000 pages"),
     "protocol.followed_pages.MOST_BYTES": (64 * MIB, "where a cursor comes again | 64 MiB of memory"),
     "client.http.carrier.MOST_UNSENT": (64 * MIB, "64 MiB: requests, notifications and responses alike"),

@@ -16,6 +16,7 @@ from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc.errors import ClientError
 from fastrpc.protocol.versions import LATEST_LEGACY
 from fastrpc.proxy.entries import PassedTool, tool_result_of
+from fastrpc.proxy.hop import with_carried_meta
 from fastrpc.proxy.upstream import translated
 from fastrpc.transports.base import Connections
 from fastrpc.transports.memory import MemoryTransport
@@ -61,7 +62,7 @@ class Upstream:
         self.stream = ClientStream()
         self.stream.attach(asyncio.get_running_loop())
         self.stream.carry = self.receive
-        self.route = UpstreamRoute(tool_result_of, translated)
+        self.route = UpstreamRoute(tool_result_of, translated, with_carried_meta)
         self.route.stream, self.route.version = self.stream, LATEST_LEGACY
         self.answers = iter(answers)
         self.received: list[dict[str, Any]] = []

@@ -32,7 +32,6 @@ CLASSES = {
         "mcp.client.client:Client",
     ),
 }
-CALLS = ("__init__", "tool", "resource", "prompt", "custom_route", "completion", "run", "mount", "add_tool")
 
 
 def modules_of(folder: str, package: str) -> Iterator[tuple[str, str]]:
@@ -72,7 +71,7 @@ def members_of(cls: type) -> list[str]:
 
 def options_of(cls: type, name: str) -> list[str]:
     call = getattr(cls, name, None)
-    if call is None:
+    if not inspect.isroutine(call):
         return []
     parameters = inspect.signature(call).parameters.values()
     return [each.name for each in parameters if each.name != "self" and each.kind not in (2, 4)]
@@ -96,7 +95,7 @@ def main(package: str) -> None:
         except ImportError:
             continue
         print(f"class {place}: {' '.join(members_of(cls))}")
-        for call in CALLS:
+        for call in ("__init__", *members_of(cls)):
             if options_of(cls, call):
                 print(f"call {place}.{call}: {' '.join(options_of(cls, call))}")
 

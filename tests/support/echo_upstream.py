@@ -7,11 +7,19 @@ Run as a program it serves over stdio; `play` does so over HTTP (`support.script
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from typing import Any
 
 GOT = "example.com/got"
+HEARD = "example.com/heard"
+heard: list[dict[str, Any]] = []
+"""The notifications that have come, but for `notifications/initialized`."""
+CANCELLED = "notifications/cancelled"
+VENDOR = "notifications/x-vendor/said"
+ECHO = "notifications/x-vendor/echo"
+"""Is sent back, outside of any call."""
 META = {"example.com/mark": {"deep": [1, None]}, "traceparent": "00-server"}
 MARK = {"x-mark": {"n": 1}}
 ICONS = [{"src": "https://example.com/i.png", "mimeType": "image/png", "theme": "dark"}]
@@ -68,6 +76,8 @@ QUESTION = {
 def result_of(method: str, params: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a request, with what has reached this server."""
     meta = {**META, GOT: params}
+    if (params.get("arguments") or {}).get("heard"):
+        meta[HEARD] = list(heard)
     if method in LISTS:
         member, entry = LISTS[method]
         return {member: [entry]}
@@ -99,7 +109,14 @@ def notifications_of(params: dict[str, Any]) -> list[dict[str, Any]]:
         sent.append(
             {"method": "notifications/resources/updated", "params": {"uri": URI, "_meta": META, **MARK}}
         )
+    if params["arguments"].get("vendor"):
+        sent.append({"method": VENDOR, "params": {"_meta": META, **MARK}})
     return [{"jsonrpc": "2.0", **message} for message in sent]
+
+
+def hear(message: dict[str, Any]) -> None:
+    if message["method"] != "notifications/initialized":
+        heard.append(message)
 
 
 def initialize(params: dict[str, Any]) -> dict[str, Any]:
@@ -115,6 +132,8 @@ async def play(asked: Any, say: Any) -> None:
     message = asked.message
     params = message.get("params") or {}
     if "id" not in message or "method" not in message:
+        if "method" in message:
+            hear(message)
         await say.answer(202)
     elif message["method"] == "initialize":
         await say.result(asked, initialize(params), mcp_session_id="one")
@@ -129,7 +148,10 @@ async def play_stateless(asked: Any, say: Any) -> None:
         return
     message = asked.message
     params = message.get("params") or {}
-    if message["method"] == "server/discover":
+    if "id" not in message:
+        hear(message)
+        await say.answer(202)
+    elif message["method"] == "server/discover":
         known = {"supportedVersions": ["2026-07-28"], "capabilities": {**CAPABILITIES, "resources": {}}}
         await say.result(asked, known)
     elif params.get("arguments", {}).get("ask") and "inputResponses" not in params:
@@ -141,6 +163,8 @@ async def play_stateless(asked: Any, say: Any) -> None:
 
 async def _stream(message: dict[str, Any], params: dict[str, Any], more: dict[str, Any], say: Any) -> None:
     await say.stream()
+    if params.get("arguments", {}).get("wait"):
+        await asyncio.sleep(60)
     for sent in notifications_of(params) if message["method"] == "tools/call" else ():
         await say.event(sent)
     result = {**result_of(message["method"], params), **more}
@@ -148,19 +172,35 @@ async def _stream(message: dict[str, Any], params: dict[str, Any], more: dict[st
 
 
 def main() -> None:
-    """Serve over stdio. A call with the argument `ask` sends a request first, and returns its answer too."""
+    """Serve over stdio. A call with the argument `ask` sends a request first, and returns its answer too;
+    with `unask` it takes it back and does not wait; one with `wait` is not answered."""
     for line in sys.stdin:
         message = json.loads(line)
         if "id" not in message:
+            hear(message)
+            if message["method"] == ECHO:
+                print(json.dumps({**message, "method": f"{ECHO}ed"}), flush=True)
+            continue
+        if "method" not in message:
             continue
         method, params = message["method"], message.get("params") or {}
+        if (params.get("arguments") or {}).get("wait"):
+            continue
         answered: dict[str, Any] | None = None
         if method == "tools/call":
             for sent in notifications_of(params):
                 print(json.dumps(sent), flush=True)
             if params["arguments"].get("ask"):
                 print(json.dumps({"jsonrpc": "2.0", "id": "q", **QUESTION}), flush=True)
-                answered = json.loads(sys.stdin.readline()).get("result")
+                if params["arguments"].get("unask"):
+                    sys.stdin.readline()  # the client has got the question
+                    taken_back = {"requestId": "q", "reason": "not needed", "_meta": META, **MARK}
+                    print(
+                        json.dumps({"jsonrpc": "2.0", "method": CANCELLED, "params": taken_back}), flush=True
+                    )
+                    continue
+                reply = json.loads(sys.stdin.readline())
+                answered = reply.get("result", reply.get("error"))
                 if answered is None:  # cancelled: the client answers by calling again
                     continue
         result = initialize(params) if method == "initialize" else result_of(method, params)

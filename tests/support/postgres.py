@@ -148,6 +148,11 @@ def _user(name: str) -> pwd.struct_passwd | None:
         return None
 
 
+def _may_be_run_by_others(program: str) -> bool:
+    """Whether another user than root, who may not run it, reaches a program: not in root's own folder."""
+    return os.geteuid() != 0 or all(os.stat(folder).st_mode & 0o001 for folder in Path(program).parents)
+
+
 def _end_with_parent() -> None:
     """Have the kernel stop this process when its parent dies (prctl, PR_SET_PDEATHSIG)."""
     ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
@@ -157,7 +162,7 @@ def _end_with_parent() -> None:
 def postgres() -> Iterator[Cluster]:
     """A PostgreSQL server."""
     initdb, server = program("initdb"), program("postgres")
-    if initdb is None or server is None:
+    if initdb is None or server is None or not _may_be_run_by_others(server):
         pytest.skip(not_installed("PostgreSQL"))
     pytest.importorskip("psycopg", reason='pip install "psycopg[binary]"')
     folder = tempfile.mkdtemp(prefix="fastrpc-pg-")

@@ -194,6 +194,7 @@ class Server(HttpProcess):
         *,
         hot: bool = True,
         max_body: int = 16 * 1024 * 1024,
+        max_bodies: int = 256 * 1024 * 1024,
         token_file: str | None = None,
         lifespan: bool = False,
         files: int | None = None,
@@ -203,6 +204,7 @@ class Server(HttpProcess):
     ) -> None:
         options = {
             "max_body": max_body,
+            "max_bodies": max_bodies,
             **({"token": TOKEN} if token_file is None else {"token_file": token_file}),
         }
         command = tool_server(

@@ -41,6 +41,7 @@ ENTRIES = {
     "prompts": "Prompt",
 }
 OBJECTS = {"serverInfo": "Implementation", "capabilities": "ServerCapabilities"}
+VENDORS = "notifications/x-"
 MOST_VIOLATIONS = 20
 
 Problem = str
@@ -150,6 +151,10 @@ class Schema:
         method = message["method"]
         known = self.methods[side].get(method) if isinstance(method, str) else None
         if known is None:
+            if side == "ServerNotification" and str(method).startswith(VENDORS):
+                return self.problem(
+                    self.validator("JSONRPCNotification"), message
+                )  # a server's behind a proxy
             return f"{self.version} has no {side} {method!r}"
         envelope = "JSONRPCRequest" if side == "ServerRequest" else "JSONRPCNotification"
         problem = self.problem(self.validator(envelope, known["def"]), message)

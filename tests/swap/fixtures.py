@@ -27,6 +27,19 @@ contexts: [{name: local, context: {cluster: local, user: nobody}}]
 current-context: local
 users: [{name: nobody, user: {token: none}}]
 """,
+    "hooks_mcp.yaml": """server_name: Hooks
+actions:
+- name: say
+  description: Says a word
+  command: echo $WORD
+  parameters: [{name: WORD, type: insecure_string, description: The word}]
+- {name: fails, description: Fails, command: "false"}
+prompts:
+- name: review
+  description: Reviews
+  prompt: Review $of.
+  arguments: [{name: of, description: What, required: true}]
+""",
 }
 DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=="
 """A picture of one pixel."""

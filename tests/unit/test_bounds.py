@@ -68,7 +68,7 @@ def test_notifications_that_nobody_reads_are_bounded_as_requests_are() -> None:
         stream.send(line)
     with pytest.raises(ClientError, match="does not read its input"):
         stream.send(line)
-    stream.cancel(1, "too late")  # says nothing, and does not raise
+    stream.cancel(1, {"reason": "too late"})  # says nothing, and does not raise
     assert len(stream.take()) < 66 * MEGABYTE
     stream.send(line)
 

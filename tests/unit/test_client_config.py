@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -44,7 +45,7 @@ def test_the_servers_of_a_file_are_read_in_their_order(tmp_path: Any) -> None:
         "transport": "stdio",
         "auth": None,
         "enabled": True,
-        "allowed": None,
+        "allowed": [],
         "denied": [],
     }
     assert (found["far"].url, found["far"].headers) == ("https://example.org/mcp", {"X-Key": "k"})
@@ -96,7 +97,14 @@ def test_a_login_by_oauth_is_an_option_of_the_url_alone() -> None:
         ("${EMPTY}", ""),
         ("${PORT:-}", ""),
         ("${env:HOST}", "h"),
-        ("$HOST {x} }", "$HOST {x} }"),
+        ("$HOST {x} }", "h {x} }"),
+        ("Bearer $HOST/$HOST$", "Bearer h/h$"),
+        ("$EMPTY", ""),
+        ("$TEXT", "${HOST}"),
+        ("pa$word $1 $$ $X", "pa$word $1 $$ $X"),
+        ("${NONE:-$HOST}", "$HOST"),
+        ("{env:HOST}:{env:PORT:-80}", "h:80"),
+        ('{"$schema": {}}', '{"$schema": {}}'),
         ("${PORT:-${HOST}}", "h"),
         ("${PORT:-a${NONE:-${HOST}b}c}d", "ahbcd"),
         ("${HOST:-${NONE}}", "h"),
@@ -135,6 +143,11 @@ def test_variables_are_expanded_in_every_member(text: str, expanded: str) -> Non
         ("${HOST", "${HOST: expected ${VAR}"),
         ("${HOST:-the-secret", "${HOST:-…: the closing brace is missing"),
         ("${HOST:-" * 40 + "}" * 40, "more than 32 variables inside one another"),
+        ("$NONE", "$NONE: the environment variable NONE is not set"),
+        ("Bearer $NONE", "$NONE: the environment variable NONE is not set"),
+        ("$the_secret", "$…: this environment variable is not set"),
+        ("{env:NONE}", "{env:NONE}: the environment variable NONE is not set"),
+        ("${HOST}{file:~/.key}", "{file:~/.key}: no file is read"),
     ],
 )
 @pytest.mark.parametrize("member", ["command", "args", "env", "cwd", "url", "headers"])
@@ -144,7 +157,16 @@ def test_what_is_no_variable_is_refused_wherever_it_stands(text: str, said: str,
     with pytest.raises(InvalidConfig) as caught:
         entry_of(raw).expanded({"HOST": "h"})
     assert said in str(caught.value)
-    assert "the-secret" not in str(caught.value)
+    assert str(caught.value).startswith(f"{member}: ")
+    assert not re.search("the.secret", str(caught.value))
+
+
+def test_a_shell_reads_the_variables_of_its_script_itself() -> None:
+    script = "run --key $KEY --home $HOME $NONE"
+    for arguments in (["-c", script], ["-lc", script]):
+        assert entry_of({"command": "sh", "args": arguments}).expanded({"HOME": "/h"}).args == arguments
+    entry = entry_of({"command": "run", "args": ["$KEY", "in $HOME"], "env": {"KEY": "k"}})
+    assert entry.expanded({"HOME": "/h"}).args == ["$KEY", "in /h"]
 
 
 @pytest.mark.parametrize(
@@ -158,6 +180,8 @@ def test_what_is_no_variable_is_refused_wherever_it_stands(text: str, said: str,
         ({"command": "c", "enabled": 0}, "enabled: expected true or false, got 0"),
         ({"command": "c", "envFile": ".env"}, "envFile: no file of variables is read"),
         ({"command": "c", "excludeTools": "drop"}, "excludeTools: expected an array of strings"),
+        ({"command": "c", "exclude_tags": ["a"]}, "exclude_tags: is not known"),
+        ({"command": "c", "allowToolList": ["a"]}, "allowToolList: is not known"),
     ],
 )
 def test_an_entry_that_would_do_something_else_than_it_says_is_refused(raw: Any, said: str) -> None:
@@ -189,6 +213,17 @@ def test_the_tools_that_an_entry_lets_be_used() -> None:
     assert entry_of({"command": "c", "tools": ["*"]}).offers("x")
     assert not entry_of({"command": "c", "disabled_tools": ["x"]}).offers("x")
     assert not entry_of({"command": "c", "enabledTools": []}).offers("x")
+    globs = entry_of({"command": "c", "includeTools": ["get_*", "x[1]"], "excludeTools": ["*_all"]})
+    assert [globs.offers(tool) for tool in ("get_a", "get_all", "x[1]", "x1")] == [True, False, True, False]
+    assert globs.unmatched(["get_a", "x1"]) == ["x[1]", "*_all"]
+
+
+def test_each_list_of_tools_of_an_entry_counts() -> None:
+    lists = {"includeTools": ["a", "b", "c"], "tools": ["*"], "enabled_tools": ["a", "b"]}
+    entry = entry_of({"command": "c", **lists, "excludeTools": ["a"], "disabled_tools": ["x"]}).expanded({})
+    assert [entry.offers(tool) for tool in "abcx"] == [False, True, False, False]
+    for members in ({"alwaysAllow": ["a"]}, {"autoApprove": ["a"]}, {"trust": True}, {"timeout": 5}):
+        assert not entry_of({"command": "c", **members}).is_restricted
 
 
 def test_a_variable_that_is_not_set_is_named_when_its_entry_is_used(tmp_path: Any) -> None:

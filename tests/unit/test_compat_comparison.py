@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 from fastrpc.compat.swap import comparison
-from fastrpc.compat.swap.comparison import answer_differences, differences, normal_schema, real
+from fastrpc.compat.swap.comparison import (
+    answer_differences,
+    descriptor_differences,
+    differences,
+    normal_schema,
+    real,
+)
 from fastrpc.compat.swap.observation import request_of
+from fastrpc.openapi.tools import ANNOTATIONS, WRITES
 
 DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "compat.md")
 
@@ -156,6 +163,51 @@ def result(text: str, **members: Any) -> dict[str, Any]:
         (result("1"), result("1", isError=True), ""),
         (result('{"a": 1}'), result('{"a":1}'), comparison.COMPACT),
         (result("1"), result(" 1"), ""),
+        (result('"/a"'), result("/a"), comparison.QUOTES),
+        (result("x"), result('"x"'), comparison.QUOTES),
+        (result('{"a": [NaN]}'), result('{"a":[null]}'), comparison.NO_NUMBER),
+        (result('{"a": [NaN]}'), result('{"a":[1]}'), ""),
+        (
+            result("Error calling tool 'x': Request error (ConnectError): no", isError=True),
+            result("GET /x/{id}: no", isError=True),
+            comparison.ERROR_TEXT,
+        ),
+        (
+            result("Error calling tool 'x': Request error (ConnectError): no", isError=True),
+            result("GET /x/{id}: something else", isError=True),
+            "",
+        ),
+        (result("2.0"), result("b: expected number, got true", isError=True), comparison.NO_NUMBERS),
+        (result("2.0"), result('b: expected number, got "x"', isError=True), ""),
+        (
+            result("Request error: no", isError=True),
+            result('limit: expected integer, got "x"', isError=True),
+            comparison.OPERATION_CHECKED,
+        ),
+        (
+            result("Error creating resource from template a://b", isError=True),
+            result("Error reading a://b: see the server's log", isError=True),
+            comparison.ERROR_TEXT,
+        ),
+        (
+            result("Output validation error: outputSchema defined but …", isError=True),
+            {"result": {"content": [{"type": "image", "data": ""}]}},
+            comparison.CONTENT,
+        ),
+        (
+            result("Unable to serialize unknown type: <class 'x'>", isError=True),
+            result("the result cannot be written as JSON: x", isError=True),
+            comparison.UNSENDABLE,
+        ),
+        (
+            result(
+                "1 validation error for giveOutput\nresult\n  no [type=string_type, input_value=1, "
+                "input_type=Decimal]",
+                isError=True,
+            ),
+            result("1"),
+            comparison.ACCEPTED,
+        ),
         (result("a", structuredContent={"result": "a"}), result("a"), comparison.WRAPPED_TEXT),
         (result("a", structuredContent={"result": 1}), result("a"), ""),
         (
@@ -339,3 +391,12 @@ def test_what_a_schema_says_more_or_less_by_choice(
 ) -> None:
     found = of_tools(tool(**{member: original}), tool(**{member: swapped}))
     assert [each for _, each in found] == [reason]
+
+
+def test_hints_and_descriptions_of_operations_are_choices() -> None:
+    for hints in (*ANNOTATIONS.values(), WRITES):
+        (found,) = descriptor_differences("tools: x", {"name": "x"}, {"name": "x", "annotations": hints})
+        assert found.reason == comparison.OPERATION_HINTS
+    original = {"name": "x", "description": "One\n\n\n**Responses:**"}
+    (found,) = descriptor_differences("tools: x", original, {"name": "x", "description": "One"})
+    assert found.reason == comparison.OPERATION_TEXT

@@ -447,3 +447,17 @@ def test_icons_of_a_server_may_be_models(kind: Any, later: bool) -> None:
 
     sent = [{"src": "https://x.test/i.png", "mimeType": "image/png", "sizes": ["48x48"]}]
     assert with_client(server, conversation) == sent
+
+
+def test_the_descriptions_of_a_prompt_objects_arguments_are_listed() -> None:
+    server = FastMCP("demo")
+    made = Prompt.from_function(lambda code, style=None: f"review {code}", name="review")
+    made.arguments = [PromptArgument("code", "What to review", required=True), PromptArgument("style")]
+    server.add_prompt(made)
+    server.add_prompt(Prompt(name="own", arguments=[PromptArgument("x", "One", required=True)]))
+
+    async def conversation(client: Any) -> Any:
+        listed = (await client.request("prompts/list", {}))["prompts"]
+        return [each.get("description") for prompt in listed for each in prompt["arguments"]]
+
+    assert with_client(server, conversation) == ["What to review", None, "One"]

@@ -4,12 +4,19 @@ new."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import re
 
 import pytest
 from support.compat_table import DOCUMENT, Names, all_names, classed, parts, table
 
-from fastrpc.compat import composition, fastmcp, mcp, options, server
+from fastrpc import options as own_options
+from fastrpc.compat import catalogue, composition, fastmcp, mcp, options, server
+from fastrpc.compat.components.objects import TextResource
+from fastrpc.compat.components.visibility import CRITERIA
+from fastrpc.compat.errors import NotOffered
+from fastrpc.compat.http.options import RUN_OPTIONS
 from fastrpc.compat.swap.missing_names import BY_MODULE, BY_NAME, MEMBERS, OPTIONS
 from fastrpc.server import Server
 
@@ -67,6 +74,64 @@ def test_every_option_of_a_server_works_or_has_an_alternative(names: Names) -> N
             assert [option for option in listed if option not in accepted] == [], place
 
 
+INNER = (
+    *("call_tool", "get_prompt", "list_prompts", "list_resource_templates", "list_resources", "list_tools"),
+    *("read_resource", "render_prompt"),
+)
+OWN_CHECKS = {
+    **{call: {*catalogue.INNER_OPTIONS} for call in INNER},
+    "enable": {*CRITERIA},
+    "disable": {*CRITERIA},
+    "enable_components": {*CRITERIA, "match_all"},
+    "disable_components": {*CRITERIA, "match_all"},
+    "run_stdio_async": {*RUN_OPTIONS},
+    "from_openapi": {"validate_output", "timeout"},
+    "from_fastapi": {*inspect.signature(fastmcp.FastMCP.from_openapi).parameters},
+}
+"""The options that methods with ``**options`` look at themselves, by name."""
+BY_POSITION = {
+    "get_prompt": {"key"},
+    "get_resource": {"key"},
+    "get_resource_template": {"key"},
+    "get_tool": {"key"},
+    "remove_tool_transformation": {"_tool_name"},
+}
+"""Parameters that have another name here: programs give them by position."""
+NOT_MADE = ("Context.__init__",)
+"""What no program makes by itself."""
+
+
+def options_taken(cls: type, call: str) -> set[str]:
+    """Return the names of the options that a method takes: its parameters, and those of its typed options."""
+    taken = ACCEPTED.get(call, set()) | OWN_CHECKS.get(call, set()) | BY_POSITION.get(call, set())
+    if call == "__init__":
+        taken |= {*server._SERVER_OPTIONS, *server._IGNORED, *OPTIONS}
+    for parameter in inspect.signature(getattr(cls, call)).parameters.values():
+        taken.add(parameter.name)
+        typed = re.fullmatch(r"Unpack\[(?:own\.)?(\w+)\]", str(parameter.annotation))
+        if typed:
+            taken |= {*getattr(options, typed[1], own_options.__dict__.get(typed[1])).__annotations__}
+    return taken
+
+
+@each_original
+def test_every_option_of_every_method_of_a_server_and_a_context_is_taken_by_name(names: Names) -> None:
+    home = fastmcp if names.package == "fastmcp" else mcp
+    unknown, seen = [], 0
+    for place, listed in names.options.items():
+        owner, _, call = place.partition(":")[2].partition(".")
+        if owner not in ("FastMCP", "MCPServer", "Context") or f"{owner}.{call}" in NOT_MADE:
+            continue
+        cls = getattr(home, owner)
+        if not hasattr(cls, call):
+            continue  # a missing method is known by its name
+        taken = options_taken(cls, call)
+        seen += len(listed)
+        unknown += [f"{owner}.{call}: {option}" for option in listed if option not in (*taken, "cls")]
+    assert unknown == []
+    assert seen > 80
+
+
 def test_the_document_lists_every_option_without_effect() -> None:
     with open(DOCUMENT, encoding="utf-8") as file:
         listed = file.read().partition("### Options without effect")[2].partition("\n## ")[0]
@@ -94,3 +159,25 @@ def test_every_reason_is_for_a_module_of_an_original() -> None:
 
 def test_the_document_has_the_table() -> None:
     assert parts()[1] == table(), "make it anew: .venv/bin/python tests/support/compat_table.py"
+
+
+def test_options_of_calls_within_a_server_are_refused_by_name_or_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = fastmcp.FastMCP("x")
+    made.add_tool(fn=lambda: 1, name="one")
+
+    async def calls() -> None:
+        assert (await made.call_tool("one", run_middleware=False, version=None)).structured_content is None
+        with pytest.raises(NotOffered, match="call_tool has no version"):
+            await made.call_tool("one", version="2")
+        with pytest.raises(TypeError, match=r"list_tools: there is no option run_midleware .*run_middleware"):
+            await made.list_tools(run_midleware=False)
+        with pytest.raises(NotOffered, match="read_resource has no task_meta"):
+            await made.read_resource("a://b", task_meta={})
+
+    asyncio.run(calls())
+    assert "call_tool: run_middleware=False has no effect" in caplog.text
+    with pytest.raises(NotOffered, match="remove_tool has no version"):
+        made.remove_tool("one", version="1")
+    assert isinstance(mcp.MCPServer("x").add_resource(resource=TextResource(uri="a://b", text="")), object)

@@ -52,3 +52,20 @@ def test_names_of_the_language_are_no_use_of_it() -> None:
     assert inspect.signature(Missing) is not None
     assert not hasattr(Missing, "__wrapped__")
     assert get_type_hints(Missing) == {}
+
+
+def test_a_method_by_which_it_is_entered_can_be_replaced_which_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stand_in: Any = unavailable("fastmcp.x", "Session", "fastrpc has no Session; write another")
+    entering = stand_in.__aenter__
+    with pytest.raises(NotOffered, match="write another"):
+        entering(stand_in)
+    stand_in.__aenter__ = entering
+    assert "Session.__aenter__: set, without effect: fastrpc has no Session" in caplog.text
+
+    class Own(stand_in):  # type: ignore[misc]
+        pass
+
+    Own.member = 1
+    assert "Own.member" not in caplog.text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import tracemalloc
+from itertools import chain, pairwise
 
 import pytest
 from hypothesis import given
@@ -62,3 +63,31 @@ def test_what_was_cut_off_is_forgotten_on_another_connection() -> None:
 def test_an_event_over_the_limit_is_refused(piece: bytes) -> None:
     with pytest.raises(TooLong, match="1000 bytes"):
         read([piece] * 60)
+
+
+@pytest.mark.parametrize("name", [b"id", b"event"])
+def test_an_id_and_a_type_are_bounded(name: bytes) -> None:
+    list(Events(100_000).feed(name + b": " + b"x" * 4096 + b"\ndata: y\n\n"))
+    with pytest.raises(TooLong, match="type or id is longer than 4096 bytes"):
+        list(Events(100_000).feed(name + b": " + b"x" * 4097 + b"\n"))
+
+
+@pytest.mark.parametrize("line", [b"data\n", b"data:ab\n"])
+def test_an_event_of_many_small_lines_takes_no_more_memory_than_its_limit(line: bytes) -> None:
+    limit = 1_000_000
+    events = Events(limit)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLong):
+            list(chain.from_iterable(events.feed(line * 1000) for _ in range(limit // 1000 + 2)))
+        assert tracemalloc.get_traced_memory()[1] < 2 * limit
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_kept_of_an_unfinished_event_is_counted() -> None:
+    events = Events(1000)
+    list(events.feed(b"data: " + b"x" * 100 + b"\ndata: y"))
+    assert events.unfinished == 101 + 7
+    list(events.feed(b"\n\n"))
+    assert events.unfinished == 0

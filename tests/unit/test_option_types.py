@@ -24,7 +24,7 @@ from fastrpc.definitions.resource import CACHE_SCOPES, Provider, Resource, Resou
 from fastrpc.definitions.tool import EFFECTS, Tool
 from fastrpc.protocol.lifecycle import LOG_LEVELS
 from fastrpc.proxy.targets import Command
-from fastrpc.transports.http.app import LIMITS, PLACES
+from fastrpc.transports.http.asgi import LIMITS, PLACES
 from fastrpc.transports.http.settings import Settings
 
 PACKAGE = os.path.dirname(fastrpc.__file__)

@@ -291,3 +291,15 @@ def test_a_template_matches_every_spelling_of_its_literals() -> None:
     for uri in ("x://caf%C3%A9/A/1", "X://café/%41/1", "x://caf%c3%A9/A/%31"):
         assert template.match(uri) == {"v": "1"}
     assert Template("x://{name}/a").match("x://Alice/a") == {"name": "Alice"}
+
+
+def test_a_template_whose_literals_a_uri_does_not_hold_is_not_looked_at_closely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def look(template: Template, uri: str) -> None:
+        raise AssertionError(f"{template} is compared with {uri:.20}")
+
+    monkeypatch.setattr(Template, "_places", look)
+    long = "x" * 1000
+    for text in ("a://{x}/end", "a://{x}/b/{y}", "a://{x}/c/{y}/b/{z}", "b://{x}"):
+        assert Template(text).match(f"a://{long}/c/{long}") is None

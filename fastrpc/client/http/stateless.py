@@ -1,11 +1,13 @@
 """MCP 2026-07-28 over HTTP: each request is a self-contained POST, answered by a body or a stream.
 
 Headers repeat values of the body for routers; the results of tools/list say which arguments of a tool are
-repeated. Closing the stream cancels the request. A client sends no notifications and no responses.
+repeated. Closing the stream cancels the request. A client sends no responses, and no notifications but those
+that MCP does not know.
 """
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 
 from fastrpc import diagnostics
@@ -98,7 +100,12 @@ class StatelessCarrier(Carrier):
             self._learn(of)  # before its caller continues
 
     async def post(self, line: bytes) -> None:
-        """Does nothing: the version has no such messages."""
+        """Send a notification; the version has no other such messages."""
+        method = json.loads(line).get("method")
+        if method is not None:
+            async with self.wire.send("POST", self._headers(method, {}), line) as answer:
+                if answer.status >= 300:
+                    raise answer.refusal()
 
     def withdraw(self, request: asyncio.Task[None] | Response | None, line: bytes) -> None:
         if request is not None:

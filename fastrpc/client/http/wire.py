@@ -20,6 +20,7 @@ from fastrpc.client.http.events import Event, Events, TooLong
 from fastrpc.client.http.pool import Pool
 from fastrpc.client.urls import authority, origin_of, shown
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError, InvalidAnswer, RemoteError
+from fastrpc.quotas import Quota, Share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 MOST_REDIRECTS = 5
 LONGEST_BODY = 64 * 1024 * 1024
 """Bytes of one response body, or of one event."""
+MOST_READING = 256 * 1024 * 1024
+"""Bytes of all bodies and events of one server that are not complete, beyond `SMALL` of each."""
+SMALL = 64 * 1024
 LAST_WORDS = 64 * 1024
 """Bytes of an error body."""
 
@@ -89,10 +93,13 @@ class Answer:
         """Read a body of any content type. `limit`: in bytes. Raises InvalidAnswer for a longer body,
         ConnectionLost for an incomplete one."""
         body = bytearray()
+        share = self._wire.share()
         async for piece in self._pieces():
             body += piece
             if len(body) > limit:
                 raise InvalidAnswer(f"the response body is longer than {limit} bytes")
+            if not share.resize(len(body)):
+                raise _no_room()
         return bytes(body)
 
     @staticmethod
@@ -119,12 +126,15 @@ class Answer:
 
     async def events(self, events: Events) -> AsyncIterator[Event]:
         """Yield the events of a stream until it ends. Raises ConnectionLost and InvalidAnswer."""
+        share = self._wire.share()
         async for piece in self._pieces():
             try:
                 for event in events.feed(piece):
                     yield event
             except TooLong as error:
                 raise InvalidAnswer(str(error)) from None
+            if not share.resize(events.unfinished):
+                raise _no_room()
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives, decompressed. Raises ConnectionLost and InvalidAnswer."""
@@ -165,6 +175,10 @@ class Answer:
         return HttpStatusError(f"{place} {why} (status {status:.80}){detail}", self.status)
 
 
+def _no_room() -> InvalidAnswer:
+    return InvalidAnswer(f"all responses that are being read hold more than {MOST_READING} bytes")
+
+
 class Wire:
     """The connections to one server. `follows_redirects`: within its own origin; if false, `send` yields
     redirects like any other response."""
@@ -180,8 +194,13 @@ class Wire:
         self._credentials: Mapping[str, str] = {}
         self._credential_lines = b""
         self._cookies = Cookies()
+        self._reading = Quota(MOST_READING)
         self._keeps_cookies = not any(name.lower() == "cookie" for name in remote.headers)
         self.oauth = _oauth_of(remote)
+
+    def share(self) -> Share:
+        """Return the share that one body, or the events of one stream, take of what is being read."""
+        return Share(self._reading, SMALL)
 
     # --- sending --------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from fastrpc.definitions.handler import docstring_of, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from typing_extensions import Self
@@ -143,6 +143,14 @@ def prompt_arguments(raw: dict[str, Any]) -> list[PromptArgument]:
         PromptArgument(each["name"], each.get("description"), bool(each.get("required")))
         for each in raw.get("arguments") or ()
     ]
+
+
+def describe_arguments(definition: Any, arguments: Iterable[PromptArgument]) -> None:
+    """Give the parameters of a prompt the descriptions of the arguments that its object has."""
+    texts = {each.name: each.description for each in arguments if each.description}
+    for parameter in definition.signature.parameters if texts else ():
+        if parameter.name in texts:
+            parameter.schema = {**parameter.schema, "description": texts[parameter.name]}
 
 
 def _argument(argument: PromptArgument) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import sys
 from fastrpc.compat.http.apps import Layout
 from fastrpc.compat.http.guard import Places
 from fastrpc.errors import UsageError, suggestion
-from fastrpc.transports.http.app import LIMITS, PLACES
+from fastrpc.transports.http.asgi import LIMITS, PLACES
 from fastrpc.transports.http.settings import Settings
 from fastrpc.transports.http.sockets import Address
 

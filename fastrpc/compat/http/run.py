@@ -13,7 +13,7 @@ from fastrpc.compat.http.apps import CompatApplication, Layout
 from fastrpc.compat.http.guard import Places
 from fastrpc.compat.http.options import TOKENS, run_settings
 from fastrpc.errors import UsageError
-from fastrpc.transports.http.app import LIMITS, PLACES
+from fastrpc.transports.http.asgi import LIMITS, PLACES
 from fastrpc.transports.http.run import run_in_loop
 from fastrpc.transports.shutdown import Shutdown, UnhandledSignals
 

@@ -43,6 +43,10 @@ NO_TASKS = "tasks are not offered, which is the default"
 WRAPPED_TEXT = "a text is not sent a second time as structured content"
 WRAPPED_CONTENT = "content is not sent a second time as structured content"
 COMPACT = "JSON in a text has no indentation"
+QUOTES = "a result whose JSON is a text has quotes where it was no str, or has none"
+NO_NUMBER = "NaN and infinity, which JSON does not have, are null in texts, too"
+ACCEPTED = "a result whose JSON is what its annotation says is sent"
+CONTENT = "content is sent, whatever the annotation says"
 ONE_BLOCK = "a list of texts is one block, its JSON"
 ERROR_CODE = "errors have the codes of the specification"
 NOT_OFFERED = "tasks and extensions are not offered"
@@ -64,6 +68,10 @@ UNANNOTATED = "a parameter without annotation takes anything, and its schema say
 ONE_PAGE = "the page that renders user interfaces is listed once, not again in each namespace"
 BLOCK = "a block of content that is given as a dict is sent as that block, not as its JSON"
 DESCRIBED = "a text in Annotated describes the parameter, as in FastMCP"
+OPERATION_TEXT = "the description of an operation does not repeat its parameters and responses"
+OPERATION_HINTS = "tools made of an OpenAPI document have the hints of their HTTP methods"
+OPERATION_CHECKED = "the arguments of an operation are checked before the request"
+NO_NUMBERS = "true and false are no numbers, as the schema says"
 VARIES = "the original's own answers to this call differ"
 
 
@@ -103,6 +111,13 @@ HINTS = {
     *("destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint"),
 }
 """Members of the annotations of a tool or a resource (MCP: ToolAnnotations, Annotations)."""
+
+METHOD_HINTS = (
+    {"readOnlyHint": True, "openWorldHint": True},
+    {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True, "openWorldHint": True},
+    {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": True},
+)
+"""The annotations that `fastrpc.openapi` gives to tools of operations."""
 
 STRUCTURED = (": outputSchema", ": structuredContent")
 
@@ -243,6 +258,8 @@ def _descriptor_rule(path: Path, original: Value, swapped: Value) -> str:
         return OWN_META
     if member == "annotations" and original is ABSENT:
         given = path[1:2] or tuple(swapped)
+        if swapped in METHOD_HINTS:
+            return OPERATION_HINTS
         return "" if set(given) & HINTS else FURTHER_HINTS
     if member == "execution":
         return NO_TASKS
@@ -251,6 +268,8 @@ def _descriptor_rule(path: Path, original: Value, swapped: Value) -> str:
     if member == "arguments" and re.match(r".*\bschema: \{", str(original), re.DOTALL):
         text = "" if swapped is ABSENT else str(swapped)
         return NO_SCHEMA_TEXT if str(original).startswith(text) else ""
+    if member == "description" and str(original).startswith(f"{swapped}\n\n\n**"):
+        return OPERATION_TEXT
     return _text_rule(path, original, swapped)
 
 
@@ -365,7 +384,8 @@ def normal_schema(
     _join_types(found)
     if found.get("additionalProperties") is True:
         del found["additionalProperties"]
-    if found.get("items") is False and len(found.get("prefixItems", ())) == found.get("maxItems"):
+    is_closed = found.get("items") is False and len(found.get("prefixItems", ())) == found.get("maxItems")
+    if is_closed or found.get("items", False) in ({}, True):
         del found["items"]
     for name in ("required", "properties"):
         if not found.get(name, True):
@@ -458,7 +478,12 @@ def _answer_differences(
     if "content" not in theirs:
         yield from _classified(place, theirs, ours, _content_rule)
     elif bool(theirs.get("isError")) != bool(ours.get("isError")):
-        yield Difference(f"{place}: isError", theirs, ours, _refusal_rule(_text_of(theirs)))
+        blocks = {block.get("type") for block in ours["content"]}
+        is_content = _UNSENDABLE.search(_text_of(theirs)) and blocks - {"text"}
+        reason = CONTENT if is_content else _refusal_rule(_text_of(theirs))
+        if re.search(r": expected (integer|number), got (true|false)$", _text_of(ours)):
+            reason = NO_NUMBERS
+        yield Difference(f"{place}: isError", theirs, ours, reason)
     elif theirs.get("isError"):
         yield from _error_texts(place, _text_of(theirs), _text_of(ours))
     else:
@@ -476,6 +501,10 @@ def _refusal_rule(text: str) -> str:
         return ""
     if all(kind == "unexpected_keyword_argument" for kind, _ in found):
         return STRICT
+    if re.search(r"validation error for \w+Output\n", text) and {kind for kind, _ in found} == {
+        "string_type"
+    }:
+        return ACCEPTED
     is_meant = all(
         given in ("str", "NoneType") and (kind.endswith(("_type", "_parsing")) or kind == "literal_error")
         for kind, given in found
@@ -495,16 +524,21 @@ def _errors(place: str, original: dict[str, Value], swapped: dict[str, Value]) -
 
 _UNKNOWN = re.compile(r"\bunknown (tool|prompt|resource)\b|not found", re.IGNORECASE)
 _BEFORE_ERRORS = re.compile(
-    r"^(Error (executing|calling|reading|rendering) (\w+ )?('[^']*'|\S+?)(: |$))?"
-    r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*: )?"
+    r"^(Error (executing|calling|reading|rendering|creating) (\w+ )?(from template )?('[^']*'|\S+?)(: |$))?"
+    r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*: )?(see the server's log$)?"
 )
 
+
+_REQUEST_ERROR = re.compile(r"\bRequest error( \(\w+\))?: ")
+_ARGUMENT = re.compile(r"[^\n:]{1,100}: (required, missing|expected [^\n]{1,200}, got )")
 
 _UNSENDABLE = re.compile(
     r"structured_content must be |must be Message or str|outputSchema defined but|Output validation"
+    r"|Unable to serialize unknown type|non-finite float"
 )
 _UNSENDABLE_HERE = re.compile(
     r"returned something else than its annotation says|: expected [^\n]{1,200}, got "
+    r"|cannot be written as JSON"
 )
 
 
@@ -512,7 +546,13 @@ def _error_texts(place: str, original: str, swapped: str) -> Iterator[Difference
     if original == swapped:
         return
     both = original, swapped
-    is_longer = swapped.startswith(f"{original}: ")
+    is_longer = swapped.startswith(f"{original}: ") or swapped.endswith(f": {original}")
+    request = _REQUEST_ERROR.search(original)
+    if request and not re.match(r"[A-Z]+ /", swapped) and _ARGUMENT.match(swapped):
+        yield Difference(f"{place}: error text", original, swapped, OPERATION_CHECKED)
+        return
+    if request:
+        is_longer = is_longer or re.sub(r"^[A-Z]+ /\S*: ", "", swapped) == original[request.end() :]
     bare = [_BEFORE_ERRORS.sub("", text) for text in both]
     if bare[0] == bare[1] or is_longer or all(map(_UNKNOWN.search, both)):
         reason = ERROR_TEXT
@@ -546,6 +586,10 @@ def _content_rule(path: Path, original: Value, swapped: Value) -> str:
         theirs = _parsed(original)
         if isinstance(theirs, (dict, list)) and theirs == _parsed(swapped):
             return COMPACT
+        if isinstance(theirs, (dict, list)) and _finite(theirs) == _parsed(swapped):
+            return NO_NUMBER
+        if swapped == theirs or original == _parsed(swapped):
+            return QUOTES
         if isinstance(theirs, dict) and theirs.get("type") == "text" and theirs.get("text") == swapped:
             return BLOCK
     return ""
@@ -568,7 +612,7 @@ def _wrapped_rule(value: Value) -> str:
     if value is None or isinstance(value, str):
         return NO_RESULT if value is None else WRAPPED_TEXT
     parts = value if isinstance(value, list) else [value]
-    is_content = parts and all(isinstance(part, dict) and part.get("type") in CONTENT_TYPES for part in parts)
+    is_content = any(isinstance(part, dict) and part.get("type") in CONTENT_TYPES for part in parts)
     return WRAPPED_CONTENT if is_content else ""
 
 
@@ -584,6 +628,15 @@ def _parsed(text: Value) -> Value:
         return json.loads(text)
     except (TypeError, ValueError):
         return text
+
+
+def _finite(value: Value) -> Value:
+    """Return a parsed value with None for each number that JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _finite(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and value - value != 0 else value
 
 
 def _as_text(value: Value) -> str:

@@ -2,16 +2,21 @@
 
 Under `fastrpc swap --run` such a name can be imported, stand in annotations and be a base class: servers
 import what their other transports need. Calling it, making an instance or reading an attribute raises
-NotOffered, which names the alternative. ``fastrpc swap`` tells of these names before.
+NotOffered, which names the alternative. ``fastrpc swap`` tells of these names before. A program may put a
+method of its own around one by which such a class is entered and left: nothing calls it, which is logged.
 """
 
 from __future__ import annotations
 
+from fastrpc import diagnostics
 from fastrpc.compat.errors import NotOffered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+_ENTERED_BY = ("__aenter__", "__aexit__", "__enter__", "__exit__")
 
 
 class _Unavailable(type):
@@ -26,9 +31,16 @@ class _Unavailable(type):
     def __getattr__(cls, name: str) -> Any:
         if name == "__get_pydantic_core_schema__":
             return _of_anything  # it is the type of a field
+        if name in _ENTERED_BY:
+            return cls.__call__
         if name.startswith("__"):
             raise AttributeError(name)
         raise NotOffered(cls.complaint)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if "complaint" in vars(cls):  # no class of the program that is derived from one
+            diagnostics.write("warning", f"{cls.__name__}.{name}: set, without effect: {cls.complaint}")
+        super().__setattr__(name, value)
 
     def __getitem__(cls, item: object) -> Any:
         return cls  # in an annotation

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from fastrpc.compat.components.versions import VersionSpec
 
-LONGEST_PATTERN = 1000
+LONGEST_PATTERN, MOST_WORDS = 1000, 256
+"""Characters of a pattern, and words of a query: more of them are not looked for."""
 _WORD = re.compile(r"[^\W_]{2,}")
 
 
@@ -236,7 +237,7 @@ class Index:
     def best(self, query: str, most: int) -> list[int]:
         """Return the places of the texts that fit best, at most so many."""
         scores = [0.0] * len(self.texts)
-        for word in _words(query):
+        for word in _words(query)[:MOST_WORDS]:
             having = self._texts_with.get(word, 0)
             weight = log((len(self.texts) - having + 0.5) / (having + 0.5) + 1.0)
             for at, counts in enumerate(self._counts):

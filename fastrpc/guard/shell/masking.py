@@ -52,7 +52,7 @@ WORDS = tuple(
         (rf"\b({HEADER}{SCHEME}){SHORT}{END}", rf"\1{MASK}"),
         (rf"\b((?:bearer|basic)\s{{1,4}}){SHORT_WITH_DIGIT}{END}", rf"\1{MASK}"),
         (rf"(?<![^\s\"'])(--?[\w-]{{0,40}}{NAME}(?:=|\s{{1,4}})[\"']?){SHORT}{END}", rf"\1{MASK}"),
-        (rf"([\w-]{{0,40}}{NAME}=[\"']?){SHORT_WITH_DIGIT}{END}", rf"\1{MASK}"),
+        (rf"({NAME}=[\"']?){SHORT_WITH_DIGIT}{END}", rf"\1{MASK}"),
     )
 )
 

@@ -20,12 +20,12 @@ from fastrpc.errors import (
     InvalidRequest,
     ParseError,
     ProtocolError,
-    UsageError,
 )
 from fastrpc.protocol.versions import BATCHES, CAPABILITIES_KEY, LEGACY_VERSIONS, MODERN, VERSION_KEY
+from fastrpc.quotas import Quota
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.access_token import Presented
-from fastrpc.transports.http.auth import WELL_KNOWN, authenticator_from
+from fastrpc.transports.http.auth import WELL_KNOWN
 from fastrpc.transports.http.exchange import ANSWER, ENDS, MESSAGE, PAUSED, SILENT, STOPPED, Exchange
 from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
 from fastrpc.transports.http.headers import (
@@ -44,11 +44,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
+    from fastrpc.quotas import Share
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.streams import Reader
     from fastrpc.transports.interfaces import Connect, Runtime
 
 MAX_BODY = 16 * 1024 * 1024
+MAX_BODIES = 256 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 15.0
 GRACE_SECONDS = 10.0
 LOOK_SECONDS = 0.01
@@ -87,6 +89,7 @@ class HttpApp:
         tool_schema: Callable[..., dict[str, Any] | None] = lambda name, principal=None: None,
         max_batch: int = 100,
         max_body: int = MAX_BODY,
+        max_bodies: int = MAX_BODIES,
         keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
         session_idle_seconds: float = 1800.0,
         sessions_per_caller: int = 1000,
@@ -97,6 +100,7 @@ class HttpApp:
         self.tool_schema = tool_schema
         self.max_batch = max_batch
         self.max_body = max_body
+        self.bodies = Quota(max(max_bodies, max_body))  # alone, the largest always fits
         self.keep_alive_seconds = self.stream_seconds = keep_alive_seconds
         self.stopping = False
         self.at_end: list[Callable[[], object]] = []
@@ -270,7 +274,7 @@ class HttpApp:
         request.check_form()
         if not request.accepts(*self.media_types):
             raise Refused(406, f"Accept: expected {' and '.join(self.media_types)}")
-        body = await request.body(self.max_body)
+        body = await request.body(self.max_body, self.bodies)
         self.check_open()
         message = self.read(body)
         request.note_message(message, body)
@@ -294,6 +298,8 @@ class HttpApp:
             await self._post_session_wire(request, body, kind, "")
         elif kind in ("notification", "ignored"):
             if stateless_header or message.envelope is not None:
+                if kind == "notification" and self._runtime is not None:  # else nothing is behind it yet
+                    self._runtime.take_notification(method, message.params or {})
                 await request.answer(202)
             else:
                 await self._post_session_wire(request, body, kind, method)
@@ -392,7 +398,7 @@ class HttpApp:
         `status_of` receives the kind and the line of the response. `seconds` is the time until the first
         keep-alive comment; None: `stream_seconds`.
         """
-        self.begin(exchange, None)
+        self.begin(exchange, None, request.share)
         over = False
         request.watch(exchange.waiter.wake)
         try:
@@ -450,8 +456,10 @@ class HttpApp:
                 await request.more(b"", last=True)
                 return True
 
-    def begin(self, exchange: Exchange, session: Session | None) -> None:
-        """Note that a request is in flight: the shutdown waits for it."""
+    def begin(self, exchange: Exchange, session: Session | None, share: Share | None = None) -> None:
+        """Note that a request is in flight: the shutdown waits for it. `share`: what its body takes."""
+        if exchange.in_flight:
+            exchange.share = share
         if session is None:
             self.running.add(exchange)
             return
@@ -556,10 +564,9 @@ class HttpApp:
         self, request: Request, session: Session, exchange: Exchange, seconds: float | None = None
     ) -> None:
         """Send the messages and the response of a request in a session. A disconnect does not cancel it: the
-        client may resume the stream. `seconds` is the time until the first keep-alive comment; None:
-        `stream_seconds`.
+        client may resume the stream. `seconds`: to the first keep-alive comment; None: `stream_seconds`.
         """
-        self.begin(exchange, session)
+        self.begin(exchange, session, request.share)
         request.watch(exchange.waiter.wake)
         try:
             answer = await self._answer_alone(request, session, exchange, seconds)
@@ -661,33 +668,6 @@ class HttpApp:
                     await request.more(KEEP_ALIVE)
         finally:
             reader.leave()
-
-
-def application(
-    connect: Connect,
-    tool_schema: Callable[..., dict[str, Any] | None],
-    options: dict[str, Any],
-    max_batch: int,
-) -> HttpApp:
-    """Make the application of `Server.asgi`.
-
-    Raises UsageError for unknown options, and if neither tokens nor ``auth=None`` are given.
-    """
-    options = dict(options)
-    authenticator = authenticator_from(options)
-    limits = {name: options.pop(name) for name in LIMITS if name in options}
-    for name, value in options.items():
-        if name not in PLACES:
-            raise UsageError(f"asgi: unknown option {name!r}")
-        if isinstance(value, str):  # each of its characters would be a host
-            raise UsageError(f"asgi: {name}: expected a list, got a text")
-    return HttpApp(
-        connect, Guard(authenticator, **options), tool_schema=tool_schema, max_batch=max_batch, **limits
-    )
-
-
-LIMITS = ("max_body", "keep_alive_seconds", "session_idle_seconds", "sessions_per_caller", "max_sessions")
-PLACES = ("loopback", "hosts", "origins")
 
 
 def check_version(given: str | None) -> str | None:

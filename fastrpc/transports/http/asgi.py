@@ -12,15 +12,30 @@ from contextlib import asynccontextmanager
 from weakref import WeakKeyDictionary
 
 from fastrpc import diagnostics
+from fastrpc.errors import UsageError
 from fastrpc.transports.http.app import GRACE_SECONDS, HttpApp
+from fastrpc.transports.http.auth import authenticator_from
+from fastrpc.transports.http.guard import Guard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import AsyncIterator, Callable, Mapping
+    from typing import Any
 
     from fastrpc.transports.http.endpoints import Endpoint
     from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
+    from fastrpc.transports.interfaces import Connect
+
+LIMITS = (
+    "max_body",
+    "max_bodies",
+    "keep_alive_seconds",
+    "session_idle_seconds",
+    "sessions_per_caller",
+    "max_sessions",
+)
+PLACES = ("loopback", "hosts", "origins")
 
 
 class Application:
@@ -86,6 +101,29 @@ class Application:
         await self._fronts.get(here, here).stop(grace_seconds)
         self._apps.pop(asyncio.get_running_loop(), None)
         self._last = (None, self._make())
+
+
+def application(
+    connect: Connect,
+    tool_schema: Callable[..., dict[str, Any] | None],
+    options: dict[str, Any],
+    max_batch: int,
+) -> HttpApp:
+    """Make the application of `Server.asgi`.
+
+    Raises UsageError for unknown options, and if neither tokens nor ``auth=None`` are given.
+    """
+    options = dict(options)
+    authenticator = authenticator_from(options)
+    limits = {name: options.pop(name) for name in LIMITS if name in options}
+    for name, value in options.items():
+        if name not in PLACES:
+            raise UsageError(f"asgi: unknown option {name!r}")
+        if isinstance(value, str):  # each of its characters would be a host
+            raise UsageError(f"asgi: {name}: expected a list, got a text")
+    return HttpApp(
+        connect, Guard(authenticator, **options), tool_schema=tool_schema, max_batch=max_batch, **limits
+    )
 
 
 def _forget(app: HttpApp) -> None:

@@ -81,7 +81,7 @@ class EndpointFront:
         if request.method != "POST":
             raise Refused(405, f"{request.method:.40}: not served here", headers=[(b"allow", b"POST")])
         request.check_form()
-        body = await request.body(self._app.max_body)
+        body = await request.body(self._app.max_body, self._app.bodies)
         task = asyncio.ensure_future(request.endpoint.answer_request(request, body))
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.errors import ProtocolError
+    from fastrpc.quotas import Share
     from fastrpc.transports.interfaces import Batch, Dispatcher, RequestInFlight
 
 ANSWER, MESSAGE, DROPPED, STOPPED, PAUSED = "answer", "message", "dropped", "stopped", "paused"
@@ -98,6 +99,8 @@ class Exchange:
         self._waiting_bytes = 0
         self.in_flight = False
         """Whether a request of this exchange is in flight."""
+        self.share: Share | None = None
+        """What the body of that request takes of the total, until `close`, as the buffers that read it."""
 
     def receive(self, body: bytes, entry: Any = None) -> bytes | None:
         """Handle a message; return its response if it is available at once and no message precedes it.
@@ -230,6 +233,7 @@ class Exchange:
         """Cancel the calls in flight without an answer (MCP 2026-07-28: closing the stream cancels)."""
         dispatcher, connection = self.dispatcher, self.connection
         self.reusable = False
+        self.share = None
         dispatcher.on_dropped = None
         self._take = _ignore
         self._items.clear()

@@ -11,7 +11,8 @@ import json
 
 from fastrpc import diagnostics
 from fastrpc._core.encoder import dumps
-from fastrpc.errors import FAILURES, InternalError, ProtocolError
+from fastrpc.errors import FAILURES, InternalError, Overloaded, ProtocolError
+from fastrpc.quotas import Share
 from fastrpc.time_limit import TimeLimit
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.guard import Refused, cors_headers, headers_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.message import Message
+    from fastrpc.quotas import Quota
     from fastrpc.transports.http.interfaces import Client, Mapped, Receive, Send
 
     Headers = list[tuple[bytes, bytes]]
@@ -37,6 +39,8 @@ EVENTS: Headers = [
 ]
 CLOSE = (b"connection", b"close")
 STALL_SECONDS = 30.0
+SMALL_BODY = 64 * 1024
+"""Bytes of each body that do not count in the total: small requests are served whatever large ones take."""
 
 ERROR_STATUS = {-32601: 404, -32603: 500}
 """The HTTP status of errors that refuse the whole request; others have 400."""
@@ -48,6 +52,9 @@ STATELESS_STATUS = {-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 
 DATA_END = b"}}}"
 """How an error with ``data`` ends, and few results: no other answer is looked at by `retry_after`."""
 RETRY_AFTER, LONGEST_REFUSAL = b'"retry_after_seconds":', 1024
+
+RETRY_SECONDS = 5
+"""When to come again with a body for which there was no room."""
 
 
 class Stalled(Exception):
@@ -78,6 +85,8 @@ class Request:
         self.gone = False
         """Whether the client has disconnected; known only after `watch`."""
         self.on_gone: Callable[[], object] = _nothing
+        self.share: Share | None = None
+        """What its body takes of the total, until the request is served, and its call over."""
         self._receive = receive
         self._send = send
         self._unread = (
@@ -102,6 +111,7 @@ class Request:
             if not self.begun:
                 await self.refuse(500, InternalError("Internal error; see the server's log"))
         finally:
+            self.share = None
             if self._watcher is not None:
                 self._watcher.cancel()
 
@@ -139,11 +149,18 @@ class Request:
         if coding is not None and coding.lower() != "identity":
             raise Refused(415, f"Content-Encoding: {coding:.40} is not served")
 
-    async def body(self, limit: int) -> bytes:
-        """Return the body. Raises Refused: 413 for one over the limit, 400 for an incomplete one."""
+    async def body(self, limit: int, total: Quota) -> bytes:
+        """Return the body. Raises Refused: 413 for one over the limit, 400 for an incomplete one, 503 if it
+        does not fit into what all bodies may have in `total`, at once if its length says so.
+        """
+        share = self.share = Share(total, SMALL_BODY)
         length = self.header(b"content-length")
-        if length is not None and length.isdecimal() and int(length[:20]) > limit:
-            raise _too_long(limit)
+        if length is not None and length.isdecimal():
+            declared = int(length[:20])
+            if declared > limit:
+                raise _too_long(limit)
+            if not share.covers(declared):
+                raise _no_room(total)
         parts = []
         size = 0
         while True:
@@ -155,6 +172,8 @@ class Request:
             size += len(part)
             if size > limit:
                 raise _too_long(limit)
+            if not share.resize(size):
+                raise _no_room(total)
             parts.append(part)
             if not message.get("more_body", False):
                 self._unread = False
@@ -261,3 +280,8 @@ def _nothing() -> None:
 
 def _too_long(limit: int) -> Refused:
     return Refused(413, f"the body is longer than {limit} bytes")
+
+
+def _no_room(total: Quota) -> Refused:
+    words = f"all bodies together may have {total.limit} bytes, and there is no room for this one now"
+    return Refused(503, words, Overloaded.code, [(b"retry-after", b"%d" % RETRY_SECONDS)])

