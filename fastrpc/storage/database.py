@@ -13,6 +13,7 @@ any more: this process would go on with the old one, and with a log (WAL) that b
 from __future__ import annotations
 
 import os
+import sqlite3
 from contextlib import contextmanager
 from threading import Lock
 
@@ -85,6 +86,15 @@ class Database:
         """A transaction that writes. Raises StorageError, and IntegrityError for a broken constraint."""
         with self._transaction(True) as connection:
             yield connection
+
+    def overwrite_deleted(self) -> None:
+        """Overwrite what transactions have deleted so far: SQLite's file and log hold it until then. PostgreSQL
+        does so by itself (VACUUM), where nobody's transaction can see it any more."""
+        if self._place.path:
+            try:
+                sqlite.overwrite_deleted(self._place.path)
+            except sqlite3.Error as error:
+                raise DatabaseUnavailable(f"{self.kind.title}: {self._place.path}: {error}") from None
 
     def close(self) -> None:
         """Close all connections that are not in use."""

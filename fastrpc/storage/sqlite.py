@@ -93,6 +93,7 @@ def connect(path: str, mode: str = "rw") -> sqlite3.Connection:
     if mode == "rw":
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
     return connection
 
 
@@ -118,3 +119,13 @@ def use_write_ahead_log(path: str, kind: DatabaseKind) -> None:
             f"{kind.title}: {path}: the file system has no shared memory for SQLite's log (WAL): "
             f"name a file on a local disk"
         )
+
+
+def overwrite_deleted(path: str) -> None:
+    """Move the log (WAL) into the file, where what was deleted is overwritten, and empty it; as far as others
+    who read or write let it. Raises DatabaseError of `sqlite3`."""
+    connection = connect(path)
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.close()

@@ -13,7 +13,9 @@ import unicodedata
 ACCENTS = "\u0300-\u036f"
 ARABIC_MARKS = "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
 HEBREW_POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
-_MARKS = re.compile(f"(?<=[a-z\u0370-\u03ff\u1d00-\u1eff])[{ACCENTS}]+|[{ARABIC_MARKS}{HEBREW_POINTS}\u0640]+")
+_MARKS = re.compile(
+    f"(?<=[a-z\u0370-\u03ff\u1d00-\u1eff])[{ACCENTS}]+|[{ARABIC_MARKS}{HEBREW_POINTS}\u0640]+"
+)
 _LETTERS = str.maketrans(
     {
         **dict.fromkeys("أإآٱٲٳ", "ا"),

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from fastrpc.storage.database import Database
     from sqlalchemy.engine import Connection, Row
+
+    from fastrpc.storage.database import Database
 
     from .._search.question import Question
 
@@ -76,16 +77,19 @@ class Entries:
         supersedes: str = "",
     ) -> tuple[Entry, bool] | None:  # fmt: skip
         """Write an entry down; return it, and whether it is new. The same content twice is one entry, with
-        the later date. None: there is no entry `supersedes`."""
+        the later date and the tags of both. None: there is no entry `supersedes`."""
         digest = hashlib.sha256(content.encode()).digest()
         with self.database.changing() as connection:
             space = _space(connection, reader.owner, reader.class_in(scope))
             known = connection.execute(
-                select(entries.c.number).where(entries.c.space == space, entries.c.digest == digest)
-            ).scalar()
+                select(entries.c.number, entries.c.tags).where(
+                    entries.c.space == space, entries.c.digest == digest
+                )
+            ).first()
+            kept = [] if known is None else known.tags.split("\n")[1:-1]
             values = {
                 "category": category,
-                "tags": "\n".join(["", *dict.fromkeys(tags), ""]),
+                "tags": "\n".join(["", *dict.fromkeys([*kept, *tags]), ""]),
                 "source": source,
                 "written_at": time.time(),
                 "superseded_by": None,
@@ -95,7 +99,7 @@ class Entries:
                 number = connection.execute(insert(entries).values(row)).inserted_primary_key[0]
                 index_of(connection).add(connection, number, content)
             else:
-                number = known
+                number = known.number
                 connection.execute(update(entries).where(entries.c.number == number).values(values))
             entry = _by_number(connection, number)
             if supersedes:

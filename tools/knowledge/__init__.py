@@ -1,0 +1,22 @@
+"""The knowledge toolset: what people and their agents want remembered, found by words in any language.
+
+`fastrpc serve fastrpc.tools.knowledge` serves it. Each owner sees their own entries alone. Importing this imports
+no library.
+"""
+
+from __future__ import annotations
+
+from . import memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc import Server
+
+__all__ = ["memory"]
+
+
+def attach(server: Server) -> None:
+    """Serve the entries as resources."""
+    from . import _resources
+
+    _resources.attach(server)

@@ -1,0 +1,18 @@
+"""Who asks, from a call's context: the owner, and the class of the caller."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc import Context
+
+    from ._store.entries import Reader
+
+
+def reader_of(context: Context) -> Reader:
+    """Return who asks. A user of the operating system is not the owner of a token who has the same name."""
+    from ._store.entries import Reader
+
+    caller = context.caller
+    is_user = caller.principal.startswith("os:")
+    return Reader(caller.principal if is_user else caller.owner, caller.caller_class)

@@ -1,0 +1,204 @@
+"""The tools memory.search, memory.write, memory.read, memory.forget and memory.forget_all.
+
+What memory.search is called, takes and begins its answer with is published, word for word (`_contract`). An answer
+is a text for the model; its structured content says the same to programs.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from fastrpc import Context, Meta, ToolError, ToolResult, tool
+
+from . import _readers, _settings, _store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Annotated, Any, Literal, TypeVar
+
+    from ._store.entries import Entry
+
+    Shape = TypeVar("Shape")
+else:
+    from fastrpc.typing_forms import Annotated, Literal
+
+LONGEST_BYTES = 16 * 1024
+LONGEST_LINE = 500
+"""Characters of an entry in a list of those that were found."""
+MOST_TAGS = 32
+LONGEST_TAG = 64
+LONGEST_SOURCE = 1024
+LIMIT = 10
+CONFIRMATION = "forget everything"
+
+
+class MemoryEntry(TypedDict):
+    """An entry. `date` is ISO 8601 (UTC); `superseded_by` the id of the entry that holds instead, else empty."""
+
+    id: str
+    uri: str
+    category: str
+    date: str
+    content: str
+    tags: list[str]
+    source: str
+    superseded_by: str
+
+
+class Found(TypedDict):
+    """Entries, best first."""
+
+    count: int
+    entries: list[MemoryEntry]
+
+
+class Written(TypedDict):
+    """An entry that was written; `is_new` is false for content that was known, and has the later date now."""
+
+    id: str
+    uri: str
+    is_new: bool
+
+
+class Forgotten(TypedDict):
+    """How many entries were forgotten."""
+
+    forgotten: int
+
+
+@tool(name="memory.search", effect="read", run="thread")
+def search(
+    ctx: Context,
+    query: str,
+    scope: Literal["user", "agent", "all"] | None = None,
+    limit: Annotated[int, Meta(ge=1, le=100)] | None = None,
+) -> Found:
+    """Search user and agent memory by natural-language query."""
+    from ._search import question
+
+    reader = _readers.reader_of(ctx)
+    found = _store.current().search(reader, question.read(query), scope or "all", limit or LIMIT)
+    entries = "entry" if len(found) == 1 else "entries"
+    lines = [f"Found {len(found)} {entries}{':' if found else '.'}", *map(_line, found)]
+    return _answer("\n".join(lines), Found(count=len(found), entries=[_shown(each) for each in found]))
+
+
+@tool(name="memory.write", effect="write", run="thread")
+def write(
+    ctx: Context,
+    content: Annotated[str, "What to remember, in whole sentences that can be understood by themselves"],
+    category: Literal["fact", "preference", "observation"] = "fact",
+    scope: Annotated[
+        Literal["user", "agent"], "user: for all agents of this person; agent: for this class of agents alone"
+    ] = "user",
+    tags: Annotated[list[str], "Words to find it by: tag:work"] = [],  # noqa: B006 - it is only read
+    source: Annotated[str, "Where it is from: a URI, a name"] = "",
+    supersedes: Annotated[str, "The id of an entry that does not hold any more"] = "",
+) -> Written:
+    """Remember something. The same content twice is one entry, with the later date."""
+    _check(content, tags, source)
+    from ._search.folding import folded
+
+    kept = [folded(each.strip()) for each in tags]
+    done = _store.current().write(_readers.reader_of(ctx), content, category, scope, kept, source, supersedes)
+    if done is None:
+        raise ToolError(f"supersedes: there is no entry {supersedes:.40}.")
+    entry, is_new = done
+    text = f"Remembered as {entry.id}." if is_new else f"Known as {entry.id}; it has today's date now."
+    return _answer(text, Written(id=entry.id, uri=uri_of(entry.id), is_new=is_new))
+
+
+@tool(name="memory.read", effect="read", run="thread")
+def read(ctx: Context, id: Annotated[str, "The entry's id: mem_…"]) -> MemoryEntry:
+    """Read an entry of the memory, whole."""
+    entry = _store.current().read(_readers.reader_of(ctx), id)
+    if entry is None:
+        raise _unknown(id)
+    return _answer(f"{_head(entry)}\n{entry.content}", _shown(entry))
+
+
+@tool(name="memory.forget", effect="write", run="thread")
+def forget(ctx: Context, id: Annotated[str, "The entry's id: mem_…"]) -> Forgotten:
+    """Forget an entry for good."""
+    if not _store.current().forget(_readers.reader_of(ctx), id):
+        raise _unknown(id)
+    return _answer(f"Forgot {id}.", Forgotten(forgotten=1))
+
+
+@tool(name="memory.forget_all", effect="write", risk="critical", run="thread")
+def forget_all(
+    ctx: Context,
+    scope: Literal["user", "agent", "all"],
+    confirm: Annotated[str, f"The words: {CONFIRMATION}"],
+) -> Forgotten:
+    """Forget all entries of a scope for good."""
+    if confirm != CONFIRMATION:
+        raise ToolError(f'confirm: expected "{CONFIRMATION}", got "{confirm:.40}".')
+    number = _store.current().forget_all(_readers.reader_of(ctx), scope)
+    return _answer(f"Forgot {number} {'entry' if number == 1 else 'entries'}.", Forgotten(forgotten=number))
+
+
+def uri_of(id: str) -> str:
+    """Return the URI of an entry."""
+    return f"{_settings.SCHEME.read()}://memory/{id}"
+
+
+def date_of(seconds: float) -> str:
+    """Return a time as ISO 8601, in whole seconds (UTC)."""
+    from datetime import datetime, timezone
+
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _answer(text: str, structured: Shape) -> Shape:
+    """Return a result with a text of its own. To a type checker it is what the tool's annotation says."""
+    found: Any = ToolResult(text, structured=structured)
+    return found  # type: ignore[no-any-return]
+
+
+def _check(content: str, tags: list[str], source: str) -> None:
+    if not content.strip():
+        raise ToolError("content: expected what to remember, got an empty text.")
+    try:
+        size = len(content.encode())
+    except UnicodeEncodeError:
+        raise ToolError("content: expected a text, got half of a surrogate pair in it.") from None
+    if size > LONGEST_BYTES:
+        raise ToolError(f"content: expected at most {LONGEST_BYTES:,} bytes, got {size:,}.")
+    if len(tags) > MOST_TAGS:
+        raise ToolError(f"tags: expected at most {MOST_TAGS}, got {len(tags)}.")
+    for at, tag in enumerate(tags):
+        if not tag.strip() or len(tag) > LONGEST_TAG or "\n" in tag:
+            raise ToolError(f"tags[{at}]: expected a line of 1 to {LONGEST_TAG} characters, got {tag!r:.80}.")
+    if len(source) > LONGEST_SOURCE:
+        raise ToolError(f"source: expected at most {LONGEST_SOURCE:,} characters, got {len(source):,}.")
+
+
+def _unknown(id: str) -> ToolError:
+    return ToolError(f"id: there is no entry {id:.40}.")
+
+
+def _shown(entry: Entry) -> MemoryEntry:
+    return MemoryEntry(
+        id=entry.id,
+        uri=uri_of(entry.id),
+        category=entry.category,
+        date=date_of(entry.written_at),
+        content=entry.content,
+        tags=entry.tags,
+        source=entry.source,
+        superseded_by=entry.superseded_by or "",
+    )
+
+
+def _head(entry: Entry) -> str:
+    superseded = f", superseded by {entry.superseded_by}" if entry.superseded_by else ""
+    tags = f", tags: {', '.join(entry.tags)}" if entry.tags else ""
+    return f"{entry.id} [{entry.category}, {date_of(entry.written_at)[:10]}{tags}{superseded}]"
+
+
+def _line(entry: Entry) -> str:
+    content = " ".join(entry.content.split())
+    if len(content) > LONGEST_LINE:
+        content = f"{content[:LONGEST_LINE]}… ({len(entry.content):,} characters: memory.read)"
+    return f"{_head(entry)} {content}"
