@@ -88,8 +88,8 @@ class Database:
             yield connection
 
     def overwrite_deleted(self) -> None:
-        """Overwrite what transactions have deleted so far: SQLite's file and log hold it until then. PostgreSQL
-        does so by itself (VACUUM), where nobody's transaction can see it any more."""
+        """Overwrite what transactions have deleted so far: SQLite's file and log hold it until then.
+        PostgreSQL does so by itself (VACUUM), where nobody's transaction can see it any more."""
         if self._place.path:
             try:
                 sqlite.overwrite_deleted(self._place.path)

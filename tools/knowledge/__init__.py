@@ -1,7 +1,7 @@
 """The knowledge toolset: what people and their agents want remembered, found by words in any language.
 
-`fastrpc serve fastrpc.tools.knowledge` serves it. Each owner sees their own entries alone. Importing this imports
-no library.
+`fastrpc serve fastrpc.tools.knowledge` serves it. Each owner sees their own entries alone. Importing this
+imports no library.
 """
 
 from __future__ import annotations

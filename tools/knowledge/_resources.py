@@ -1,5 +1,5 @@
-"""Entries as resources, ``SCHEME://memory/{id}``, listed by page and newest first; ``SCHEME://memory/`` is the list as
-JSON.
+"""Entries as resources, ``SCHEME://memory/{id}``, listed by page and newest first; ``SCHEME://memory/`` is
+the list as JSON.
 
 A cursor is the number of the entry that a page ended with: what comes and goes meanwhile shifts nothing.
 """

@@ -1,7 +1,7 @@
 """The tools memory.search, memory.write, memory.read, memory.forget and memory.forget_all.
 
-What memory.search is called, takes and begins its answer with is published, word for word (`_contract`). An answer
-is a text for the model; its structured content says the same to programs.
+What memory.search is called, takes and begins its answer with is published, word for word (`_contract`). An
+answer is a text for the model; its structured content says the same to programs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ CONFIRMATION = "forget everything"
 
 
 class MemoryEntry(TypedDict):
-    """An entry. `date` is ISO 8601 (UTC); `superseded_by` the id of the entry that holds instead, else empty."""
+    """An entry. `date` is ISO 8601 (UTC); `superseded_by` the id of the entry that holds instead, else
+    empty."""
 
     id: str
     uri: str
@@ -71,7 +72,7 @@ def search(
     ctx: Context,
     query: str,
     scope: Literal["user", "agent", "all"] | None = None,
-    limit: Annotated[int, Meta(ge=1, le=100)] | None = None,
+    limit: Annotated[int | None, Meta(ge=1, le=100)] = None,
 ) -> Found:
     """Search user and agent memory by natural-language query."""
     from ._search import question

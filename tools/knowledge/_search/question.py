@@ -1,4 +1,5 @@
-"""Reads a question: words, "exact phrases", -without, begin*, and fields (tag:, category:, source:, before:, after:).
+"""Reads a question: words, "exact phrases", -without, begin*, and fields (tag:, category:, source:, before:,
+after:).
 
 Nothing that a person types is an error: what is no operator here is a word like any other.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime, timezone
+from itertools import pairwise
 
 from .folding import folded
 from .stop_words import STOP_WORDS
@@ -26,9 +28,10 @@ Alternative = tuple[str, ...]
 
 
 class Question:
-    """What is asked: `stems` are alternatives of stems, each of which adds to an entry's rank; `phrases` of words
-    have to be there; `prefixes` begin a word that has to be there; `without` may not be there. `fields` are pairs
-    of a name and a value; for before and after the value is a time in seconds since 1970."""
+    """What is asked: `stems` are alternatives of stems, each of which adds to an entry's rank; `phrases` of
+    words have to be there; `prefixes` begin a word that has to be there; `without` may not be there.
+    `fields` are pairs of a name and a value; for before and after the value is a time in seconds since
+    1970."""
 
     __slots__ = ("fields", "phrases", "prefixes", "stems", "without")
 
@@ -77,7 +80,7 @@ def _ask(question: Question, words: list[str]) -> None:
     found: dict[Alternative, None] = {}
     for word in telling:
         if is_run(word):
-            found.update(dict.fromkeys(zip(word, word[1:]) if len(word) > 1 else [(word,)]))
+            found.update(dict.fromkeys(pairwise(word) if len(word) > 1 else [(word,)]))
         else:
             found[(stem(word),)] = None
     question.stems = list(found)[:MOST_TERMS]
@@ -96,7 +99,8 @@ def _is_field(question: Question, name: str, value: str) -> bool:
 
 
 def _seconds(text: str) -> float | None:
-    """Return the time that a day, a month or a year begins (UTC), or that a time is; None for anything else."""
+    """Return the time that a day, a month or a year begins (UTC), or that a time is; None for anything
+    else."""
     parts = text.split("-")
     try:
         if all(part.isdecimal() for part in parts) and len(parts) <= 3:

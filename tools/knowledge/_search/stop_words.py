@@ -1,36 +1,40 @@
 """Words that a question may leave out: they stand in nearly every text of their language.
 
-Of the languages in which questions come most, folded as texts are. They are left out of questions only, and only
-where something else is asked for: the index has them, for phrases.
+Of the languages in which questions come most, folded as texts are. They are left out of questions only, and
+only where something else is asked for: the index has them, for phrases.
 """
 
 from __future__ import annotations
 
-ENGLISH = """a about after again all also am an and any are as at be because been before being but by can could
-did do does doing during each few for from further had has have having he her here hers herself him himself his
-how i if in into is it its itself just ll me more most my myself no nor not now of off on once only or other our
-ours out over own re s same she should so some such t than that the their theirs them themselves then there these
-they this those through to too under until up ve very was we were what when where which while who whom why will
-with would you your yours yourself don doesn didn isn wasn weren aren won wouldn shouldn couldn hasn haven
-get got much many anything something tell give know"""
-GERMAN = """der die das den dem des ein eine einer eines einem einen und oder aber nicht ist sind war waren wird
-werden wurde hat haben hatte ich du er sie es wir ihr mein dein sein unser euer mit von zu zum zur bei nach aus
-auf fur an im in am um uber unter vor durch wie was wer wo wann warum welche welcher welches kann auch noch nur
-sich als wenn dass"""
-FRENCH = """le la les l un une des du de d et ou mais ne pas est sont etait a ont avait je tu il elle nous vous
-ils elles mon ton son notre votre leur ce cet cette ces qui que quoi dont quand comment pourquoi quel quelle avec
-pour par dans sur sous en au aux y s se n c j m t qu"""
+ENGLISH = """a about after again all also am an and any are as at be because been before being but by can
+could did do does doing during each few for from further had has have having he her here hers herself him
+himself his how i if in into is it its itself just ll me more most my myself no nor not now of off on once
+only or other our ours out over own re s same she should so some such t than that the their theirs them
+themselves then there these they this those through to too under until up ve very was we were what when where
+which while who whom why will with would you your yours yourself don doesn didn isn wasn weren aren won
+wouldn shouldn couldn hasn haven get got much many anything something tell give know"""
+GERMAN = """der die das den dem des ein eine einer eines einem einen und oder aber nicht ist sind war waren
+wird werden wurde hat haben hatte ich du er sie es wir ihr mein dein sein unser euer mit von zu zum zur bei
+nach aus auf fur an im in am um uber unter vor durch wie was wer wo wann warum welche welcher welches kann
+auch noch nur sich als wenn dass"""
+FRENCH = """le la les l un une des du de d et ou mais ne pas est sont etait a ont avait je tu il elle nous
+vous ils elles mon ton son notre votre leur ce cet cette ces qui que quoi dont quand comment pourquoi quel
+quelle avec pour par dans sur sous en au aux y s se n c j m t qu"""
 SPANISH = """el la los las un una unos unas y o pero no es son era fue ha han yo tu ella nosotros ellos mi su
 nuestro este esta estos estas ese esa que quien cual cuando donde como por para con en de del al se lo le les
 a mas muy"""
-ITALIAN = "il lo la gli le un uno una e o ma non e sono era ha che chi cui quando dove come perche con per in di del della da al alla si"
-PORTUGUESE = "o os as um uma uns umas e ou mas nao sao era foi ha que quem qual quando onde como por para com em de do da dos das ao se"
-DUTCH = "de het een en of maar niet is zijn was waren heeft hebben ik jij hij zij wij mijn met van voor op aan in uit bij naar wat wie waar wanneer hoe waarom welke dat dit die"
-RUSSIAN = """и в во не что он на я с со как а то все она так его но да ты к у же вы за бы по ее мне было вот от
-меня еще о из ему когда ли если или ни быть был него до вас нибудь уже вам ведь там потом себя ничего ей может они
-где есть надо ней для мы их чем была сам чтоб без будто чего раз тоже себе под будет кто этот того какой эта какая"""
-ARABIC = """في من علي الي عن مع هذا هذه ذلك تلك الذي التي الذين هو هي هم انا نحن انت كان كانت يكون ما ماذا من متي
-اين كيف لماذا هل لا لم لن قد كل بعض او و ثم ان اذا بين بعد قبل عند حتي كما غير اي"""
+ITALIAN = """il lo la gli le un uno una e o ma non e sono era ha che chi cui quando dove come perche con per
+in di del della da al alla si"""
+PORTUGUESE = """o os as um uma uns umas e ou mas nao sao era foi ha que quem qual quando onde como por para
+com em de do da dos das ao se"""
+DUTCH = """de het een en of maar niet is zijn was waren heeft hebben ik jij hij zij wij mijn met van voor op
+aan in uit bij naar wat wie waar wanneer hoe waarom welke dat dit die"""
+RUSSIAN = """и в во не что он на я с со как а то все она так его но да ты к у же вы за бы по ее мне было вот
+от меня еще о из ему когда ли если или ни быть был него до вас нибудь уже вам ведь там потом себя ничего ей
+может они где есть надо ней для мы их чем была сам чтоб без будто чего раз тоже себе под будет кто этот того
+какой эта какая"""
+ARABIC = """في من علي الي عن مع هذا هذه ذلك تلك الذي التي الذين هو هي هم انا نحن انت كان كانت يكون ما ماذا من
+متي اين كيف لماذا هل لا لم لن قد كل بعض او و ثم ان اذا بين بعد قبل عند حتي كما غير اي"""
 
 STOP_WORDS = frozenset(
     word

@@ -1,9 +1,9 @@
 """Terms of a text: the words as they are spelled, folded, and the stem of each.
 
-A stem depends on the word alone, never on its text, so that a word is always found by itself. The script says
-whose rules hold (Snowball's, by PyStemmer). What is written without spaces, or with endings that no rule takes
-off, is indexed by character: Chinese, Japanese, Korean, Thai and their like. Then a word of one or two
-characters is found, too, and a longer one by the order of its characters.
+A stem depends on the word alone, never on its text, so that a word is always found by itself. The script
+says whose rules hold (Snowball's, by PyStemmer). What is written without spaces, or with endings that no
+rule takes off, is indexed by character: Chinese, Japanese, Korean, Thai and their like. Then a word of one
+or two characters is found, too, and a longer one by the order of its characters.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .folding import folded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 SINGLES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
@@ -76,16 +77,16 @@ def stem(word: str) -> str:
     return word
 
 
-def _stemmer(language: str) -> Stemmer.Stemmer:
+def _stemmer(language: str) -> Any:
     """Return this thread's: none may be used by two threads at once."""
-    kept: dict[str, Stemmer.Stemmer] = _stemmers.__dict__
+    kept: dict[str, Any] = _stemmers.__dict__
     found = kept.get(language)
     if found is None:
-        import Stemmer
+        try:
+            import Stemmer
+        except ImportError:
+            from fastrpc.storage import LibraryMissing
 
+            raise LibraryMissing("memory", "PyStemmer", "knowledge") from None
         found = kept[language] = Stemmer.Stemmer(language)
     return found
-
-
-if TYPE_CHECKING:
-    import Stemmer

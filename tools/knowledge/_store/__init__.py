@@ -1,7 +1,7 @@
 """The store: entries, what indexes them, and whose they are, in SQLite or PostgreSQL (`fastrpc.storage`).
 
-`current()` is this process's store, opened at the first call that needs it. Every server of a machine, or of a
-PostgreSQL database, shares what is in it. A change is on disk when the call that made it is answered.
+`current()` is this process's store, opened at the first call that needs it. Every server of a machine, or of
+a PostgreSQL database, shares what is in it. A change is on disk when the call that made it is answered.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ from .word_index import index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from typing import Any
 
-    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.engine import Connection
 
     from fastrpc.storage.database import Database
 
@@ -53,7 +53,7 @@ class Entry:
 
     __slots__ = ("category", "content", "id", "number", "source", "superseded_by", "tags", "written_at")
 
-    def __init__(self, row: Row[Any] | Sequence[Any]) -> None:
+    def __init__(self, row: Any) -> None:
         self.number: int = row[0]
         self.id: str = row[1]
         self.category: str = row[2]
@@ -96,7 +96,7 @@ class Entries:
             }
             if known is None:
                 row = {"id": _new_id(), "space": space, "content": content, "digest": digest, **values}
-                number = connection.execute(insert(entries).values(row)).inserted_primary_key[0]
+                number = int(connection.execute(insert(entries).values(row)).inserted_primary_key[0])  # type: ignore[index]
                 index_of(connection).add(connection, number, content)
             else:
                 number = known.number

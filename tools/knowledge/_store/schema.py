@@ -1,8 +1,8 @@
 """The tables of the store, as the newest revision has them. Times are seconds since 1970.
 
-A space is what one owner keeps for all of their callers (`caller_class` is "" then), or for the callers of one
-class. `number` is the order in which entries were written; none is given twice. The index of words is a table
-of its own in each kind of database, `knowledge_words`, with a row for each entry's number.
+A space is what one owner keeps for all of their callers (`caller_class` is "" then), or for the callers of
+one class. `number` is the order in which entries were written; none is given twice. The index of words is a
+table of its own in each kind of database, `knowledge_words`, with a row for each entry's number.
 """
 
 from __future__ import annotations

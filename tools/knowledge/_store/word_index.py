@@ -1,8 +1,9 @@
-"""The index of words, one class for each kind of database: SQLite's FTS5 with BM25, PostgreSQL's full-text search.
+"""The index of words, one class for each kind of database: SQLite's FTS5 with BM25, PostgreSQL's full-text
+search.
 
 Both index the same terms (`_search.words`), which they take apart no further: FTS5's tokenizer `ascii` keeps
-every letter beyond ASCII, and a tsvector is written with its positions. Both answer a question as a condition
-on `e`, the entries, with a rank: less is better.
+every letter beyond ASCII, and a tsvector is written with its positions. Both answer a question as a
+condition on `e`, the entries, with a rank: less is better.
 """
 
 from __future__ import annotations

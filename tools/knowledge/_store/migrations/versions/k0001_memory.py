@@ -45,8 +45,8 @@ def upgrade() -> None:
         op.execute("CREATE VIRTUAL TABLE knowledge_words USING fts5 (words, stems, tokenize = 'ascii')")
         return
     op.execute(
-        "CREATE TABLE knowledge_words (number BIGINT PRIMARY KEY REFERENCES knowledge_entries ON DELETE CASCADE,"
-        " words TSVECTOR NOT NULL, stems TSVECTOR NOT NULL)"
+        "CREATE TABLE knowledge_words (number BIGINT PRIMARY KEY "
+        "REFERENCES knowledge_entries ON DELETE CASCADE, words TSVECTOR NOT NULL, stems TSVECTOR NOT NULL)"
     )
     op.execute("CREATE INDEX knowledge_words_words ON knowledge_words USING gin (words)")
     op.execute("CREATE INDEX knowledge_words_stems ON knowledge_words USING gin (stems)")
