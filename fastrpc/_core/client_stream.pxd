@@ -18,6 +18,7 @@ cdef class ClientStream:
     cdef public object on_notification
     cdef public object on_unreadable
     cdef public object on_end
+    cdef public object on_full
     cdef public object carry
     cdef public bint needs_loop
     cdef public bint sends_tokens   # a progress token in each call

@@ -15,7 +15,8 @@ class ClientStream:
     """One connection to a server.
 
     `on_request` and `on_notification` are called with each request and notification of the server;
-    `on_unreadable` with the first bytes of an invalid message; `on_end` at the end of the input. What they
+    `on_unreadable` with the first bytes of an invalid message; `on_end` with what the server has closed, "its
+    input" or "its output"; `on_full`, if it is set, when the server is slow to read its input. What they
     raise is logged. `carry`, for a connection without descriptors, is called for each message to be taken:
     with the request and its params without the connection's ``_meta``, or with None and None.
     `needs_loop` makes `wait` return False.
@@ -24,7 +25,8 @@ class ClientStream:
     on_request: Callable[[dict[str, Any]], object]
     on_notification: Callable[[dict[str, Any]], object]
     on_unreadable: Callable[[bytes], object]
-    on_end: Callable[[], object]
+    on_end: Callable[[str], object]
+    on_full: Callable[[], object] | None
     carry: Callable[[PendingRequest | None, dict[str, Any] | None], object] | None
     needs_loop: bool
     sends_tokens: bool
@@ -49,6 +51,11 @@ class ClientStream:
         """Use this event loop for writing, for time limits and, with descriptors, for reading."""
     def detach(self) -> None:
         """Stop using the descriptors and the event loop."""
+    def detach_sink(self) -> None:
+        """Stop writing, before the descriptor is closed."""
+    @property
+    def backlog(self) -> tuple[int, int]:
+        """The bytes that have been sent so far, and those that wait."""
     def take(self) -> bytes:
         """Return the lines that have not been sent, each with its newline."""
     def set_envelope(self, meta: dict[str, Any] | None) -> None:
@@ -92,6 +99,8 @@ class ClientStream:
         """Write the buffered messages."""
     def wait(self, request: PendingRequest) -> bool:
         """Wait for a response without the event loop. Return False if the loop has to run first."""
+    def sink_closed(self) -> None:
+        """Nobody can read the output any more. Called by the event loop."""
     def readable(self) -> None:
         """Read the available input. Called by the event loop."""
     def writable(self) -> None:

@@ -26,14 +26,7 @@ from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
 from fastrpc._core.polling cimport (
-    LOOK_AGAIN_NANOSECONDS,
-    POLLIN,
-    POLLOUT,
-    SHARED_NANOSECONDS,
-    SIGNAL_MILLISECONDS,
-    poll,
-    pollfd,
-    sched_yield,
+    LOOK_AGAIN_NANOSECONDS, POLLIN, POLLOUT, SHARED_NANOSECONDS, SIGNAL_MILLISECONDS, poll, pollfd, sched_yield,
 )
 
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
@@ -92,23 +85,36 @@ cdef class ClientStream:
         self.resolved.set_result(None)
         if self.input >= 0:
             loop.add_reader(self.input, self.readable)
+        if self.sink >= 0:
+            loop.add_reader(self.sink, self.sink_closed)  # of a pipe's end for writing it reports that alone
 
     def detach(self):
         """Stop using the descriptors and the event loop."""
-        if self.loop is not None and not self.loop.is_closed():
-            if self.input >= 0:
-                self.loop.remove_reader(self.input)
-            if self.writing:
-                self.loop.remove_writer(self.sink)
+        if self.input >= 0 and self.loop is not None and not self.loop.is_closed():
+            self.loop.remove_reader(self.input)
+        self.detach_sink()
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        self.input = self.sink = self.extra_input = -1
+        self.input = self.extra_input = -1
+
+    def detach_sink(self):
+        """Stop writing, before the descriptor is closed."""
+        if self.sink >= 0 and self.loop is not None and not self.loop.is_closed():
+            self.loop.remove_reader(self.sink)
+            if self.writing:
+                self.loop.remove_writer(self.sink)
+        self.sink = -1
         self.writing = False
 
     def take(self):
         """Return the lines that have not been sent, each with its newline."""
         return self.output.take()
+
+    @property
+    def backlog(self):
+        """The bytes that have been sent so far, and those that wait."""
+        return self.output.taken_bytes, self.output.waiting()
 
     @property
     def next_id(self):
@@ -291,7 +297,7 @@ cdef class ClientStream:
     cdef int write_out(self) except -1:
         """Write until all is written or the output is full.
 
-        If the output is closed, the messages are dropped: the end of the input reports the lost connection.
+        If the output is closed, the messages are dropped: `sink_closed` reports the lost connection.
         """
         cdef Py_ssize_t count
         while self.output.waiting() > 0 and self.sink >= 0:
@@ -302,10 +308,17 @@ cdef class ClientStream:
                 if self.loop is not None and not self.writing:
                     self.writing = True
                     self.loop.add_writer(self.sink, self.writable)
+                    if self.on_full is not None:
+                        self.pass_on(self.on_full, ())
                 return 0
             elif errno != EINTR:
                 self.output.taken(self.output.waiting())
         return 0
+
+    def sink_closed(self):
+        """Nobody can read the output any more. Called by the event loop."""
+        self.loop.remove_reader(self.sink)
+        self.pass_on(self.on_end, ("its input",))
 
     # --- waiting --------------------------------------------------------------------------------------
 
@@ -314,9 +327,7 @@ cdef class ClientStream:
         cdef pollfd watched[3]
         cdef char* room
         cdef Py_ssize_t available, count
-        cdef int64_t now
-        cdef int64_t before = 0
-        cdef int64_t look_until = 0
+        cdef int64_t now, before = 0, look_until = 0
         cdef int timeout_ms
         self.write_out()
         if self.is_behind:
@@ -352,12 +363,12 @@ cdef class ClientStream:
             watched[0].events = POLLIN
             watched[1].fd = self.extra_input
             watched[1].events = POLLIN
-            watched[2].fd = self.sink if self.output.waiting() else -1
-            watched[2].events = POLLOUT
+            watched[2].fd = self.sink
+            watched[2].events = POLLOUT if self.output.waiting() else 0
             with nogil:
                 poll(watched, 3, timeout_ms)
             PyErr_CheckSignals()
-            if self.extra_input >= 0 and watched[1].revents:
+            if self.extra_input >= 0 and watched[1].revents or watched[2].revents & ~POLLOUT:
                 return False
             self.write_out()
         return True
@@ -421,7 +432,7 @@ cdef class ClientStream:
             self.loop.remove_reader(self.input)
         for line in self.framer.finish():
             self.pass_on(self.on_unreadable, (b"(cut off) " + line[:LONGEST_EXCERPT],))
-        return self.pass_on(self.on_end, ())
+        return self.pass_on(self.on_end, ("its output",))
 
     cdef int arm(self, PendingRequest request) except -1:
         """Set the timer to the deadline of this request."""
@@ -449,7 +460,8 @@ cdef class ClientStream:
                 request.restart_limits()
             if request.deadline <= now:
                 del self.pending[request.id]
-                request.fail(request.timed_out(self.remark))
+                remark = f"; it has not read {self.output.waiting():,} bytes" if self.writing else self.remark
+                request.fail(request.timed_out(remark))
                 self.pass_on(self.cancel, (request.id, {"reason": "the time limit has passed"}))
             elif earliest is None or request.deadline < earliest.deadline:
                 earliest = request

@@ -29,6 +29,10 @@ LAST_LINES = 10
 LAST_WORDS_BEGIN = "; its last output on standard error:"
 """Separates the reason and these lines in the message of an error."""
 READ_SIZE = 16 * 1024
+LOOK_SECONDS = 30.0
+"""How often it is looked whether a server reads its input that is full; the first time is logged."""
+STALLED_SECONDS = 600.0
+"""A server that has read nothing of it for so long is ended: a call's time limit, unless another is set."""
 
 
 class Stdio(Transport):
@@ -93,23 +97,59 @@ class PipedProcess(ServerProcess):
         stream: ClientStream,
         on_end: Callable[[str], object],
         *,
+        name: str | None = None,
         stderr: int = 2,
         errors: int = -1,
     ) -> None:
-        """Start it. Raises ProgramError. `stderr`: the descriptor of its standard error; `errors`: the read
-        end of that pipe, if the event loop reads it."""
+        """Start it. Raises ProgramError. `name`: in messages, by default the command. `stderr`: the
+        descriptor of its standard error; `errors`: the read end of that pipe, if the event loop reads it."""
         super().__init__(command, cwd=cwd, env=env, stderr=stderr)
+        self.name = name or command[0]
         self.on_end: Callable[[str], object] | None = on_end
         self._stream = stream
-        stream.on_end = self.output_ended
+        self._look: asyncio.TimerHandle | None = None
+        """Looks whether the server reads its input, while that is full."""
+        stream.on_end = self.has_closed
+        stream.on_full = self._input_is_full
         stream.open(self.output, self.input, errors)
 
     def read_rest(self) -> None:
         self._stream.read_rest()
 
+    def close_input(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+        if self.input >= 0:
+            self._stream.detach_sink()
+        super().close_input()
+
     def close_output(self) -> None:
         self._stream.detach()
         super().close_output()
+
+    def _input_is_full(self) -> None:
+        if self._look is None:
+            self._look_later(0, self._stream.backlog[0])
+
+    def _look_later(self, looks: int, sent: int) -> None:
+        self._look = self.loop.call_later(LOOK_SECONDS, self._look_at_input, looks, sent)
+
+    def _look_at_input(self, looks: int, sent: int) -> None:
+        """Log that the server has not read for `LOOK_SECONDS`, and end it when that was often enough."""
+        self._look = None
+        sent_now, unsent = self._stream.backlog
+        if not unsent:
+            return
+        looks = looks + 1 if sent_now == sent else 0
+        seconds = looks * LOOK_SECONDS
+        if seconds >= STALLED_SECONDS:
+            self.end(f"it has not read its input for {seconds:g} s")
+            return
+        if looks == 1:
+            words = f"has not read its input for {seconds:g} s: {unsent:,} bytes wait"
+            diagnostics.write("warning", f"the server {self.name} {words}")
+        self._look_later(looks, sent_now)
 
     def ended(self, reason: str) -> None:
         on_end, self.on_end = self.on_end, None
@@ -130,7 +170,6 @@ class _Process(PipedProcess):
         *,
         shows_stderr: bool,
     ) -> None:
-        self._name = command[0]
         self._on_lost = on_lost
         self._shows_stderr = shows_stderr
         self._last_words = b""
@@ -181,7 +220,7 @@ class _Process(PipedProcess):
         words = f"{LAST_WORDS_BEGIN}{shown}" if shown else ""
         self._on_lost(
             ConnectionLost(
-                f"the connection to the server {self._name} is lost: {reason}{words}",
+                f"the connection to the server {self.name} is lost: {reason}{words}",
                 exit_code=self.exit_code,
                 stderr="\n".join(lines),
             )

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-EOF_SECONDS = 1.0  # seconds that it may take to end after its output has ended, on a busy machine too
+EOF_SECONDS = 1.0  # seconds that it may take to end after it has closed a pipe, on a busy machine too
 LEAVE_SECONDS = 0.5  # seconds that it may take to end after its input was closed
 GRACE_SECONDS = 0.2  # seconds between SIGTERM and SIGKILL
 LAST_SECONDS = 0.3  # seconds to wait after SIGKILL
@@ -66,6 +66,8 @@ class ServerProcess:
         self.gone: asyncio.Future[None] = self.loop.create_future()
         """Done when all processes have ended."""
         self._has_ended = False
+        self._closed: set[str] = set()
+        """Which of its pipes the program has closed."""
         self._began = time.monotonic()
         self._lost = False
         self._started = command[0], cwd, env
@@ -111,9 +113,15 @@ class ServerProcess:
             os.close(self.output)
             self.output = -1
 
-    def output_ended(self) -> None:
-        """The output has ended: soon the exit code is known, or the program goes on without it."""
-        self.loop.call_later(EOF_SECONDS, self.end, "it has closed its output")
+    def has_closed(self, pipe: str) -> None:
+        """The program has closed "its input" or "its output": soon the exit code is known, or the program
+        still runs, of no use to anybody, and is ended."""
+        if not self._closed:
+            self.loop.call_later(EOF_SECONDS, self._end_without_pipes)
+        self._closed.add(pipe)
+
+    def _end_without_pipes(self) -> None:
+        self.end(f"it closed {' and '.join(sorted(self._closed))} and still runs")
 
     # --- reports of the reaper ------------------------------------------------------------------------
 

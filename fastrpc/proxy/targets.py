@@ -93,21 +93,23 @@ class Command:
 
     def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
         """Return a connection in the latest version that has an `initialize` handshake."""
-        child = Child(self._command, self._cwd, self._env)
+        child = Child(self.shown, self._command, self._cwd, self._env)
         return UpstreamClient(owner, initialize_params, child, LATEST_LEGACY)
 
 
 class Child(Transport):
     """The transport to a child process, which shares the standard error of this process."""
 
-    def __init__(self, command: list[str], cwd: str | None, env: dict[str, str] | None) -> None:
-        self.shown = command[0]
+    def __init__(self, shown: str, command: list[str], cwd: str | None, env: dict[str, str] | None) -> None:
+        self.shown = shown
         self._given = command, cwd, env
         self._process: PipedProcess | None = None
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
         """Start the process. Raises ProgramError."""
-        self._process = PipedProcess(*self._given, stream, lambda reason: on_lost(ConnectionLost(reason)))
+        self._process = PipedProcess(
+            *self._given, stream, lambda reason: on_lost(ConnectionLost(reason)), name=self.shown
+        )
 
     @property
     def pid(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from fastrpc import (
     RemoteError,
     RequestTimeout,
 )
+from fastrpc.client import stdio
 from fastrpc.processes import server_process
 
 SERVER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "support", "faulty_server.py")
@@ -27,20 +29,20 @@ LIMIT = 0.3
 LONG = 60.0
 
 
-def command(fault: str) -> list[str]:
-    return [sys.executable, SERVER, fault]
+def command(fault: str, *when: str) -> list[str]:
+    return [sys.executable, SERVER, fault, *when]
 
 
 async def bad(client: Client, limit: float = LONG) -> Any:
     return await client.call_tool("bad", {}, timeout_seconds=limit)
 
 
-def both(fault: str, check: Callable[[Any], Any], **options: Any) -> None:
+def both(fault: str, check: Callable[[Any], Any], *when: str, **options: Any) -> None:
     """Run a check in an event loop, where `check` gets a function that returns an awaitable, and without
     one."""
 
     async def run() -> None:
-        async with Client(command(fault), **options) as client:
+        async with Client(command(fault, *when), **options) as client:
 
             async def call(name: str, limit: float = LONG, **arguments: Any) -> Any:
                 return await client.call_tool(name, arguments, timeout_seconds=limit)
@@ -48,7 +50,7 @@ def both(fault: str, check: Callable[[Any], Any], **options: Any) -> None:
             await check(call)
 
     asyncio.run(asyncio.wait_for(run(), LONG))
-    with Client.sync(command(fault), **options) as client:
+    with Client.sync(command(fault, *when), **options) as client:
 
         async def call(name: str, limit: float = LONG, **arguments: Any) -> Any:
             return client.call_tool(name, arguments, timeout_seconds=limit)
@@ -121,13 +123,12 @@ def test_a_result_that_is_none_fails_its_call_alone(fault: str, words: str) -> N
         ("dies-in-a-line", "exit code 7", 7),
         ("exits", "exit code 3", 3),
         ("killed", "signal 9", -9),
-        ("closes", "closed its output", None),
     ],
 )
 def test_a_server_that_ends_fails_what_is_in_flight_with_how_it_ended(
     fault: str, words: str, code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_process, "EOF_SECONDS", 0.1 if fault == "closes" else 20.0)
+    monkeypatch.setattr(server_process, "EOF_SECONDS", 20.0)
 
     async def check(call: Any) -> None:
         await still_serves(call)
@@ -143,6 +144,73 @@ def test_a_server_that_ends_fails_what_is_in_flight_with_how_it_ended(
             await call("good", text="here")
 
     both(fault, check)
+
+
+CLOSING = {
+    "closes-input": "its input",
+    "closes-output": "its output",
+    "closes-both": "its input and its output",
+}
+
+
+def closed(fault: str) -> str:
+    return f"the connection to the server {sys.executable} is lost: it closed {CLOSING[fault]} and still runs"
+
+
+@pytest.mark.parametrize("fault", CLOSING)
+@pytest.mark.parametrize("when", ["call", "line", "between"])
+def test_a_server_that_closes_a_pipe_and_runs_on_fails_its_calls_at_once(fault: str, when: str) -> None:
+    async def check(call: Any) -> None:
+        if when == "between":
+            await still_serves(call)
+        for _ in range(2):
+            with pytest.raises(ConnectionLost) as caught:
+                await call("bad", text="x" * (1024 * 1024 if when == "line" else 1))
+            assert (str(caught.value), caught.value.exit_code) == (closed(fault), None)
+
+    both(fault, check, when)
+
+
+@pytest.mark.parametrize("fault", CLOSING)
+def test_a_server_that_closes_a_pipe_before_it_has_answered_initialize_is_named(fault: str) -> None:
+    async def connect() -> None:
+        async with Client(command(fault, "start"), version="2025-11-25", start_seconds=LONG):
+            raise AssertionError("connected")
+
+    with pytest.raises(ConnectionLost) as caught:
+        asyncio.run(asyncio.wait_for(connect(), LONG))
+    assert str(caught.value) == closed(fault)
+    with pytest.raises(ConnectionLost) as caught:
+        Client.sync(command(fault, "start"), start_seconds=LONG).connect()
+    assert str(caught.value) == closed(fault)
+
+
+@pytest.mark.parametrize("fault", CLOSING)
+def test_all_calls_fail_alike_when_a_server_closes_a_pipe_and_the_next_one_starts_it_again(
+    fault: str,
+) -> None:
+    async def run() -> None:
+        async with Client(command(fault), restart=True) as client:
+            for _ in range(2):
+                calls = [asyncio.ensure_future(bad(client)) for _ in range(256)]
+                errors = await asyncio.gather(*calls, return_exceptions=True)
+                assert {str(error) for error in errors} == {closed(fault)}
+                assert (await client.call_tool("good", {"text": "here"})).text == "here"
+
+    asyncio.run(asyncio.wait_for(run(), LONG))
+
+
+def test_an_output_that_a_child_of_the_server_still_holds_may_bring_an_answer_until_the_time_limit() -> None:
+    async def run() -> None:
+        client = Client(command("held-output"))
+        await client.connect()
+        process: Any = client._transport._process  # type: ignore[union-attr]
+        with pytest.raises(RequestTimeout):
+            await bad(client, LIMIT)
+        await client.close()
+        assert process.gone.done()
+
+    asyncio.run(asyncio.wait_for(run(), LONG))
 
 
 def test_all_that_is_in_flight_fails_when_the_server_ends() -> None:
@@ -171,8 +239,27 @@ def test_a_server_that_never_reads_stops_nobody_and_takes_no_more_than_so_much_m
             assert "does not read" in str(errors[-1])
 
     asyncio.run(asyncio.wait_for(run(), LONG))
-    with Client.sync(command("never-reads"), version="2025-11-25") as client, pytest.raises(RequestTimeout):
+    words = r"no answer within 0\.3 s; it has not read 9[0-9]{2},[0-9]{3} bytes"
+    silent = Client.sync(command("never-reads"), version="2025-11-25")
+    with silent as client, pytest.raises(RequestTimeout, match=words):
         client.call_tool("good", {"text": "x" * 1024 * 1024}, timeout_seconds=LIMIT)
+
+
+def test_a_server_that_reads_nothing_for_long_is_logged_and_in_the_end_lost(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(stdio, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(stdio, "STALLED_SECONDS", 0.5)
+
+    async def run() -> None:
+        async with Client(command("never-reads"), version="2025-11-25") as client:
+            with pytest.raises(ConnectionLost, match=r"is lost: it has not read its input for 0\.5 s"):
+                await client.call_tool("good", {"text": "x" * 1024 * 1024}, timeout_seconds=LONG)
+
+    asyncio.run(asyncio.wait_for(run(), LONG))
+    said = [record.getMessage() for record in caplog.records if "has not read" in record.getMessage()]
+    assert len(said) == 1
+    assert re.fullmatch(r"the server .* has not read its input for 0\.05 s: [0-9,]{6,9} bytes wait", said[0])
 
 
 def test_a_server_that_does_not_start_in_time_is_ended() -> None:
@@ -202,7 +289,7 @@ def test_a_result_that_breaks_its_own_schema_is_refused_once_the_tool_is_known(
 ) -> None:
     with Client.sync(command("none")) as client:
         assert client.call_tool("priced", members).text == "?"
-        assert [tool.name for tool in client.list_tools()] == ["bad", "priced"]
+        assert [tool.name for tool in client.list_tools()] == ["good", "bad", "priced"]
         if words is None:
             assert client.call_tool("priced", members).text == "?"
         else:
@@ -225,7 +312,7 @@ def test_no_process_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
         assert process.gone.done()
         return int(process.pid)
 
-    for fault in ("silent", "closes", "exits"):
+    for fault in ("silent", "closes-input", "closes-output", "exits"):
         assert asyncio.run(asyncio.wait_for(run(fault), LONG)) == 0
 
 

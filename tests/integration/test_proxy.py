@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from typing import Any
@@ -14,6 +15,7 @@ from support.upstream import UPSTREAM, every_feature_passes
 from support.waiting import SECONDS, until
 
 from fastrpc import DefinitionError, Server
+from fastrpc.gateway import gateway_of
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
@@ -198,6 +200,67 @@ def test_a_line_over_the_limit_fails_the_calls_that_wait_at_once() -> None:
         assert (await client.call("priced", isError=True)).text == "?"
 
     with_client(Server.proxy([sys.executable, FAULTY, "huge"]), conversation)
+
+
+CLOSING = {
+    "closes-input": "its input",
+    "closes-output": "its output",
+    "closes-both": "its input and its output",
+}
+
+
+def behind(front: str, fault: str, when: str) -> Server:
+    """A server in front of one that closes its pipes and runs on; its tools begin with `s_`."""
+    arguments = [FAULTY, fault, when]
+    if front == "gateway":
+        return gateway_of({"s": {"command": sys.executable, "args": arguments}})[0]
+    app = Server("front")
+    app.mount(Server.proxy([sys.executable, *arguments]), "s")
+    return app
+
+
+@pytest.mark.parametrize("front", ["proxy", "gateway"])
+@pytest.mark.parametrize("fault", CLOSING)
+@pytest.mark.parametrize("when", ["call", "listed", "between"])
+def test_calls_fail_when_it_closes_a_pipe_and_runs_on_and_the_next_one_starts_it_again(
+    front: str, fault: str, when: str
+) -> None:
+    text = "x" * (1024 * 1024 if when == "listed" else 1)
+
+    async def conversation(client: Client) -> None:
+        await client.tools()
+        if when == "between":
+            assert (await client.call("s_good", text="here")).text == "here"
+        for _ in range(2):
+            calls = [client.call("s_bad", text=text) for _ in range(1 if when == "listed" else 256)]
+            failed = await asyncio.gather(*calls)
+            assert {(each.is_error, each.text) for each in failed} == {
+                (
+                    True,
+                    "the connection to the upstream server is lost: "
+                    f"it closed {CLOSING[fault]} and still runs; the next call reconnects",
+                )
+            }
+            if when == "call":
+                assert (await client.call("s_good", text="here")).text == "here"
+            if when == "between":
+                break
+
+    with_client(behind(front, fault, when), conversation)
+
+
+@pytest.mark.parametrize("front", ["proxy", "gateway"])
+@pytest.mark.parametrize("fault", CLOSING)
+def test_one_that_closes_a_pipe_before_it_has_answered_initialize_cannot_be_used(
+    front: str, fault: str
+) -> None:
+    async def conversation(client: Client) -> None:
+        with pytest.raises(RemoteError, match=f"it closed {CLOSING[fault]} and still runs"):
+            await client.request("tools/call", {"name": "s_bad", "arguments": {}})
+
+    command = [sys.executable, FAULTY, fault, "start"]
+    servers = {"s": {"command": command[0], "args": command[1:]}}
+    with_client(Server.proxy(command) if front == "proxy" else gateway_of(servers)[0], conversation)
 
 
 SHORT = 0.5  # seconds, for what does not start at all

@@ -1,6 +1,10 @@
 """A server over stdio that misbehaves in the way that its argument names; in all else it is a small good one.
 
-    python faulty_server.py FAULT
+    python faulty_server.py FAULT [WHEN]
+
+WHEN a server that closes its pipes does so: in a `call`, at its `start` before it has answered `initialize`,
+in the middle of the first `line` behind the handshake or of the one behind the list (`listed`), or `between`
+two calls, when it has answered `good`.
 
 It speaks the versions up to 2025-11-25, has the tools `good` (returns its text), `bad` (does what is named),
 and `priced` (with an output schema), and imports nothing of fastrpc.
@@ -11,11 +15,14 @@ from __future__ import annotations
 import json
 import os
 import select
+import subprocess
 import sys
 import time
 from typing import Any
 
 PRICE = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+CLOSING = {"closes-input": (0,), "closes-output": (1,), "closes-both": (0, 1), "held-output": (1,)}
+"""The pipes that a fault closes."""
 
 
 def write(line: str) -> None:
@@ -63,9 +70,8 @@ def call(id: int, fault: str) -> None:
         sys.exit(3)
     elif fault == "killed":
         os.kill(os.getpid(), 9)
-    elif fault == "closes":
-        os.close(1)
-        time.sleep(60)
+    elif fault in CLOSING:
+        close_pipes(fault)
     elif fault == "floods":
         line = json.dumps(
             {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * 100}}
@@ -82,6 +88,18 @@ def call(id: int, fault: str) -> None:
     # "silent": no answer
 
 
+def close_pipes(fault: str, in_a_line: bool = False) -> None:
+    """Close what the fault says, and run on; of `held-output` a child has it, too. `in_a_line`: when one has
+    begun to come."""
+    if in_a_line:
+        select.select([0], [], [])
+    if fault.startswith("held"):
+        subprocess.Popen(["sleep", "60"])
+    for descriptor in CLOSING[fault]:
+        os.close(descriptor)
+    time.sleep(60)
+
+
 def wait_for_the_end() -> None:
     """Read nothing, and end when nobody can write any more."""
     watched = select.poll()
@@ -90,15 +108,19 @@ def wait_for_the_end() -> None:
     os._exit(0)
 
 
-def main(fault: str) -> None:
+def main(fault: str, when: str = "call") -> None:
     if fault == "never-starts":
         time.sleep(60)
     for line in sys.stdin:
         message = json.loads(line)
         method, id = message["method"], message.get("id")
         if id is None:
+            if when == "line":
+                close_pipes(fault, in_a_line=True)
             continue
         if method == "initialize":
+            if when == "start":
+                close_pipes(fault)
             version = message["params"]["protocolVersion"]
             info = {"name": fault, "version": "1"}
             begun = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
@@ -106,11 +128,15 @@ def main(fault: str) -> None:
             if fault == "never-reads":
                 wait_for_the_end()
         elif method == "tools/list":
-            bad = {"name": "bad", "inputSchema": {"type": "object"}}
-            priced = {"name": "priced", "inputSchema": {"type": "object"}, "outputSchema": PRICE}
-            send({"id": id, "result": {"tools": [bad, priced]}})
+            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("good", "bad", "priced")]
+            tools[2]["outputSchema"] = PRICE
+            send({"id": id, "result": {"tools": tools}})
+            if when == "listed":
+                close_pipes(fault, in_a_line=True)
         elif method == "tools/call" and message["params"]["name"] == "good":
             send({"id": id, "result": text(message["params"]["arguments"]["text"])})
+            if when == "between":
+                close_pipes(fault)
         elif method == "tools/call" and message["params"]["name"] == "priced":
             send({"id": id, "result": text("?", **message["params"]["arguments"])})
         elif method == "tools/call":
@@ -120,4 +146,4 @@ def main(fault: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

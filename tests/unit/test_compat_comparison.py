@@ -179,6 +179,7 @@ def result(text: str, **members: Any) -> dict[str, Any]:
         ),
         (result("2.0"), result("b: expected number, got true", isError=True), comparison.NO_NUMBERS),
         (result("2.0"), result('b: expected number, got "x"', isError=True), ""),
+        (result("on"), result('b: expected boolean, got "yes"', isError=True), comparison.NO_NUMBERS),
         (
             result("Request error: no", isError=True),
             result('limit: expected integer, got "x"', isError=True),

@@ -169,24 +169,21 @@ def test_each_item_of_a_list_in_a_list_is_a_block_and_a_set_is_one(kind: Any) ->
 @pytest.mark.parametrize(
     ("annotation", "value", "refused_by"),
     [
-        (int, "x", {"2.14.7"}),
-        (list[int], ["x"], {"2.14.7"}),
-        (Model, {"a": "x"}, {"2.14.7", "3.4.11"}),
-        (dict[str, int], {"a": "x"}, {"2.14.7", "3.4.11"}),
-        (Model, None, {"2.14.7", "3.4.11"}),
+        (int, "x", ("2.14.7",)),
+        (list[int], ["x"], ("2.14.7",)),
+        (Model, {"a": "x"}, ("2.14.7", "3.4.11")),
+        (dict[str, int], {"a": "x"}, ("2.14.7", "3.4.11")),
+        (Model, None, ("2.14.7", "3.4.11")),
     ],
     ids=str,
 )
 def test_a_result_that_breaks_its_schema_is_refused_by_the_releases_that_refuse_it(
-    annotation: Any, value: Any, refused_by: set[str]
+    annotation: Any, value: Any, refused_by: tuple[str, ...]
 ) -> None:
-    found = set()
     for release in ("2.14.7", "3.4.11", "4.2.3"):
         with beside(release):
             _, result = tool_and_result(FASTMCP, giving(value, annotation))
-        if result.get("isError"):
-            found.add(release)
-    assert found == refused_by
+        assert result.get("isError", False) is (release in refused_by), release
 
 
 # --- a second tool of a name ------------------------------------------------------------------------------

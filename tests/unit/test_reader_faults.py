@@ -400,7 +400,7 @@ def test_a_client_that_is_interrupted_reads_on_when_its_loop_does(peer: Peer, er
 
 
 def test_an_end_that_raises_leaves_no_response_unread(peer: Peer, reported: list[BaseException]) -> None:
-    peer.stream.on_end = once = Once(lambda: None)
+    peer.stream.on_end = once = Once(lambda end: None)
 
     async def read() -> None:
         peer.begin()

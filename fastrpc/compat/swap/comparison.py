@@ -71,7 +71,7 @@ DESCRIBED = "a text in Annotated describes the parameter, as in FastMCP"
 OPERATION_TEXT = "the description of an operation does not repeat its parameters and responses"
 OPERATION_HINTS = "tools made of an OpenAPI document have the hints of their HTTP methods"
 OPERATION_CHECKED = "the arguments of an operation are checked before the request"
-NO_NUMBERS = "true and false are no numbers, as the schema says"
+NO_NUMBERS = "true and false are no numbers, yes and no are no booleans, as the schema says"
 VARIES = "the original's own answers to this call differ"
 
 
@@ -481,7 +481,9 @@ def _answer_differences(
         blocks = {block.get("type") for block in ours["content"]}
         is_content = _UNSENDABLE.search(_text_of(theirs)) and blocks - {"text"}
         reason = CONTENT if is_content else _refusal_rule(_text_of(theirs))
-        if re.search(r": expected (integer|number), got (true|false)$", _text_of(ours)):
+        if re.search(
+            r": expected ((integer|number), got (true|false)|boolean, got \"\w+\")$", _text_of(ours)
+        ):
             reason = NO_NUMBERS
         yield Difference(f"{place}: isError", theirs, ours, reason)
     elif theirs.get("isError"):

@@ -82,8 +82,9 @@ class _Worker(ServerProcess):
             sent = os.write(self.input, self._to_send[:READ_SIZE])
         except BlockingIOError:
             return
-        except OSError:  # it has ended, or is about to, which is reported
+        except OSError:
             sent = len(self._to_send)
+            self.has_closed("its input")
         self._to_send = self._to_send[sent:]
         if not self._to_send:
             self.loop.remove_writer(self.input)
@@ -96,7 +97,7 @@ class _Worker(ServerProcess):
                 return
             if not data:
                 self.close_output()
-                self.output_ended()
+                self.has_closed("its output")
                 return
             self._received += data
             self._take()
