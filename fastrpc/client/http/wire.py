@@ -183,6 +183,13 @@ class Wire:
         self._keeps_cookies = not any(name.lower() == "cookie" for name in remote.headers)
         self.oauth = _oauth_of(remote)
 
+    @property
+    def awaited(self) -> str:
+        """What requests wait for before they are sent; "" for nothing."""
+        if self.oauth is not None and self.oauth.is_busy:
+            return "a login by OAuth"
+        return "" if self._route is None else self._route.awaited
+
     # --- sending --------------------------------------------------------------------------------------
 
     def post_at_once(
