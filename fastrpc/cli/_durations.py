@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 """By unit."""
+MOST_SECONDS = 1e9
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])\Z")
 
 
@@ -14,6 +15,19 @@ def seconds_in(text: str) -> int | None:
     """Return the seconds of a duration; None for a text that is none."""
     found = _DURATION.match(text)
     return None if found is None else int(found[1]) * SECONDS[found[2]]
+
+
+def time_limit(text: str) -> float:
+    """Return the value of an option such as ``--timeout``. Raises ArgumentTypeError."""
+    from argparse import ArgumentTypeError
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < MOST_SECONDS:
+        raise ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    return seconds
 
 
 def minute(seconds: float | None) -> str:

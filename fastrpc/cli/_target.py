@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.cli import _credentials
+from fastrpc.cli._durations import time_limit
 from fastrpc.cli._own_server import server_command
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
@@ -29,7 +30,6 @@ TARGET_HELP = "file.py, module, URL, or the name of a server in .mcp.json; the a
 
 START_SECONDS = 30.0
 ANSWER_SECONDS = 60.0
-MOST_SECONDS = 1e9
 
 
 class Destination:
@@ -64,22 +64,10 @@ def add_options(options: CommandParser) -> None:
     options.add_argument(
         "--timeout",
         metavar="N",
-        type=_seconds,
+        type=time_limit,
         help=f"seconds for each answer (to connect {START_SECONDS:g}, then {ANSWER_SECONDS:g}; a call 600)",
     )
     _credentials.add_options(options)
-
-
-def _seconds(text: str) -> float:
-    from argparse import ArgumentTypeError
-
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0
-    if not 0 < seconds < MOST_SECONDS:
-        raise ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
-    return seconds
 
 
 def parse(options: CommandParser, arguments: list[str]) -> tuple[Namespace, Destination]:

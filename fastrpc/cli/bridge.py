@@ -11,6 +11,7 @@ import os
 
 from fastrpc.cli import WAITS_FOR_CLIENT, configuration, parser
 from fastrpc.cli._credentials import add_options, headers_of, token_in
+from fastrpc.cli._durations import time_limit
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.version import __version__
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TOKEN_VARIABLE = "FASTRPC_BRIDGE_TOKEN"
+START_SECONDS = 30.0
 DRAIN_SECONDS = 10.0
 
 EXAMPLES = f"""\
@@ -53,11 +55,16 @@ def main(arguments: list[str]) -> int:
             headers=headers_of(options.header),
             tls_ca=options.tls_ca,
             protocol_version=options.protocol,
+            start_seconds=options.timeout,
         )
     except DefinitionError as error:
         raise UsageError(str(error).removeprefix("proxy: ")) from None
     source = server._upstream
     source.shows_itself = True
+    source.limit_hint = " (--timeout sets the limit)"
+    source.on_slow = lambda awaited, left: write_line(
+        f"fastrpc: {source.shown}: waiting for {awaited}, {left:g} s more at most (--timeout)"
+    )
     if os.isatty(0):
         write_line(WAITS_FOR_CLIENT)
     server.run(drain_seconds=options.drain_seconds, trace=options.trace)
@@ -78,6 +85,13 @@ def _parse(arguments: list[str]) -> Namespace:
         "--tls-ca", metavar="FILE", help="trust the certificates in FILE instead of the usual"
     )
     options.add_argument("--protocol", metavar="VERSION", help="speak this version with the remote server")
+    options.add_argument(
+        "--timeout",
+        metavar="N",
+        type=time_limit,
+        default=START_SECONDS,
+        help=f"seconds to connect and to list what the server has ({START_SECONDS:g}); calls have no limit",
+    )
     options.add_argument(
         "--drain-seconds",
         metavar="N",

@@ -128,6 +128,12 @@ class Session:
             return self._capabilities
         return self.handlers.capabilities(self.version)
 
+    @property
+    def awaited(self) -> str:
+        """What the oldest request that is unanswered waits for; "" if there is none."""
+        first: PendingRequest | None = next(iter(self.stream.pending.values()), None)
+        return self._transport.awaited or (f"an answer to {first.method}" if first is not None else "")
+
     # --- the handshake --------------------------------------------------------------------------------
 
     async def begin(self, version: str | None, seconds: float, transport: Transport) -> None:

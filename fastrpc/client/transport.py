@@ -29,6 +29,11 @@ class Transport:
     """Called when notifications may have been missed, because a stream broke and was reopened."""
 
     @property
+    def awaited(self) -> str:
+        """What the connection waits for, before a request is sent: "a connection"; "" for nothing."""
+        return ""
+
+    @property
     def pid(self) -> int:
         """The process id of the server, if the transport has started it and it runs; else 0."""
         return 0

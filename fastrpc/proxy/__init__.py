@@ -45,6 +45,7 @@ from fastrpc.proxy.entries import (
 from fastrpc.proxy.hop import ELICITED, OWN_NOTIFICATIONS, elicited, log, pass_on, with_carried_meta
 from fastrpc.proxy.lists import read_list
 from fastrpc.proxy.requests import LoginFailed, RemoteError, SessionGone
+from fastrpc.proxy.start_limit import Late, in_time
 from fastrpc.proxy.upstream import translated
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 
@@ -204,6 +205,10 @@ class UpstreamServer:
         """When it was last started, has failed to start, or has ended, as seconds of the epoch."""
         self.starts = 0
         """Connections that have succeeded."""
+        self.on_slow: Callable[[str, float], object] | None = None
+        """Called when the first attempt to connect is slow: see `start_limit.in_time`."""
+        self.limit_hint = ""
+        """What sets the time for that, as errors say it."""
         self.shows_itself = False
         """Whether clients receive the upstream's `serverInfo` instead of the proxy's own."""
         self._listed = False
@@ -472,7 +477,8 @@ class UpstreamServer:
         try:
             client = self._target.connect(self, self._initialize_params())
             limit = self._start_seconds + self._target.login_seconds
-            await asyncio.wait_for(self._initialize(client), limit)
+            on_slow = self.on_slow if self.failure is None else None
+            await in_time(self._initialize(client), limit, lambda: client.awaited, on_slow)
             if client.ended is not None:
                 raise ToolError(client.ended)
         except Exception as error:  # an invalid response may raise anything, and callers must not hang
@@ -520,8 +526,8 @@ class UpstreamServer:
             self._retrying = False
 
     def _failure_reason(self, client: UpstreamClient | None, error: Exception) -> str:
-        if isinstance(error, asyncio.TimeoutError):  # `ended` then only says that the proxy has closed it
-            return f"it did not start within {self._start_seconds:g} s"
+        if isinstance(error, Late):  # `ended` then only says that the proxy has closed it
+            return f"it did not start within {self._start_seconds:g} s, waiting for {error}{self.limit_hint}"
         if client is not None and client.ended is not None:
             return client.ended
         if not isinstance(error, FastrpcError | ValueError):

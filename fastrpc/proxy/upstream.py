@@ -137,6 +137,11 @@ class UpstreamClient:
 
     # --- connecting -----------------------------------------------------------------------------------
 
+    @property
+    def awaited(self) -> str:
+        """What the connection waits for; "" for nothing."""
+        return self._session.awaited
+
     async def initialize(self) -> dict[str, Any]:
         """Initialize the connection, and return the server's InitializeResult or DiscoverResult. Raises
         ToolError and RemoteError."""

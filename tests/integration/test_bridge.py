@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -184,6 +187,78 @@ def test_one_that_is_never_there_is_told_in_answers_and_by_the_exit_code() -> No
         assert server.stderr.rstrip().endswith("cannot be reached: connection refused")
 
 
+JSON_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n"
+EVENTS_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+ALERT = b"\x15\x03\x01\x00\x02\x02\x46"
+
+
+@contextmanager
+def answering(data: bytes | None) -> Iterator[int]:
+    """A server that answers each connection with these bytes, and then is silent; None: it is so at once.
+    Yields its port."""
+    open_ones = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection = listener.accept()[0]
+                open_ones.append(connection)
+                if data is not None:
+                    connection.recv(65536)
+                    connection.sendall(data)
+            except OSError:
+                return  # closed
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = Thread(target=serve)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for each in open_ones:
+                each.close()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "data", "awaited"),
+    [
+        ("http", None, "an answer to server/discover"),
+        ("http", JSON_HEAD, "an answer to server/discover"),
+        ("http", EVENTS_HEAD, "an answer to server/discover"),
+        ("https", None, "its TLS handshake"),
+    ],
+)
+def test_it_says_what_it_waits_for_and_gives_up_after_the_time_that_is_set(
+    scheme: str, data: bytes | None, awaited: str
+) -> None:
+    with answering(data) as port, bridge(f"{scheme}://127.0.0.1:{port}/mcp", "--timeout", "2.5") as server:
+        server.initialize()  # is answered once the time is over
+        url = f"{scheme}://127.0.0.1:{port}/mcp"
+        over = f"it did not start within 2.5 s, waiting for {awaited} (--timeout sets the limit)"
+        refused = server.request("tools/list")["error"]["message"]
+        assert refused == f"the upstream server ({url}) cannot be used: {over}"
+        server.close_stdin()
+        assert server.wait() == 1
+        first, *_, last = server.stderr.splitlines()
+        assert first == f"fastrpc: {url}: waiting for {awaited}, 0.5 s more at most (--timeout)"
+        assert last == f"fastrpc: {refused}"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "data", "why"),
+    [
+        ("http", ALERT, "it speaks TLS: is it an https URL?"),
+        ("https", JSON_HEAD, "what answers there is no TLS: is it an http URL?"),
+    ],
+)
+def test_the_wrong_scheme_is_told_at_once(scheme: str, data: bytes, why: str) -> None:
+    with answering(data) as port, bridge(f"{scheme}://127.0.0.1:{port}/mcp") as server:
+        server.initialize()
+        assert server.request("tools/list")["error"]["message"].endswith(why)
+
+
 # --- the end ------------------------------------------------------------------------------------------
 
 
@@ -211,7 +286,7 @@ def test_at_the_end_of_input_what_was_asked_is_still_answered(shared_remote: Rem
         assert text_of(answers[2]) == "3"
         assert text_of(answers[3]) == "waited"
         assert server.wait() == 0
-        assert server.stderr == ""
+        assert [line for line in server.stderr.splitlines() if "waiting for" not in line] == []
 
 
 def test_what_takes_too_long_at_the_end_is_cancelled_there(shared_remote: Remote, tmp_path: Any) -> None:

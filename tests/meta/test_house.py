@@ -181,6 +181,7 @@ LAYERS = {
     "fastrpc.mounting": 70,
     "fastrpc.proxy.hop": 70,
     "fastrpc.proxy.requests": 70,
+    "fastrpc.proxy.start_limit": 70,
     "fastrpc.proxy.upstream": 72,
     "fastrpc.proxy": 74,
     "fastrpc.proxy.lists": 73,

@@ -41,6 +41,8 @@ JSON = "application/json"
 SPECIAL = (b"content-encoding", b"set-cookie")
 
 CLOSED = "closed by the server"
+TLS_ALERT = b"\x15\x03"
+"""How a TLS server's answer to a request in clear text begins (RFC 8446, 5.1)."""
 
 
 class BrokenConnection(Exception):
@@ -413,7 +415,7 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             if not self._is_over:
-                self._fail(_broken(error))
+                self._fail(_broken(error, data))
                 return
             self._has_more = True
         if self._is_over:
@@ -576,10 +578,12 @@ class Connection(asyncio.Protocol):
             self._is_over = True
 
 
-def _broken(error: Exception) -> Exception:
-    """Return why a parser has stopped: a callback's own exception, or what is no HTTP."""
+def _broken(error: Exception, data: bytes) -> Exception:
+    """Return why a parser has stopped at this data: a callback's own exception, or what is no HTTP."""
     if isinstance(error, HttpParserCallbackError) and isinstance(error.__context__, BrokenConnection):
         return error.__context__
     if isinstance(error, HttpParserUpgrade):
         return BrokenConnection("it switches to another protocol")
+    if data.startswith(TLS_ALERT):
+        return BrokenConnection("it speaks TLS: is it an https URL?")
     return BrokenConnection(f"what it sends is no HTTP: {str(error)[:100]}")

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Callback = Callable[[Connection], object]
 
 CONNECT_SECONDS = 10.0
+HANDSHAKE = "its TLS handshake"
+NO_TLS = ("HTTP_REQUEST", "RECORD_LAYER_FAILURE", "WRONG_VERSION_NUMBER")
+"""Names in OpenSSL for an answer in clear text."""
 HEAD_START = 0.25
 """Seconds before the next address of a name is tried, too (RFC 8305, section 5)."""
 
@@ -41,6 +44,8 @@ class Route:
     a proxy of the environment that cannot."""
 
     def __init__(self, remote: Remote) -> None:
+        self.awaited = ""
+        """What the latest connection that is being made waits for; "" if none is being made."""
         self._origin = origin_of(remote.url)
         self._proxy = None if remote.is_local else _proxy_for(self._origin)
         self._tls: SSLContext | None = None
@@ -69,11 +74,14 @@ class Route:
         except asyncio.TimeoutError as error:
             if getattr(error, "errno", None) is not None:  # of the system, which gave up before
                 raise CannotConnect(_why(error)) from None
-            raise CannotConnect(f"no connection within {CONNECT_SECONDS:g} s") from None
+            whose = f", waiting for {self.awaited}" if self.awaited else ""
+            raise CannotConnect(f"no connection within {CONNECT_SECONDS:g} s{whose}") from None
         except (OSError, BrokenConnection) as error:
             raise CannotConnect(_why(error)) from None
         except UnicodeError:
             raise CannotConnect("the name of its host is none") from None
+        finally:
+            self.awaited = ""
 
     async def _dial(self, on_idle: Callback, on_closed: Callback) -> Connection:
         loop = asyncio.get_running_loop()
@@ -82,19 +90,21 @@ class Route:
             return Connection(loop, on_idle, on_closed)
 
         if self._proxy is None:
-            return await _connect(loop, make, self._origin, self._tls)
+            return await self._connect(loop, make, self._origin, self._tls)
         origin = self._proxy.origin
         try:
             if self._tls is None:
-                return await _connect(loop, make, origin, self._proxy.tls)
-            outer = await _connect(
+                return await self._connect(loop, make, origin, self._proxy.tls)
+            outer = await self._connect(
                 loop, lambda: Connection(loop, _ignored, _ignored), origin, self._proxy.tls
             )
         except (OSError, BrokenConnection) as error:
             raise CannotConnect(f"the proxy {authority(origin)}: {_why(error)}") from None
         try:
+            self.awaited = f"the proxy {authority(origin)}"
             await self._open_tunnel(outer, self._proxy)
             inner = make()
+            self.awaited = HANDSHAKE
             try:
                 transport = await loop.start_tls(
                     outer.transport, inner, self._tls, server_hostname=self._origin.host
@@ -106,6 +116,34 @@ class Route:
             outer.close()
             raise
         return inner
+
+    async def _connect(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        make: Callable[[], Connection],
+        origin: Origin,
+        tls: SSLContext | None,
+    ) -> Connection:
+        self.awaited = f"the address of {origin.host}"
+        found = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+        self.awaited = f"a connection to {authority(origin, always_port=True)}"
+        opened = await _open_socket(loop, found)
+        made: list[Connection] = []
+
+        def make_one() -> Connection:
+            made.append(make())
+            return made[0]
+
+        if tls is not None:
+            self.awaited = HANDSHAKE
+        try:
+            name = origin.host if tls is not None else None
+            await loop.create_connection(make_one, sock=opened, ssl=tls, server_hostname=name)
+        except BaseException:
+            if not made:  # else the socket is closed by its transport
+                opened.close()
+            raise
+        return made[0]
 
     async def _open_tunnel(self, connection: Connection, proxy: _Proxy) -> None:
         """Have a proxy connect to the server (RFC 9110, 9.3.6: CONNECT)."""
@@ -182,29 +220,8 @@ def default_tls() -> SSLContext:
     return create_default_context()
 
 
-async def _connect(
-    loop: asyncio.AbstractEventLoop, make: Callable[[], Connection], origin: Origin, tls: SSLContext | None
-) -> Connection:
-    opened = await _open_socket(loop, origin.host, origin.port)
-    made: list[Connection] = []
-
-    def make_one() -> Connection:
-        made.append(make())
-        return made[0]
-
-    try:
-        name = origin.host if tls is not None else None
-        await loop.create_connection(make_one, sock=opened, ssl=tls, server_hostname=name)
-    except BaseException:
-        if not made:  # else the socket is closed by its transport
-            opened.close()
-        raise
-    return made[0]
-
-
-async def _open_socket(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
-    """Connect to the first address of a host that answers. Raises OSError."""
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+async def _open_socket(loop: asyncio.AbstractEventLoop, found: list[Any]) -> socket.socket:
+    """Connect to the first address that answers of those found of a host. Raises OSError."""
     waiting = _in_turns(found)
     if len(waiting) == 1:
         return await _open_at(loop, waiting[0])
@@ -284,10 +301,12 @@ def _ignored(connection: Connection) -> None:
 
 def _why(error: Exception) -> str:
     """Describe in words why there is no connection."""
-    from ssl import SSLCertVerificationError
+    from ssl import SSLCertVerificationError, SSLError
 
     if isinstance(error, SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message})"
+    if isinstance(error, SSLError) and error.reason in NO_TLS:
+        return "what answers there is no TLS: is it an http URL?"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     return str(error)[:200] or "closed by the server"

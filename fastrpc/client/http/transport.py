@@ -58,6 +58,10 @@ class Http(Transport):
         if self._remote.is_open_to_listeners:
             diagnostics.write("warning", f"{self.shown}: credentials are sent unencrypted; use https")
 
+    @property
+    def awaited(self) -> str:
+        return self._wire.awaited
+
     # --- which transport ------------------------------------------------------------------------------
 
     def set_version(self, version: str) -> None:

@@ -202,6 +202,13 @@ class Wire:
         """Return the share that one body, or the events of one stream, take of what is being read."""
         return Share(self._reading, SMALL)
 
+    @property
+    def awaited(self) -> str:
+        """What requests wait for before they are sent; "" for nothing."""
+        if self.oauth is not None and self.oauth.is_busy:
+            return "a login by OAuth"
+        return "" if self._route is None else self._route.awaited
+
     # --- sending --------------------------------------------------------------------------------------
 
     def post_at_once(

@@ -58,6 +58,11 @@ class Credentials:
             if secret is not None:
                 place.add_secret(secret)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests wait for a token, and perhaps for a person."""
+        return self._running is not None
+
     async def headers(self, sent: Mapping[str, str]) -> dict[str, str]:
         """Return the header that authenticates a request with these other headers; none without a token.
         Raises AuthorizationFailed."""
