@@ -59,7 +59,12 @@ def _copy(path: str) -> str | None:
     while os.path.lexists(backup):  # a link there would be followed
         number += 1
         backup = f"{path}.{stamp}-{number}.bak"
-    shutil.copy2(path, backup)
+    try:
+        shutil.copy2(path, backup)
+    except OSError:
+        if os.path.lexists(backup):
+            os.unlink(backup)
+        raise
     return backup
 
 

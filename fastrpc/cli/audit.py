@@ -169,8 +169,14 @@ def export(arguments: list[str]) -> int:
         descriptor = open_regular(chosen.output, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except OSError as error:
         raise UsageError(f"--output: {error.strerror}: {chosen.output}") from None
-    with open(descriptor, "wb") as file:
-        _export(found, chosen.format, file.write)
+    try:
+        with open(descriptor, "wb") as file:
+            _export(found, chosen.format, file.write)
+    except BaseException as error:
+        os.unlink(chosen.output)  # half of it would look like all
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = chosen.output
+        raise
     return 0
 
 

@@ -7,6 +7,8 @@ As text, as JSON (`--json`, as received), or as a self-contained HTML page (`--h
 
 from __future__ import annotations
 
+import os
+
 from fastrpc.cli import parser
 from fastrpc.cli._catalogue import capabilities_of, catalogue_of, print_json, shown, title_of
 from fastrpc.cli._target import converse, parse
@@ -85,12 +87,20 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _write(path: str, text: str) -> None:
-    """Write the page. Raises UsageError."""
+    """Write the page, as a whole: where there is no room for it a former one stays. Raises UsageError."""
+    from fastrpc.regular_files import replace_file
+
     if path == "-":
         print(text, end="")
         return
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe, a terminal
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        else:
+            mask = os.umask(0o077)
+            os.umask(mask)
+            mode = os.stat(path).st_mode & 0o7777 if os.path.exists(path) else 0o666 & ~mask
+            replace_file(os.path.realpath(path), text.encode(), mode)
     except OSError as error:
         raise UsageError(f"--html {path}: {error.strerror}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,10 +28,12 @@ def run(tmp_path: Any) -> Any:
         full: bool = False,
         closed: int | None = None,
         is_left: bool = False,
+        has_no_room: bool = False,
         **environment: str | None,
     ) -> tuple[int, str, str]:
         """Return the exit code, what is written and what is said. `full`: the output is on a full disk;
-        `closed`: this descriptor is closed; `is_left`: nobody reads the output."""
+        `closed`: this descriptor is closed; `is_left`: nobody reads the output;
+        `has_no_room`: no file gets longer than 4 KiB."""
         variables: dict[str, str | None] = {
             **os.environ,
             "PYTHONPATH": REPOSITORY,
@@ -42,6 +45,8 @@ def run(tmp_path: Any) -> Any:
         words = [sys.executable, "-m", "fastrpc", *arguments]
         if closed is not None:
             words = ["/bin/sh", "-c", f'exec "$@" {closed}>&-', "sh", *words]
+        if has_no_room:
+            words = ["/bin/sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *words]
         with open("/dev/full", "wb") as nowhere, open(pipe, "wb") as left:
             done = subprocess.run(
                 words,
@@ -161,6 +166,27 @@ def test_a_reader_that_goes_away_is_no_mistake(command: str, run: Any) -> None:
         code, _, said = run(*arguments, is_left=True)
         assert_short(code, said)
         assert "Broken pipe" not in said
+
+
+def test_where_there_is_no_room_the_former_file_stays_and_no_half_is_left(run: Any, tmp_path: Any) -> None:
+    former = json.dumps({"mcpServers": {}, "others": "x" * 8000})
+    (tmp_path / "made").mkdir()
+    config, page = tmp_path / "made" / "mcp.json", tmp_path / "made" / "page.html"
+    config.write_text(former)
+    page.write_text("the former page")
+    for arguments, place in (
+        (("inspect", "t.py", "--html", str(page)), str(page)),
+        (("install-client", "cursor", "t.py", "--file", str(config)), str(config)),
+    ):
+        code, _, said = run(*arguments, has_no_room=True)
+        assert_short(code, said)
+        assert (code, said.count("\n")) == (2, 1)
+        assert place in said
+        assert "File too large" in said
+    assert sorted(each.name for each in (tmp_path / "made").iterdir()) == ["mcp.json", "page.html"]
+    assert (config.read_text(), page.read_text()) == (former, "the former page")
+    assert run("inspect", "t.py", "--html", str(page)) == (0, "", "")
+    assert page.read_text() != "the former page"
 
 
 # --- what is not installed ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -202,6 +203,18 @@ def test_export_gives_the_lines_as_they_are_to_a_new_file_of_ones_own(capsys, lo
     assert stat.S_IMODE(os.stat(output).st_mode) == 0o600
     with pytest.raises(UsageError, match="File exists"):
         run(capsys, folder, "export", "--output", str(output))
+
+
+def test_an_export_that_finds_no_room_leaves_no_half(capsys, log, folder, tmp_path, monkeypatch) -> None:
+    output = tmp_path / "out.jsonl"
+
+    def full(found: object, form: str, write: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(audit, "_export", full)
+    with pytest.raises(OSError, match=re.escape(str(output))):
+        run(capsys, folder, "export", "--output", str(output))
+    assert not output.exists()
 
 
 def test_export_as_csv_has_every_field_and_no_formulas(folder, tmp_path, capsys) -> None:
