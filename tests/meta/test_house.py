@@ -467,6 +467,8 @@ def test_tools_use_public_names_only() -> None:
         "redaction",
         "regular_files",
         "settings",
+        "storage",
+        "storage.database",
         "time_limit",
         "transports.http.endpoints",
         "typing_forms",
