@@ -3,7 +3,8 @@
 `FullText` is what a program gets from SQLite's FTS5 by itself: its words, or Porter's stems, in an OR-query
 ordered by bm25. `Reference` is the recipe of docs/knowledge.md in its shortest form, for studying it: it
 keeps no metadata, knows no filters and only English. `product` is the knowledge toolset's own search, where
-it is there: how it is called stands in this one function. A searcher with a model is one line more in `SEARCHERS`.
+it is there: how it is called stands in this one function. A searcher with a model is one line more in
+`SEARCHERS`.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ class Porter(FullText):
 
 
 class Reference(FullText):
-    """Snowball's stems; a question loses its function words; the first entries by bm25 are ordered again by how
-    many of the question's words they have."""
+    """Snowball's stems; a question loses its function words; the first entries by bm25 are ordered again by
+    how many of the question's words they have."""
 
     first = 50
     title_weight, text_weight = 2.0, 1.0
