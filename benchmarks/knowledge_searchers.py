@@ -2,15 +2,13 @@
 
 `FullText` is what a program gets from SQLite's FTS5 by itself: its words, or Porter's stems, in an OR-query
 ordered by bm25. `Reference` is the recipe of docs/knowledge.md in its shortest form, for studying it: it
-keeps no metadata, knows no filters and only English. `product` is the knowledge toolset's own search, where
-it is there: how it is called stands in this one function. A searcher with a model is one line more in
-`SEARCHERS`.
+keeps no metadata, knows no filters and only English. `Product` is the knowledge toolset's own search. A
+searcher with a model is one line more in `SEARCHERS`.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import os
 import re
 import sqlite3
 import unicodedata
@@ -139,16 +137,35 @@ class Reference(FullText):
         return [name_of[number] for _, number in ranked[:limit]]
 
 
-def product(path: str) -> Searcher:
-    """The search of the knowledge toolset over a store in this folder."""
-    return importlib.import_module(f"{PRODUCT}.measured").Searcher(path)
+class Product:
+    """The search of the knowledge toolset, over a store of its own in this folder."""
+
+    def __init__(self, path: str) -> None:
+        from fastrpc.tools.knowledge._store.entries import Entries, Reader
+        from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
+
+        from fastrpc.storage import open_database
+
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        self.store = Entries(open_database(f"sqlite:///{path}/knowledge.sqlite3", KNOWLEDGE))
+        self.reader = Reader("reader", "")
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        written = ((id, f"{title}\n{text}") for id, title, text in entries)
+        self.store.write_many(self.reader, written)
+
+    def search(self, query: str, limit: int) -> list[str]:
+        from fastrpc.tools.knowledge._search.question import read
+
+        return [entry.source for entry in self.store.search(self.reader, read(query), "all", limit)]
+
+    def close(self) -> None:
+        self.store.database.close()
 
 
-PRODUCT = "fastrpc.tools.knowledge._search"
 SEARCHERS: dict[str, Callable[[str], Searcher]] = {
     "FTS5": FullText,
     "FTS5, Porter": Porter,
     "reference": Reference,
+    "ours": Product,
 }
-if importlib.util.find_spec("fastrpc.tools.knowledge") and importlib.util.find_spec(PRODUCT):
-    SEARCHERS["ours"] = product

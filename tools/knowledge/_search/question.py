@@ -11,7 +11,7 @@ from datetime import date, datetime, timezone
 from itertools import pairwise
 
 from .folding import folded
-from .stop_words import STOP_WORDS
+from .stop_words import telling
 from .words import is_run, stem, terms, words_of
 
 PART = re.compile(
@@ -73,12 +73,9 @@ def read(text: str) -> Question:
 
 
 def _ask(question: Question, words: list[str]) -> None:
-    """Ask for words, without those that say nothing, unless there is nothing else."""
-    telling = [word for word in words if word not in STOP_WORDS]
-    if not telling and not question.phrases and not question.prefixes:
-        telling = words
+    """Ask for words, without those that say nothing."""
     found: dict[Alternative, None] = {}
-    for word in telling:
+    for word in telling(words):
         if is_run(word):
             found.update(dict.fromkeys(pairwise(word) if len(word) > 1 else [(word,)]))
         else:

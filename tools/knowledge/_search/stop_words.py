@@ -1,18 +1,15 @@
 """Words that a question may leave out: they stand in nearly every text of their language.
 
-Of the languages in which questions come most, folded as texts are. They are left out of questions only, and
-only where something else is asked for: the index has them, for phrases.
+A short list serves better than a long one (docs/knowledge.md). Of the languages in which questions come
+most, folded as texts are. They are left out of questions only, and only where something else is asked for:
+the index has them, for phrases.
 """
 
 from __future__ import annotations
 
-ENGLISH = """a about after again all also am an and any are as at be because been before being but by can
-could did do does doing during each few for from further had has have having he her here hers herself him
-himself his how i if in into is it its itself just ll me more most my myself no nor not now of off on once
-only or other our ours out over own re s same she should so some such t than that the their theirs them
-themselves then there these they this those through to too under until up ve very was we were what when where
-which while who whom why will with would you your yours yourself don doesn didn isn wasn weren aren won
-wouldn shouldn couldn hasn haven get got much many anything something tell give know"""
+ENGLISH = """a an and are as at be but by can did do does for from had has have he her his how i if in into is
+it its me my of on or our she so than that the their them then there these they this to was we were what when
+where which who whom whose why will with would you your"""
 GERMAN = """der die das den dem des ein eine einer eines einem einen und oder aber nicht ist sind war waren
 wird werden wurde hat haben hatte ich du er sie es wir ihr mein dein sein unser euer mit von zu zum zur bei
 nach aus auf fur an im in am um uber unter vor durch wie was wer wo wann warum welche welcher welches kann
@@ -36,8 +33,14 @@ RUSSIAN = """и в во не что он на я с со как а то все �
 ARABIC = """في من علي الي عن مع هذا هذه ذلك تلك الذي التي الذين هو هي هم انا نحن انت كان كانت يكون ما ماذا من
 متي اين كيف لماذا هل لا لم لن قد كل بعض او و ثم ان اذا بين بعد قبل عند حتي كما غير اي"""
 
-STOP_WORDS = frozenset(
-    word
+LANGUAGES = [
+    frozenset(text.split())
     for text in (ENGLISH, GERMAN, FRENCH, SPANISH, ITALIAN, PORTUGUESE, DUTCH, RUSSIAN, ARABIC)
-    for word in text.split()
-)
+]
+
+
+def telling(words: list[str]) -> list[str]:
+    """Return the words of a question that say something, by the language of which it has most such words:
+    what says nothing in one language is a name in another. All of them, where nothing else is left."""
+    silent = max(LANGUAGES, key=lambda language: sum(word in language for word in words))
+    return [word for word in words if word not in silent] or words

@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from math import sqrt
 
 from sqlalchemy import and_, bindparam, delete, insert, select, text, update
 
 from .schema import entries, spaces, tombstones
-from .word_index import index_of
+from .word_index import coverage, index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from .._search.question import Question
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+RERANKED = 50
+"""The best by rank, which are ordered again by how much of the question they have."""
 USER, AGENT, ALL = SCOPES = ("user", "agent", "all")
 COLUMNS = "e.number, e.id, e.category, e.content, e.tags, e.source, e.written_at, e.superseded_by"
 
@@ -89,14 +92,14 @@ class Entries:
             kept = [] if known is None else known.tags.split("\n")[1:-1]
             values = {
                 "category": category,
-                "tags": "\n".join(["", *dict.fromkeys([*kept, *tags]), ""]),
+                "tags": _kept([*kept, *tags]),
                 "source": source,
                 "written_at": time.time(),
                 "superseded_by": None,
             }
             if known is None:
                 row = {"id": _new_id(), "space": space, "content": content, "digest": digest, **values}
-                number = int(connection.execute(insert(entries).values(row)).inserted_primary_key[0])  # type: ignore[index]
+                number = _insert(connection, row)
                 index_of(connection).add(connection, number, content)
             else:
                 number = known.number
@@ -109,6 +112,27 @@ class Entries:
                     connection.rollback()
                     return None
             return entry, known is None
+
+    def write_many(self, reader: Reader, contents: Iterable[tuple[str, str]]) -> int:
+        """Write down facts for all of an owner's callers, pairs of a source and a content, in one
+        transaction; return how many were new."""
+        with self.database.changing() as connection:
+            space, index, now = _space(connection, reader.owner, ""), index_of(connection), time.time()
+            known = set(
+                connection.execute(select(entries.c.digest).where(entries.c.space == space)).scalars()
+            )
+            count = len(known)
+            for source, content in contents:
+                digest = hashlib.sha256(content.encode()).digest()
+                if digest in known:
+                    continue
+                known.add(digest)
+                row = {
+                    "id": _new_id(), "space": space, "content": content, "digest": digest, "category": "fact",
+                    "tags": _kept([]), "source": source, "written_at": now,
+                }  # fmt: skip
+                index.add(connection, _insert(connection, row), content)
+            return len(known) - count
 
     def forget(self, reader: Reader, id: str) -> bool:
         """Forget an entry, but for its id and the time. False: there is none."""
@@ -178,9 +202,11 @@ class Entries:
             index = index_of(connection)
             conditions = [f"e.space IN ({', '.join(map(str, own))})"]
             parameters: dict[str, object] = {"limit": limit}
-            tables, order = "knowledge_entries AS e", ""
+            tables, columns, order = "knowledge_entries AS e", COLUMNS, ""
             if question.asks:
-                tables, order = index.tables, f"{index.rank}, "
+                tables, columns = index.tables, f"{COLUMNS}, {index.stems} AS stems, {index.rank} AS score"
+                order = "score, "
+                parameters["limit"] = max(limit, RERANKED)
                 condition, more = index.asked(question)
                 conditions.append(condition)
                 parameters |= more
@@ -192,10 +218,21 @@ class Entries:
                 conditions.append(_FIELDS[name].format(f"field_{at}"))
                 parameters[f"field_{at}"] = f"%\n{_escaped(str(value))}\n%" if name == "tag" else value
             statement = (
-                f"SELECT {COLUMNS} FROM {tables} WHERE {' AND '.join(conditions)} "
+                f"SELECT {columns} FROM {tables} WHERE {' AND '.join(conditions)} "
                 f"ORDER BY e.superseded_by IS NOT NULL, {order}e.written_at DESC LIMIT :limit"
             )
-            return [Entry(row) for row in connection.execute(text(statement), parameters)]
+            rows = connection.execute(text(statement), parameters).all()
+        if question.asks:
+            rows = sorted(rows, key=lambda row: _place(question, row))[:limit]
+        return [Entry(row) for row in rows]
+
+
+def _place(question: Question, row: Any) -> tuple[bool, float, float]:
+    """Return where an entry stands among those that were found: what has more of what was asked comes before
+    what has one word of it often. The root is what served best on questions with known answers
+    (docs/knowledge.md)."""
+    score = row.score * sqrt(coverage(question, row.content, row.stems))
+    return row.superseded_by is not None, round(score, 6), -row.written_at
 
 
 _FIELDS = {
@@ -216,6 +253,15 @@ def _columns() -> Any:
         entries.c.number, entries.c.id, entries.c.category, entries.c.content, entries.c.tags,
         entries.c.source, entries.c.written_at, entries.c.superseded_by,
     )  # fmt: skip
+
+
+def _kept(tags: list[str]) -> str:
+    return "\n".join(["", *dict.fromkeys(tags), ""])
+
+
+def _insert(connection: Connection, row: dict[str, object]) -> int:
+    done: Any = connection.execute(insert(entries).values(row))
+    return int(done.inserted_primary_key[0])
 
 
 def _by_number(connection: Connection, number: int) -> Entry:

@@ -30,7 +30,9 @@ class Fts5Index:
     """SQLite's: a row of FTS5 for each entry."""
 
     tables = "knowledge_words JOIN knowledge_entries AS e ON e.number = knowledge_words.rowid"
-    rank = "rank"
+    rank = "knowledge_words.rank"
+    stems = "knowledge_words.stems"
+    """What an entry's stems are read from."""
 
     def add(self, connection: Connection, number: int, content: str) -> None:
         words = terms(content)
@@ -68,6 +70,8 @@ class TextSearchIndex:
     tables = "knowledge_words AS w JOIN knowledge_entries AS e ON e.number = w.number"
     rank = "-ts_rank_cd(w.stems, CAST(:wished AS tsquery), 1)"
     """A long entry counts less, by the logarithm of its length."""
+    stems = "NULL"
+    """A tsvector has its own order: the stems are made of the content again."""
 
     def add(self, connection: Connection, number: int, content: str) -> None:
         words = terms(content)
@@ -100,6 +104,14 @@ class TextSearchIndex:
         query = " | ".join(f"({_followed(each)})" for each in question.without)
         found = "SELECT number FROM knowledge_words WHERE words @@ CAST(:without AS tsquery)"
         return f"e.number NOT IN ({found})", {"without": query}
+
+
+def coverage(question: Question, content: str, kept: str | None) -> float:
+    """Return which part of what a question asks for an entry has, of its stems in their order."""
+    if len(question.stems) < 2:
+        return 1.0
+    text = f" {' '.join(stems(terms(content))) if kept is None else kept} "
+    return sum(f" {' '.join(each)} " in text for each in question.stems) / len(question.stems)
 
 
 def index_of(connection: Connection) -> Fts5Index | TextSearchIndex:
