@@ -71,6 +71,8 @@ TEXTS = [
         ("NEAR(deadline OR", [1, 0]),
         ('"', [5, 4, 3, 2, 1, 0]),
         ("-deadline", [5, 4, 3, 2]),
+        ("meeting\0 \ud800 tag:\0", [0]),
+        ("meeting\0 \ud800", [0]),
         ("nothing", []),
     ],
 )

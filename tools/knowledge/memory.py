@@ -160,11 +160,13 @@ def _answer(text: str, structured: Shape) -> Shape:
 def _check(content: str, tags: list[str], source: str) -> None:
     if not content.strip():
         raise ToolError("content: expected what to remember, got an empty text.")
-    try:
-        size = len(content.encode())
-    except UnicodeEncodeError:
-        raise ToolError("content: expected a text, got half of a surrogate pair in it.") from None
-    if size > LONGEST_BYTES:
+    for name, text in (
+        ("content", content),
+        ("source", source),
+        *((f"tags[{at}]", each) for at, each in enumerate(tags)),
+    ):
+        _check_text(name, text)
+    if (size := len(content.encode())) > LONGEST_BYTES:
         raise ToolError(f"content: expected at most {LONGEST_BYTES:,} bytes, got {size:,}.")
     if len(tags) > MOST_TAGS:
         raise ToolError(f"tags: expected at most {MOST_TAGS}, got {len(tags)}.")
@@ -173,6 +175,16 @@ def _check(content: str, tags: list[str], source: str) -> None:
             raise ToolError(f"tags[{at}]: expected a line of 1 to {LONGEST_TAG} characters, got {tag!r:.80}.")
     if len(source) > LONGEST_SOURCE:
         raise ToolError(f"source: expected at most {LONGEST_SOURCE:,} characters, got {len(source):,}.")
+
+
+def _check_text(name: str, text: str) -> None:
+    """Refuse what a database cannot hold."""
+    if "\0" in text:
+        raise ToolError(f"{name}: expected a text, got a NUL in it.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ToolError(f"{name}: expected a text, got half of a surrogate pair in it.") from None
 
 
 def _unknown(id: str) -> ToolError:

@@ -50,9 +50,10 @@ class Question:
 
 def read(text: str) -> Question:
     """Read a question."""
+    text = text[:MOST_CHARACTERS].replace("\0", " ").encode(errors="replace").decode()
     question = Question()
     words: list[str] = []
-    for part in PART.finditer(text[:MOST_CHARACTERS]):
+    for part in PART.finditer(text):
         quoted = part["phrase"] is not None
         value = (part["phrase"] if quoted else part["word"]) or ""
         if part["field"] and not part["minus"] and _is_field(question, part["field"], value):

@@ -8,6 +8,7 @@ nothing. Raises StorageError.
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import time
 from math import sqrt
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
     from .._search.question import Question
+    from .word_index import Fts5Index, TextSearchIndex
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
 RERANKED = 50
 """The best by rank, which are ordered again by how much of the question they have."""
 USER, AGENT, ALL = SCOPES = ("user", "agent", "all")
@@ -81,6 +84,8 @@ class Entries:
     ) -> tuple[Entry, bool] | None:  # fmt: skip
         """Write an entry down; return it, and whether it is new. The same content twice is one entry, with
         the later date and the tags of both. None: there is no entry `supersedes`."""
+        if supersedes and ID.fullmatch(supersedes) is None:
+            return None
         digest = hashlib.sha256(content.encode()).digest()
         with self.database.changing() as connection:
             space = _space(connection, reader.owner, reader.class_in(scope))
@@ -136,7 +141,7 @@ class Entries:
 
     def forget(self, reader: Reader, id: str) -> bool:
         """Forget an entry, but for its id and the time. False: there is none."""
-        return self._forget(reader, ALL, entries.c.id == id) == 1
+        return ID.fullmatch(id) is not None and self._forget(reader, ALL, entries.c.id == id) == 1
 
     def forget_all(self, reader: Reader, scope: str) -> int:
         """Forget all entries of a scope; return how many there were."""
@@ -166,6 +171,8 @@ class Entries:
 
     def read(self, reader: Reader, id: str) -> Entry | None:
         """Return an entry, None if the reader has none of this id."""
+        if ID.fullmatch(id) is None:
+            return None
         with self.database.reading() as connection:
             row = connection.execute(_columns().where(entries.c.id == id, _in(reader, ALL))).first()
         return None if row is None else Entry(row)
@@ -191,40 +198,48 @@ class Entries:
     def search(self, reader: Reader, question: Question, scope: str, limit: int) -> list[Entry]:
         """Return what answers a question, best first; what is superseded comes last."""
         with self.database.reading() as connection:
-            found = connection.execute(
-                select(spaces.c.number).where(
-                    spaces.c.owner == reader.owner, spaces.c.caller_class.in_(reader.classes_in(scope))
-                )
-            ).scalars()
-            own = list(map(int, found))
+            own = _spaces(connection, reader, scope)
             if not own:
                 return []
-            index = index_of(connection)
-            conditions = [f"e.space IN ({', '.join(map(str, own))})"]
-            parameters: dict[str, object] = {"limit": limit}
-            tables, columns, order = "knowledge_entries AS e", COLUMNS, ""
-            if question.asks:
-                tables, columns = index.tables, f"{COLUMNS}, {index.stems} AS stems, {index.rank} AS score"
-                order = "score, "
-                parameters["limit"] = max(limit, RERANKED)
-                condition, more = index.asked(question)
-                conditions.append(condition)
-                parameters |= more
-            if question.without:
-                condition, more = index.without(question)
-                conditions.append(condition)
-                parameters |= more
-            for at, (name, value) in enumerate(question.fields):
-                conditions.append(_FIELDS[name].format(f"field_{at}"))
-                parameters[f"field_{at}"] = f"%\n{_escaped(str(value))}\n%" if name == "tag" else value
-            statement = (
-                f"SELECT {columns} FROM {tables} WHERE {' AND '.join(conditions)} "
-                f"ORDER BY e.superseded_by IS NOT NULL, {order}e.written_at DESC LIMIT :limit"
-            )
+            statement, parameters = _statement(question, own, index_of(connection), limit)
             rows = connection.execute(text(statement), parameters).all()
         if question.asks:
             rows = sorted(rows, key=lambda row: _place(question, row))[:limit]
         return [Entry(row) for row in rows]
+
+
+def _spaces(connection: Connection, reader: Reader, scope: str) -> list[int]:
+    wanted = select(spaces.c.number).where(
+        spaces.c.owner == reader.owner, spaces.c.caller_class.in_(reader.classes_in(scope))
+    )
+    return list(map(int, connection.execute(wanted).scalars()))
+
+
+def _statement(
+    question: Question, own: list[int], index: Fts5Index | TextSearchIndex, limit: int
+) -> tuple[str, dict[str, object]]:
+    """Return the statement that finds the entries in these spaces, and its parameters."""
+    conditions = [f"e.space IN ({', '.join(map(str, own))})"]
+    parameters: dict[str, object] = {"limit": limit}
+    tables, columns, order = "knowledge_entries AS e", COLUMNS, ""
+    parts = []
+    if question.asks:
+        tables, columns = index.tables, f"{COLUMNS}, {index.stems} AS stems, {index.rank} AS score"
+        order = "score, "
+        parameters["limit"] = max(limit, RERANKED)
+        parts.append(index.asked(question))
+    if question.without:
+        parts.append(index.without(question))
+    for condition, values in parts:
+        conditions.append(condition)
+        parameters |= values
+    for at, (name, value) in enumerate(question.fields):
+        conditions.append(_FIELDS[name].format(f"field_{at}"))
+        parameters[f"field_{at}"] = f"%\n{_escaped(str(value))}\n%" if name == "tag" else value
+    return (
+        f"SELECT {columns} FROM {tables} WHERE {' AND '.join(conditions)} "
+        f"ORDER BY e.superseded_by IS NOT NULL, {order}e.written_at DESC LIMIT :limit"
+    ), parameters
 
 
 def _place(question: Question, row: Any) -> tuple[bool, float, float]:
