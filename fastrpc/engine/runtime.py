@@ -7,8 +7,6 @@ are notified of the change.
 
 from __future__ import annotations
 
-from functools import partial
-
 from fastrpc import diagnostics
 from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import Plan
@@ -577,6 +575,8 @@ class Runtime(Visibility):
     def notify_clients(self, method: str, params: dict[str, Any]) -> None:
         """Send the clients with sessions a notification, if they are all one principal's."""
         sessions = [(each, each.session) for each in list(self.dispatchers)]
+        from functools import partial
+
         ready = [each for each, session in sessions if session.state == READY and session.lasting]
         if len({each.principal for each in ready}) == 1:
             for dispatcher in ready:
