@@ -10,6 +10,7 @@ watcher.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import socket
@@ -250,7 +251,8 @@ def _trim_idle() -> None:
 
 
 def _forget() -> None:
-    """In a forked child: the reapers belong to the parent."""
+    """Close the sockets: in a forked child, since the reapers belong to the parent, and at the end of the
+    process, whose reapers end then."""
     for reaper in (*idle, *busy):
         if reaper.socket is not None:
             reaper.socket.close()
@@ -260,6 +262,7 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+atexit.register(_forget)
 
 
 def take(loop: asyncio.AbstractEventLoop) -> Reaper:

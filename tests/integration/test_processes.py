@@ -623,3 +623,14 @@ def test_a_loop_that_ends_too_early_leaves_nobody_behind(mark: str) -> None:
 def test_a_reaper_started_by_hand_ends_at_once() -> None:
     path = os.path.join(REPOSITORY, "fastrpc", "_core", "reaper")
     assert subprocess.run([path], timeout=SECONDS, stdin=subprocess.DEVNULL).returncode == 2
+
+
+def test_a_process_that_ends_closes_the_sockets_of_idle_reapers_before_the_interpreter_goes() -> None:
+    code = (
+        "import asyncio, atexit; "
+        "atexit.register(lambda: print([each.fileno() for each in kept])); "  # what came first goes last
+        "from fastrpc.processes import reapers, run; asyncio.run(run(['true'])); "
+        "kept = [each.socket for each in reapers.idle]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
+    assert (done.stdout, done.stderr) == ("[-1]\n", "")
