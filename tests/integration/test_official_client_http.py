@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import test_agent_clients as agents
 import test_official_client as piped
+from support import chromium
 from support.features import FEATURES
 from support.official_client import ServedHttp, recording_client, serve_http
 from support.protocol import LEGACY, MODERN
@@ -449,6 +450,7 @@ def test_the_agents_tools_are_served_over_http(
 ) -> None:
     from mcp.client import session
 
+    chromium.need(whole=True)
     came: dict[str, Any] = {"asked": [], "logs": [], "results": []}
     plain = agents.plain
 

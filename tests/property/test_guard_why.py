@@ -84,7 +84,7 @@ def policy_of(when: str) -> Policy:
 
 
 def called(arguments: dict[str, Any]) -> Any:
-    return SimpleNamespace(kind="tool", name="order", effect="write", arguments=arguments)
+    return SimpleNamespace(kind="tool", name="order", effect="write", risk=None, arguments=arguments)
 
 
 def verdict_on(policy: Policy, arguments: dict[str, Any], caller: Caller = ADA) -> Verdict:
