@@ -270,7 +270,7 @@ def test_nothing_outlives_the_server(home: str, web: Web, end: str, when: str) -
         if when == "reading":
             server.ask("tools/call", {"name": "ReadDocs", "arguments": {"url": slow}})
             eventually(lambda: web.count("/slow") > 0)
-        assert len(chromium.processes_in(home)) > 4
+        assert len(chromium.processes_in(home)) > 2  # npm's Chromium has three, others more
         begun = time.monotonic()
         if end == "end of input":
             server.close_stdin()
