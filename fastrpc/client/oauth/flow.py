@@ -301,7 +301,7 @@ class _Flow:
         context = self._provider.context
         if (
             context.protected_resource_metadata is not None
-        ):  # else a server of 2025-03-26, which may have none
+        ):  # one of 2025-03-26 may have none
             self._check_pkce(context.oauth_metadata or OAuthMetadata.model_construct())
         assert self._redirect is not None
         self._record.was_shown = True
