@@ -299,9 +299,7 @@ class _Flow:
         self._check_place(url)
         self._check_client()
         context = self._provider.context
-        if (
-            context.protected_resource_metadata is not None
-        ):  # one of 2025-03-26 may have none
+        if context.protected_resource_metadata is not None:  # one of 2025-03-26 may have none
             self._check_pkce(context.oauth_metadata or OAuthMetadata.model_construct())
         assert self._redirect is not None
         self._record.was_shown = True
