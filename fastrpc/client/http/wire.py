@@ -94,12 +94,15 @@ class Answer:
         ConnectionLost for an incomplete one."""
         body = bytearray()
         share = self._wire.share()
-        async for piece in self._pieces():
-            body += piece
-            if len(body) > limit:
-                raise InvalidAnswer(f"the response body is longer than {limit} bytes")
-            if not share.resize(len(body)):
-                raise _no_room()
+        try:
+            async for piece in self._pieces():
+                body += piece
+                if len(body) > limit:
+                    raise InvalidAnswer(f"the response body is longer than {limit} bytes")
+                if not share.resize(len(body)):
+                    raise _no_room()
+        finally:  # an error's traceback holds it as long as somebody keeps the error
+            share.resize(0)
         return bytes(body)
 
     @staticmethod
@@ -127,14 +130,17 @@ class Answer:
     async def events(self, events: Events) -> AsyncIterator[Event]:
         """Yield the events of a stream until it ends. Raises ConnectionLost and InvalidAnswer."""
         share = self._wire.share()
-        async for piece in self._pieces():
-            try:
-                for event in events.feed(piece):
-                    yield event
-            except TooLong as error:
-                raise InvalidAnswer(str(error)) from None
-            if not share.resize(events.unfinished):
-                raise _no_room()
+        try:
+            async for piece in self._pieces():
+                try:
+                    for event in events.feed(piece):
+                        yield event
+                except TooLong as error:
+                    raise InvalidAnswer(str(error)) from None
+                if not share.resize(events.unfinished):
+                    raise _no_room()
+        finally:
+            share.resize(0)
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives, decompressed. Raises ConnectionLost and InvalidAnswer."""
