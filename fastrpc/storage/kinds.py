@@ -13,9 +13,9 @@ from fastrpc.settings import STATE_DIR
 
 class DatabaseKind:
     """`title` begins every message; `file_name` is that of SQLite's file in the state folder; `extra` brings
-    the libraries; `revisions` are all of the schema's, the oldest first; `migrations` is Alembic's folder
-    with `versions` in it; `version_table` holds the revision, so several kinds may share one PostgreSQL
-    database.
+    the libraries; `revisions` are all of the schema's, the oldest first; `migrations` is the folder with
+    a file of Alembic's for each; `version_table` holds the revision, so several kinds may share one
+    PostgreSQL database.
     """
 
     __slots__ = ("extra", "file_name", "migrations", "revisions", "title", "version_table")
@@ -51,6 +51,6 @@ GUARD = DatabaseKind(
     file_name="guard.sqlite3",
     extra="guard",
     revisions=("0001", "0002", "0003"),
-    migrations=os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations"),
+    migrations=os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations", "versions"),
     version_table="fastrpc_schema_version",
 )

@@ -6,6 +6,7 @@ the `revisions` of its kind. There is no way back: an older fastrpc refuses a ne
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 
 from fastrpc.storage.errors import LibraryMissing
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from fastrpc.storage.kinds import DatabaseKind
 
+_HERE = os.path.dirname(os.path.abspath(__file__))  # where `env.py` is, which serves every kind
 _migrating = Lock()  # `alembic.op` and `alembic.context` belong to the process
 
 
@@ -40,6 +42,8 @@ def configuration(kind: DatabaseKind) -> Config:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", kind.migrations.replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
+    config.set_main_option("script_location", _HERE.replace("%", "%%"))
+    config.set_main_option("version_locations", kind.migrations.replace("%", "%%"))
+    for name in ("path_separator", "version_path_separator"):  # the second before Alembic 1.16
+        config.set_main_option(name, "newline")
     return config

@@ -13,7 +13,7 @@ import secrets
 import time
 from math import sqrt
 
-from sqlalchemy import and_, bindparam, delete, insert, select, text, update
+from sqlalchemy import bindparam, delete, insert, select, text, update
 
 from .schema import entries, spaces, tombstones
 from .word_index import coverage, index_of
@@ -28,14 +28,15 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
     from .._search.question import Question
-    from .word_index import Fts5Index, TextSearchIndex
+    from .word_index import Fts5Index, TextSearchIndex, WordIndex
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
 RERANKED = 50
 """The best by rank, which are ordered again by how much of the question they have."""
-USER, AGENT, ALL = SCOPES = ("user", "agent", "all")
-COLUMNS = "e.number, e.id, e.category, e.content, e.tags, e.source, e.written_at, e.superseded_by"
+AGENT, ALL = "agent", "all"
+NAMES = ("number", "id", "category", "content", "tags", "source", "written_at", "superseded_by")
+"""The columns of which an `Entry` is made."""
 
 
 class Reader:
@@ -60,14 +61,14 @@ class Entry:
     __slots__ = ("category", "content", "id", "number", "source", "superseded_by", "tags", "written_at")
 
     def __init__(self, row: Any) -> None:
-        self.number: int = row[0]
-        self.id: str = row[1]
-        self.category: str = row[2]
-        self.content: str = row[3]
-        self.tags: list[str] = row[4].split("\n")[1:-1]
-        self.source: str = row[5]
-        self.written_at: float = row[6]
-        self.superseded_by: str | None = row[7]
+        self.number: int = row.number
+        self.id: str = row.id
+        self.category: str = row.category
+        self.content: str = row.content
+        self.tags: list[str] = _tags_in(row.tags)
+        self.source: str = row.source
+        self.written_at: float = row.written_at
+        self.superseded_by: str | None = row.superseded_by
 
 
 class Entries:
@@ -84,59 +85,46 @@ class Entries:
     ) -> tuple[Entry, bool] | None:  # fmt: skip
         """Write an entry down; return it, and whether it is new. The same content twice is one entry, with
         the later date and the tags of both. None: there is no entry `supersedes`."""
-        if supersedes and ID.fullmatch(supersedes) is None:
-            return None
         digest = hashlib.sha256(content.encode()).digest()
         with self.database.changing() as connection:
+            older = _number_of(connection, reader, supersedes) if supersedes else None
+            if supersedes and older is None:
+                return None
             space = _space(connection, reader.owner, reader.class_in(scope))
             known = connection.execute(
                 select(entries.c.number, entries.c.tags).where(
                     entries.c.space == space, entries.c.digest == digest
                 )
             ).first()
-            kept = [] if known is None else known.tags.split("\n")[1:-1]
-            values = {
-                "category": category,
-                "tags": _kept([*kept, *tags]),
-                "source": source,
-                "written_at": time.time(),
-                "superseded_by": None,
-            }
             if known is None:
-                row = {"id": _new_id(), "space": space, "content": content, "digest": digest, **values}
-                number = _insert(connection, row)
-                index_of(connection).add(connection, number, content)
+                values = _written(category, tags, source)
+                number = _add(connection, index_of(connection), space, content, digest, values)
+            elif known.number == older:
+                return None
             else:
                 number = known.number
+                values = _written(category, [*_tags_in(known.tags), *tags], source)
                 connection.execute(update(entries).where(entries.c.number == number).values(values))
-            entry = _by_number(connection, number)
-            if supersedes:
-                is_older = and_(entries.c.id == supersedes, _in(reader, ALL), entries.c.number != number)
-                done = connection.execute(update(entries).where(is_older).values(superseded_by=entry.id))
-                if done.rowcount != 1:
-                    connection.rollback()
-                    return None
+            entry = Entry(connection.execute(_columns().where(entries.c.number == number)).one())
+            if older is not None:
+                is_older = entries.c.number == older
+                connection.execute(update(entries).where(is_older).values(superseded_by=entry.id))
             return entry, known is None
 
     def write_many(self, reader: Reader, contents: Iterable[tuple[str, str]]) -> int:
         """Write down facts for all of an owner's callers, pairs of a source and a content, in one
         transaction; return how many were new."""
         with self.database.changing() as connection:
-            space, index, now = _space(connection, reader.owner, ""), index_of(connection), time.time()
+            space, index = _space(connection, reader.owner, ""), index_of(connection)
             known = set(
                 connection.execute(select(entries.c.digest).where(entries.c.space == space)).scalars()
             )
             count = len(known)
             for source, content in contents:
                 digest = hashlib.sha256(content.encode()).digest()
-                if digest in known:
-                    continue
-                known.add(digest)
-                row = {
-                    "id": _new_id(), "space": space, "content": content, "digest": digest, "category": "fact",
-                    "tags": _kept([]), "source": source, "written_at": now,
-                }  # fmt: skip
-                index.add(connection, _insert(connection, row), content)
+                if digest not in known:
+                    known.add(digest)
+                    _add(connection, index, space, content, digest, _written("fact", (), source))
             return len(known) - count
 
     def forget(self, reader: Reader, id: str) -> bool:
@@ -185,20 +173,10 @@ class Entries:
         with self.database.reading() as connection:
             return [Entry(row) for row in connection.execute(wanted)]
 
-    def ids(self, reader: Reader, beginning: str, limit: int) -> list[str]:
-        """Return the ids that begin so, the newest first."""
-        wanted = (
-            select(entries.c.id)
-            .where(_in(reader, ALL), entries.c.id.startswith(beginning, autoescape=True))
-            .order_by(entries.c.number.desc())
-        )
-        with self.database.reading() as connection:
-            return list(connection.execute(wanted.limit(limit)).scalars())
-
     def search(self, reader: Reader, question: Question, scope: str, limit: int) -> list[Entry]:
         """Return what answers a question, best first; what is superseded comes last."""
         with self.database.reading() as connection:
-            own = _spaces(connection, reader, scope)
+            own = [int(number) for number in connection.execute(_own(reader, scope)).scalars()]
             if not own:
                 return []
             statement, parameters = _statement(question, own, index_of(connection), limit)
@@ -208,24 +186,17 @@ class Entries:
         return [Entry(row) for row in rows]
 
 
-def _spaces(connection: Connection, reader: Reader, scope: str) -> list[int]:
-    wanted = select(spaces.c.number).where(
-        spaces.c.owner == reader.owner, spaces.c.caller_class.in_(reader.classes_in(scope))
-    )
-    return list(map(int, connection.execute(wanted).scalars()))
-
-
 def _statement(
     question: Question, own: list[int], index: Fts5Index | TextSearchIndex, limit: int
 ) -> tuple[str, dict[str, object]]:
     """Return the statement that finds the entries in these spaces, and its parameters."""
     conditions = [f"e.space IN ({', '.join(map(str, own))})"]
     parameters: dict[str, object] = {"limit": limit}
-    tables, columns, order = "knowledge_entries AS e", COLUMNS, ""
+    tables, columns, order = "knowledge_entries AS e", ", ".join(f"e.{name}" for name in NAMES), ""
     parts = []
     if question.asks:
-        tables, columns = index.tables, f"{COLUMNS}, {index.stems} AS stems, {index.rank} AS score"
-        order = "score, "
+        tables, order = index.tables, "score, "
+        columns += f", {index.stems} AS stems, {index.rank} AS score"
         parameters["limit"] = max(limit, RERANKED)
         parts.append(index.asked(question))
     if question.without:
@@ -264,31 +235,60 @@ def _escaped(text: str) -> str:
 
 
 def _columns() -> Any:
-    return select(
-        entries.c.number, entries.c.id, entries.c.category, entries.c.content, entries.c.tags,
-        entries.c.source, entries.c.written_at, entries.c.superseded_by,
-    )  # fmt: skip
+    return select(*(entries.c[name] for name in NAMES))
 
 
-def _kept(tags: list[str]) -> str:
-    return "\n".join(["", *dict.fromkeys(tags), ""])
+def _written(category: str, tags: Iterable[str], source: str) -> dict[str, object]:
+    """Return what an entry is written with, whether it is new or known."""
+    return {
+        "category": category,
+        "tags": "\n".join(["", *dict.fromkeys(tags), ""]),
+        "source": source,
+        "written_at": time.time(),
+        "superseded_by": None,
+    }
 
 
-def _insert(connection: Connection, row: dict[str, object]) -> int:
+def _tags_in(kept: str) -> list[str]:
+    return kept.split("\n")[1:-1]
+
+
+def _add(
+    connection: Connection,
+    index: WordIndex,
+    space: int,
+    content: str,
+    digest: bytes,
+    values: dict[str, object],
+) -> int:
+    """Add a new entry, also to the index; return its number."""
+    row = {"id": _new_id(), "space": space, "content": content, "digest": digest, **values}
     done: Any = connection.execute(insert(entries).values(row))
-    return int(done.inserted_primary_key[0])
+    number = int(done.inserted_primary_key[0])
+    index.add(connection, number, content)
+    return number
 
 
-def _by_number(connection: Connection, number: int) -> Entry:
-    return Entry(connection.execute(_columns().where(entries.c.number == number)).one())
+def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:
+    """Return the number of an entry, None if the reader has none of this id."""
+    if ID.fullmatch(id) is None:
+        return None
+    found: int | None = connection.execute(
+        select(entries.c.number).where(entries.c.id == id, _in(reader, ALL))
+    ).scalar()
+    return found
+
+
+def _own(reader: Reader, scope: str) -> Any:
+    """Return what selects the numbers of the reader's spaces."""
+    return select(spaces.c.number).where(
+        spaces.c.owner == reader.owner, spaces.c.caller_class.in_(reader.classes_in(scope))
+    )
 
 
 def _in(reader: Reader, scope: str) -> Any:
     """Return the condition that an entry is the reader's."""
-    own = select(spaces.c.number).where(
-        spaces.c.owner == reader.owner, spaces.c.caller_class.in_(reader.classes_in(scope))
-    )
-    return entries.c.space.in_(own)
+    return entries.c.space.in_(_own(reader, scope))
 
 
 def _space(connection: Connection, owner: str, caller_class: str) -> int:

@@ -26,27 +26,42 @@ MOST_POSITIONS = 16_383
 """Of a tsvector; words behind them are found, but by no phrase (PostgreSQL, 12.9: limitations)."""
 
 
-class Fts5Index:
+class WordIndex:
+    """What both have in common: a row for each entry, of its terms and their stems."""
+
+    insertion: str
+    deletion: str
+
+    def add(self, connection: Connection, number: int, content: str) -> None:
+        words = terms(content)
+        row = {"number": number, "words": self.written(words), "stems": self.written(stems(words))}
+        connection.execute(text(self.insertion), row)
+
+    def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
+        connection.execute(text(self.deletion), [{"number": each} for each in numbers])
+
+    def written(self, terms: list[str]) -> str:
+        """Return terms as the database takes them."""
+        raise NotImplementedError
+
+
+class Fts5Index(WordIndex):
     """SQLite's: a row of FTS5 for each entry."""
 
+    insertion = "INSERT INTO knowledge_words (rowid, words, stems) VALUES (:number, :words, :stems)"
+    deletion = "DELETE FROM knowledge_words WHERE rowid = :number"
     tables = "knowledge_words JOIN knowledge_entries AS e ON e.number = knowledge_words.rowid"
     rank = "knowledge_words.rank"
     stems = "knowledge_words.stems"
     """What an entry's stems are read from."""
 
-    def add(self, connection: Connection, number: int, content: str) -> None:
-        words = terms(content)
-        connection.execute(
-            text("INSERT INTO knowledge_words (rowid, words, stems) VALUES (:number, :words, :stems)"),
-            {"number": number, "words": " ".join(words), "stems": " ".join(stems(words))},
-        )
-
     def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
         """Take entries out, and what FTS5 would leave of them until it merges its parts."""
-        rows = [{"number": each} for each in numbers]
-        if rows:
-            connection.execute(text("DELETE FROM knowledge_words WHERE rowid = :number"), rows)
-            connection.execute(text("INSERT INTO knowledge_words (knowledge_words) VALUES ('optimize')"))
+        super().remove(connection, numbers)
+        connection.execute(text("INSERT INTO knowledge_words (knowledge_words) VALUES ('optimize')"))
+
+    def written(self, terms: list[str]) -> str:
+        return " ".join(terms)
 
     def asked(self, question: Question) -> tuple[str, Parameters]:
         """Return the condition for what has to be there. No term can be an operator: none has a quote."""
@@ -64,29 +79,23 @@ class Fts5Index:
         return f"e.number NOT IN ({found})", {"without": query}
 
 
-class TextSearchIndex:
+class TextSearchIndex(WordIndex):
     """PostgreSQL's: two vectors for each entry."""
 
+    insertion = (
+        "INSERT INTO knowledge_words (number, words, stems) VALUES "
+        "(:number, CAST(:words AS tsvector), CAST(:stems AS tsvector))"
+    )
+    deletion = "DELETE FROM knowledge_words WHERE number = :number"
     tables = "knowledge_words AS w JOIN knowledge_entries AS e ON e.number = w.number"
     rank = "-ts_rank_cd(w.stems, CAST(:wished AS tsquery), 1)"
     """A long entry counts less, by the logarithm of its length."""
     stems = "NULL"
     """A tsvector has its own order: the stems are made of the content again."""
 
-    def add(self, connection: Connection, number: int, content: str) -> None:
-        words = terms(content)
-        connection.execute(
-            text(
-                "INSERT INTO knowledge_words (number, words, stems) VALUES "
-                "(:number, CAST(:words AS tsvector), CAST(:stems AS tsvector))"
-            ),
-            {"number": number, "words": _vector(words), "stems": _vector(stems(words))},
-        )
-
-    def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
-        rows = [{"number": each} for each in numbers]
-        if rows:
-            connection.execute(text("DELETE FROM knowledge_words WHERE number = :number"), rows)
+    def written(self, terms: list[str]) -> str:
+        """Return them as the text of a tsvector, with the positions that it can hold."""
+        return " ".join(f"'{term}':{min(at, MOST_POSITIONS)}" for at, term in enumerate(terms, 1))
 
     def asked(self, question: Question) -> tuple[str, Parameters]:
         wished = " | ".join(map(_followed, question.stems))
@@ -125,8 +134,3 @@ def _phrase(terms: Iterable[str]) -> str:
 
 def _followed(terms: Iterable[str]) -> str:
     return " <-> ".join(f"'{each}'" for each in terms)
-
-
-def _vector(terms: list[str]) -> str:
-    """Return terms as the text of a tsvector, with the positions that it can hold."""
-    return " ".join(f"'{term}':{min(at, MOST_POSITIONS)}" for at, term in enumerate(terms, 1))

@@ -1,1 +1,2 @@
-"""The migrations of the store, run by `fastrpc.storage`."""
+"""The revisions of the store's schema, one file each, run by `fastrpc.storage`. A released one never
+changes."""
