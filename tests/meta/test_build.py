@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -111,3 +113,10 @@ def test_ci_runs_the_readmes_two_commands_where_nothing_was_prepared() -> None:
     assert ".ci/bare begin" in run
     assert ".ci/bare end\n" in run
     assert "\nmake test-skipped BEFORE=.cache/bare.json\n" in run
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """`make test` collects all of them in one run, in which each name is a module's; CI runs them in parts."""
+    names = Counter(path.name for path in Path(REPOSITORY, "tests").rglob("test_*.py"))
+    assert names
+    assert [name for name, count in names.items() if count > 1] == []
