@@ -73,7 +73,8 @@ class Quota:
 class Share:
     """What one text that is being read takes of a quota, beyond the `free` bytes that each may have.
 
-    It is given back once nobody refers to the share: who reads the text holds it, and who works on it.
+    It is given back at the end of a `with`, or once nobody refers to the share: who reads the text holds it,
+    and who works on it.
     """
 
     __slots__ = ("_free", "_quota", "_taken")
@@ -97,6 +98,13 @@ class Share:
             self._quota.release(-more)
         self._taken += more
         return True
+
+    def __enter__(self) -> Share:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Give it back now: the traceback of an error refers to it as long as somebody keeps the error."""
+        self.resize(0)
 
     def __del__(self) -> None:
         self._quota.release(self._taken)

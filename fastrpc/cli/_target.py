@@ -161,10 +161,7 @@ def _of_entry(name: str, entry: ServerEntry) -> Destination:
         entry = entry.expanded()
     except InvalidConfig as error:
         raise UsageError(f"{name}: {error}") from None
-    if entry.url:
-        return Destination(entry.url, name, dict(entry.url_options), entry=entry)
-    command = [entry.command, *entry.args]
-    return Destination(command, name, {"env": entry.env, "cwd": entry.cwd}, entry=entry)
+    return Destination(entry.target, name, dict(entry.options), entry=entry)
 
 
 def _named(name: str, config: str | None) -> ServerEntry | None:
@@ -232,7 +229,7 @@ def converse(
         if where.entry is not None and where.entry.is_restricted:
             from fastrpc.gateway.client_targets import restricted
 
-            target, options = restricted(where.shown, where.entry, target, options)
+            target, options = restricted(where.shown, where.entry, options)
         client = Client.sync(
             target,
             version=chosen.protocol,

@@ -121,7 +121,7 @@ def _how(entry: ServerEntry | str) -> str:
         return f"cannot be used: {plain(entry)}"
     import shlex
 
-    parts = [masked(entry.url or shlex.join([entry.command, *entry.args]))]
+    parts = [masked(entry.url or shlex.join(entry.target))]
     if entry.cwd is not None:
         parts.append(f"in {_short(entry.cwd)}")
     for name, value in {**entry.env, **entry.headers}.items():

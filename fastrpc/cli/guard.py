@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.callers import Caller
+    from fastrpc.guard.guard import Target
     from fastrpc.guard.policy.decisions import Decision, Policy
     from fastrpc.server import Server
 
@@ -95,12 +96,14 @@ def _caller(policy: Policy, caller_class: str | None) -> Caller:
     return Caller("try", caller_class or config.default_class)
 
 
-def _decision(policy: Policy, caller: Caller, tool: Any) -> Decision:
+def _target_of(tool: Any) -> Target:
     from fastrpc.guard.guard import Target
 
-    return policy.decision(
-        caller, policy.class_key(caller), Target("tool", tool.name, tool.effect, tool.risk)
-    )
+    return Target("tool", tool.name, tool.effect, tool.risk)
+
+
+def _decision(policy: Policy, caller: Caller, tool: Any) -> Decision:
+    return policy.decision(caller, policy.class_key(caller), _target_of(tool))
 
 
 def _check(chosen: Namespace) -> int:
@@ -166,10 +169,9 @@ def _try(chosen: Namespace) -> int:
 
 def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return what would become of a call."""
-    from fastrpc.guard.guard import Target
     from fastrpc.guard.policy.decisions import values_of
 
-    target = Target("tool", tool.name, tool.effect, tool.risk)
+    target = _target_of(tool)
     decision = _decision(policy, caller, tool)
     verdict = policy.judge(decision, caller, target, arguments)
     action = "deny" if verdict.action == "deny" else "ask" if policy.asks(verdict) else "allow"

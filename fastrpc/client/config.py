@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Literal, TypedDict
 
+    from fastrpc.client.options import TargetOptions
+
     class UrlOptions(TypedDict, total=False):
         """Options of a client of a URL, as far as configurations have them."""
 
@@ -117,7 +119,19 @@ class ServerEntry:
 
     def __repr__(self) -> str:
         """Show the command or URL, without the variables and headers, which may be secret."""
-        return f"{type(self).__name__}({self.url or [self.command, *self.args]!r})"
+        return f"{type(self).__name__}({self.target!r})"
+
+    @property
+    def target(self) -> str | list[str]:
+        """What a client connects to: the URL, or the command with its arguments."""
+        return self.url or [self.command, *self.args]
+
+    @property
+    def options(self) -> TargetOptions:
+        """The options of a client of the target."""
+        if self.url:
+            return {**self.url_options}  # type: ignore[typeddict-item]
+        return {"cwd": self.cwd, "env": self.env}
 
     @property
     def url_options(self) -> UrlOptions:

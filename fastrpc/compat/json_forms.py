@@ -36,7 +36,7 @@ def readable_form(value: Any, refuses_nan: bool = False) -> Any:
     """Return it so, with the texts of objects of unknown classes, and of a number that is the whole value."""
     if isinstance(value, float) and not refuses_nan:
         return "NaN" if value != value else f"{'-' if value < 0 else ''}Infinity"
-    return _changed(value, _text_of, refuses_nan)
+    return _changed(value, str, refuses_nan)
 
 
 def _changed(value: Any, unknown: Callable[[Any], Any], refuses_nan: bool) -> Any:
@@ -86,7 +86,3 @@ def _key(name: Any) -> Any:
 
 def _as_it_is(value: Any) -> Any:
     return value
-
-
-def _text_of(value: Any) -> str:
-    return str(value)

@@ -574,9 +574,9 @@ class Runtime(Visibility):
 
     def notify_clients(self, method: str, params: dict[str, Any]) -> None:
         """Send the clients with sessions a notification, if they are all one principal's."""
-        sessions = [(each, each.session) for each in list(self.dispatchers)]
         from functools import partial
 
+        sessions = [(each, each.session) for each in list(self.dispatchers)]
         ready = [each for each, session in sessions if session.state == READY and session.lasting]
         if len({each.principal for each in ready}) == 1:
             for dispatcher in ready:

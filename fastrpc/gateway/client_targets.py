@@ -71,22 +71,15 @@ def _is_off(raw: Any) -> bool:
 def _only(name: str, raw: Any, options: ClientOptions) -> tuple[Any, ClientOptions]:
     try:
         entry = entry_of(raw).expanded()
-        if entry.url:
-            target: Any = entry.url
-            both: ClientOptions = {**entry.url_options, **options}
-        else:
-            target = [entry.command, *entry.args]
-            both = {"cwd": entry.cwd, "env": entry.env, **options}
+        both: ClientOptions = {**entry.options, **options}
         if not entry.is_restricted:
-            return target, both
-        return restricted(name, entry, target, both)  # type: ignore[return-value]
+            return entry.target, both
+        return restricted(name, entry, both)  # type: ignore[return-value]
     except InvalidConfig as error:
         raise InvalidConfig(f"{name}: {error}") from None
 
 
-def restricted(
-    name: str, entry: ServerEntry, target: list[str] | str, options: Mapping[str, Any]
-) -> tuple[Server, dict[str, Any]]:
+def restricted(name: str, entry: ServerEntry, options: Mapping[str, Any]) -> tuple[Server, dict[str, Any]]:
     """Return a proxy that has the tools which an entry lets be used, and the options of its client. The
     standard error of a command is always forwarded. Raises InvalidConfig."""
     from fastrpc.processes import environment
@@ -98,7 +91,7 @@ def restricted(
     given = {"name": about.get("name", "fastrpc"), "version": about.get("version", __version__)}
     if "start_seconds" in rest:
         given["start_seconds"] = rest["start_seconds"]
-    if isinstance(target, str):
+    if entry.url:
         from fastrpc.client.http.address import Remote
 
         given |= {option: rest.pop(option) for option in Remote.OPTIONS if option in rest}
@@ -106,7 +99,7 @@ def restricted(
         given |= {"cwd": rest.pop("cwd"), "env": environment(rest.pop("env"))}
         rest.pop("stderr", None)
     try:
-        server = Server.proxy(target, **given)
+        server = Server.proxy(entry.target, **given)
     except DefinitionError as error:
         raise InvalidConfig(str(error).removeprefix("proxy: ")) from None
     server._upstream.shows_itself = True

@@ -99,6 +99,10 @@ class Target:
         self.effect = effect
         self.risk = risk
 
+    @classmethod
+    def of_call(cls, call: CallInfo) -> Target:
+        return cls(call.kind, call.name, call.effect, call.risk)
+
 
 class Guard:
     """A guard by a policy. `caller_of` returns the caller of a principal; `approve` asks a person, by default
@@ -207,7 +211,7 @@ class Guard:
         """Decide about a call that is not allowed at once."""
         if not decision.needs_judging:
             return _at_once() if self._reserve(call, entry, decision, decision.verdict) else None
-        target = Target(call.kind, call.name, call.effect, call.risk)
+        target = Target.of_call(call)
         verdict = self._policy.judge(decision, entry.caller, target, call.arguments)
         if verdict.action == DENY:
             raise self._refused(call, entry, verdict, self._not_allowed(call, decision, verdict))
@@ -237,7 +241,7 @@ class Guard:
             edited = await self._approve(asked)
             if edited:
                 call.change(edited)
-                target = Target(call.kind, call.name, call.effect, call.risk)
+                target = Target.of_call(call)
                 again = policy.judge(decision, entry.caller, target, call.arguments)
                 if again.action == DENY:  # whoever has written the arguments
                     raise self._not_allowed(call, decision, again)
@@ -374,9 +378,7 @@ class Guard:
         return None if decision is None else decision.verdict
 
     def _decision(self, entry: Entry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
-        decision = self._decision_for(
-            entry.caller_class, Target(call.kind, call.name, call.effect, call.risk)
-        )
+        decision = self._decision_for(entry.caller_class, Target.of_call(call))
         limits = tuple(self._limit(entry.caller, about, rate) for about, rate in decision.rates)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits

@@ -41,7 +41,7 @@ def because(
     """Return what the record of a refused call says of why."""
     if isinstance(error, RateExceeded):
         return {"rate": {"rate": error.rate.text, "tool": error.about, **error.data}}
-    target = Target(call.kind, call.name, call.effect, call.risk)
+    target = Target.of_call(call)
     if verdict.action == DENY and verdict.reason == NOT_EXPOSED:
         return {"lists": lacking(policy, caller, target)}
     found: dict[str, Any] = {}

@@ -116,7 +116,7 @@ def test_ci_runs_the_readmes_two_commands_where_nothing_was_prepared() -> None:
 
 
 def test_no_two_files_of_tests_have_one_name() -> None:
-    """`make test` collects all of them in one run, in which each name is a module's; CI runs them in parts."""
+    """`make test` collects all of them in one run, in which each name is a module's; CI in parts."""
     names = Counter(path.name for path in Path(REPOSITORY, "tests").rglob("test_*.py"))
     assert names
     assert [name for name, count in names.items() if count > 1] == []

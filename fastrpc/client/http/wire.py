@@ -93,16 +93,13 @@ class Answer:
         """Read a body of any content type. `limit`: in bytes. Raises InvalidAnswer for a longer body,
         ConnectionLost for an incomplete one."""
         body = bytearray()
-        share = self._wire.share()
-        try:
+        with self._wire.share() as share:
             async for piece in self._pieces():
                 body += piece
                 if len(body) > limit:
                     raise InvalidAnswer(f"the response body is longer than {limit} bytes")
                 if not share.resize(len(body)):
                     raise _no_room()
-        finally:  # an error's traceback holds it as long as somebody keeps the error
-            share.resize(0)
         return bytes(body)
 
     @staticmethod
@@ -129,8 +126,7 @@ class Answer:
 
     async def events(self, events: Events) -> AsyncIterator[Event]:
         """Yield the events of a stream until it ends. Raises ConnectionLost and InvalidAnswer."""
-        share = self._wire.share()
-        try:
+        with self._wire.share() as share:
             async for piece in self._pieces():
                 try:
                     for event in events.feed(piece):
@@ -139,8 +135,6 @@ class Answer:
                     raise InvalidAnswer(str(error)) from None
                 if not share.resize(events.unfinished):
                     raise _no_room()
-        finally:
-            share.resize(0)
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives, decompressed. Raises ConnectionLost and InvalidAnswer."""
