@@ -243,7 +243,7 @@ def install_tests(wheel: Wheel) -> None:
     with tarfile.open(f"{wheel.path.partition('-cp')[0]}.tar.gz") as sdist:
         sdist.extractall(folder)
     (source,) = glob.glob(os.path.join(folder, "fastrpc_mcp-*"))
-    for name in ("tests", "docs", "examples", "README.md", "pyproject.toml"):
+    for name in ("tests", "docs", "examples", ".ci", "README.md", "pyproject.toml"):
         shutil.move(os.path.join(source, name), folder)
     shutil.rmtree(source)
 
