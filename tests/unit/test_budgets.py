@@ -279,6 +279,12 @@ def test_costs_of_the_file_are_counted_for_each_call_of_the_tool(counting: Makin
     assert found[2].meta["fastrpc/budget"][0]["budget"] == "0.05 usd/month"
 
 
+def test_a_tool_that_costs_nothing_neither_counts_nor_gives_credit(counting: Making) -> None:
+    counted = counting('budget = ["0.05 usd/month"]\n[costs]\nsearch = { usd = 0.02 }\n')
+    assert counted.codes(SEARCH, *[ORDER] * 3, SEARCH, SEARCH) == [0, 0, 0, 0, 0, -32003]
+    assert counted.used() == {("", "0.05 usd/month"): 40_000}
+
+
 def test_invalid_and_unknown_calls_count_nothing_and_errors_of_tools_do(counting: Making) -> None:
     counted = counting('budget = ["100 calls/day"]')
     counted.calls(("search", {}), ("nothing", {}), SEARCH, ("wipe", {"place": "nowhere"}))
@@ -484,6 +490,17 @@ def test_a_clock_that_is_set_back_counts_for_the_day_that_it_shows(tmp_path: Pat
     ledger.turn(NOON)
     assert ledger.begins <= NOON < ledger.ends == ledger.begins + 86_400
     assert not ledger.begins <= NOON - 86_400 < ledger.ends
+
+
+def test_calls_are_counted_plainly_until_there_is_something_to_say(counting: Making) -> None:
+    counted = counting('budget = ["5 calls/day"]')
+    counted.calls(SEARCH)  # the first finds the cells
+    account = counted.guard.entry("").accounts["search"]
+    assert [account.reserve_plainly() for _ in range(4)] == [True, True, False, False]
+    assert counted.used() == {("", "5 calls/day"): 3}
+    counted.now += 86_400
+    assert account.reserve() is False
+    assert account.reserve_plainly() is True
 
 
 def test_an_account_that_waits_for_a_record_is_not_forgotten(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.lowlevel.server import Server
 from fastrpc.errors import RemoteError
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY
@@ -156,3 +157,8 @@ def test_a_handler_of_a_list_that_wants_something_else_gets_nothing() -> None:
 
     with pytest.raises(RemoteError):
         asked(server, LATEST_LEGACY, ("tools/list", {}))
+
+
+def test_tasks_of_the_sdk_are_refused_where_a_server_enables_them() -> None:
+    with pytest.raises(NotOffered, match="has no enable_tasks; tasks are an extension"):
+        Server("low").experimental.enable_tasks()

@@ -322,6 +322,13 @@ def test_roots_that_are_given_up_give_back_what_they_took_and_no_more() -> None:
         assert session.quota.used == kept
 
 
+def test_roots_before_a_handshake_give_back_what_they_took_too() -> None:
+    session = Session()
+    session.take_roots([{"uri": "file:///a"}])
+    session.take_roots(None)
+    assert session.quota.used == 0
+
+
 def test_what_a_session_may_keep_and_there_is_no_memory_for_is_an_overload() -> None:
     session = Session()
     size = bytes_of_uri("docs://a")
