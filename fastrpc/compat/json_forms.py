@@ -78,10 +78,27 @@ _MARKS = (
 
 
 def _key(name: Any) -> Any:
-    """Return the key of a dict: texts, and those of which the encoder makes the same text."""
-    if name is None:
-        return "None"
-    return ",".join(map(str, name)) if type(name) is tuple else name
+    """Return the key of a dict as a text, but for one that the encoder makes the same text of, or refuses."""
+    if isinstance(name, (str, int, float)) and not isinstance(name, bool):
+        return name
+    return "None" if name is None else _text_of_key(name)
+
+
+def _text_of_key(name: Any) -> Any:
+    if hasattr(name, "__members__") or hasattr(type(name), "__members__"):
+        name = name.value
+    if type(name) is tuple:
+        return ",".join(str(_text_of_key(part)) for part in name)
+    if isinstance(name, bool):
+        return "true" if name else "false"
+    if isinstance(name, (bytes, bytearray)):
+        return bytes(name).decode("utf-8", "replace")
+    if hasattr(name, "total_seconds"):
+        import msgspec
+
+        return msgspec.to_builtins(name)
+    names = {each.__module__.partition(".")[0] for each in type(name).__mro__}
+    return str(name) if "decimal" in names else _of_class(name, _as_it_is)
 
 
 def _as_it_is(value: Any) -> Any:
