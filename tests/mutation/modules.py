@@ -48,6 +48,16 @@ EQUIVALENT: dict[tuple[str, ...], str] = {
         "+ self.begins = self.ends = -1",
     ): "no clock is between them, so the first look at it begins a day",
     (
+        "fastrpc/compat/lowlevel/own_methods.py",
+        "- return dict(values[0])",
+        "+ return dict(values[ -1])",
+    ): "a handler has one value, the params as a whole",
+    (
+        "fastrpc/guard/policy/decisions.py",
+        "- MOST_KEPT = 4096",
+        "+ MOST_KEPT = 4095",
+    ): "it bounds memory, and nothing promises its value",
+    (
         "fastrpc/redaction.py",
         "- MOST_HIDDEN = 4000",
         "+ MOST_HIDDEN = 4001",

@@ -185,3 +185,9 @@ def test_of_a_rule_over_arguments_and_one_without_the_stricter_holds(
     found = policy(tmp_path, *((general, other) if at == "first" else (other, general)))
     assert (judged(found, count=11).action, judged(found, count=11).rule) == (otherwise, "staff")
     assert judged(found, count=1).action == otherwise
+
+
+def test_what_is_allowed_stays_so_whatever_risk_the_arguments_set(tmp_path: Path) -> None:
+    found = policy(tmp_path, rule("staff", 'caller.class == "staff"', "allow"), MANY)
+    verdict = judged(found, item="x", count=11)
+    assert (verdict.action, verdict.rule, verdict.risk) == ("allow", "staff", "critical")
