@@ -15,7 +15,7 @@ MODULES = {
     "fastrpc/engine/output_validation.py": "tests/unit/test_results.py",
     "fastrpc/guard/budgets/ledger.py": "tests/unit/test_budgets.py tests/unit/test_spending.py",
     "fastrpc/guard/policy/decisions.py": "tests/unit/test_guard_policy.py "
-    "tests/unit/test_guard_risk_order.py tests/unit/test_guards.py",
+    "tests/unit/test_guard_risk_order.py tests/unit/test_guards.py tests/unit/test_budgets.py",
     "fastrpc/guard/policy/patterns.py": "tests/unit/test_name_patterns.py tests/unit/test_guard_policy.py",
     "fastrpc/guard/shell/git.py": "tests/unit/test_shell_lines.py",
     "fastrpc/guard/shell/harmless.py": "tests/unit/test_shell_lines.py tests/unit/test_shell_rules.py",
