@@ -10,7 +10,7 @@ import os
 import sys
 from functools import cache, partial
 
-from fastrpc.compat.json_forms import readable_form
+from fastrpc.compat.json_forms import numeric_form, readable_form
 from fastrpc.compat.values import foreign_value
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import resolve
@@ -159,6 +159,7 @@ def _style(
         hides_failures=hides,
         convert=foreign_value,
         readable=readable_form,
+        numeric=numeric_form,
     )
 
 

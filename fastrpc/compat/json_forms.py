@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from operator import index
 
 from fastrpc._core.encoder import is_plain
 
@@ -37,6 +38,24 @@ def readable_form(value: Any, refuses_nan: bool = False) -> Any:
     if isinstance(value, float) and not refuses_nan:
         return "NaN" if value != value else f"{'-' if value < 0 else ''}Infinity"
     return _changed(value, str, refuses_nan)
+
+
+def numeric_form(value: Any) -> Any:
+    """Return a value, of which a schema promises something, with numbers in the place of objects that are
+    some: those of NumPy and gmpy2."""
+    return value if is_plain(value) else _changed(value, _number, refuses_nan=True)
+
+
+def _number(value: Any) -> Any:
+    kind = type(value)
+    try:
+        if kind.__name__.startswith("bool"):
+            return bool(value)
+        if hasattr(kind, "__index__"):
+            return index(value)
+        return float(value) if hasattr(kind, "__float__") else value
+    except (TypeError, ValueError, OverflowError):  # an array of several
+        return value
 
 
 def _changed(value: Any, unknown: Callable[[Any], Any], refuses_nan: bool) -> Any:

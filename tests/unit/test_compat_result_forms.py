@@ -131,6 +131,51 @@ def test_an_object_of_an_unknown_class_is_its_text_where_no_schema_promises_some
     assert result["isError"]
 
 
+class Whole:
+    """A number as NumPy and gmpy2 have them."""
+
+    def __index__(self) -> int:
+        return 6
+
+
+class Real:
+    def __float__(self) -> float:
+        return 2.5
+
+
+class Array(Whole):
+    def __index__(self) -> int:
+        raise TypeError("only of one element")
+
+
+@ALL
+@pytest.mark.parametrize(
+    ("value", "annotation", "form"),
+    [
+        (Whole(), int, 6),
+        (Whole(), float, 6),
+        (Whole(), int | None, 6),
+        (Real(), float, 2.5),
+        ([Whole(), 1], list[int], [6, 1]),
+        ((Whole(), Real()), tuple[int, float], [6, 2.5]),
+        ([Real()], list[float], [2.5]),
+    ],
+    ids=str,
+)
+def test_objects_that_are_numbers_are_sent_as_such_where_numbers_are_promised(
+    kind: Any, value: Any, annotation: Any, form: Any
+) -> None:
+    _, result = tool_and_result(kind, giving(value, annotation))
+    assert result["structuredContent"] == {"result": form}
+    _, result = tool_and_result(kind, giving({"a": value}, dict[str, annotation]))
+    assert result["structuredContent"] == {"a": form}
+
+
+@ALL
+def test_an_object_that_is_no_number_after_all_is_an_error_where_one_is_promised(kind: Any) -> None:
+    assert tool_and_result(kind, giving([Array()], list[int]))[1]["isError"]
+
+
 @SDKS
 def test_nan_is_null_within_a_result_and_its_name_as_the_whole_of_one(kind: Any) -> None:
     _, result = tool_and_result(kind, giving({"a": float("nan"), "b": [float("-inf")]}, dict[str, Any]))
