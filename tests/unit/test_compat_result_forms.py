@@ -160,7 +160,7 @@ class Array(Whole):
         ((Whole(), Real()), tuple[int, float], [6, 2.5]),
         ([Real()], list[float], [2.5]),
     ],
-    ids=str,
+    ids=["int", "float", "optional", "real", "integers", "pair", "reals"],
 )
 def test_objects_that_are_numbers_are_sent_as_such_where_numbers_are_promised(
     kind: Any, value: Any, annotation: Any, form: Any
