@@ -213,6 +213,7 @@ LAYERS = {
     "fastrpc.compat.inner_calls": 82,
     "fastrpc.compat.json_forms": 78,
     "fastrpc.compat.parameters": 82,
+    "fastrpc.compat.contents_meta": 82,
     "fastrpc.compat.resource_security": 82,
     "fastrpc.compat.worker_threads": 82,
     "fastrpc.compat.apps": 79,
