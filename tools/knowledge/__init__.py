@@ -16,7 +16,8 @@ __all__ = ["memory"]
 
 
 def attach(server: Server) -> None:
-    """Serve the entries as resources."""
-    from . import _resources
+    """Serve the entries as resources, and the prompts."""
+    from . import _prompts, _resources
 
     _resources.attach(server)
+    _prompts.attach(server)
