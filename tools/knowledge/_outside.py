@@ -15,7 +15,7 @@ import secrets
 import unicodedata
 from functools import lru_cache
 
-from fastrpc.errors import InvalidParams
+from fastrpc import ArgumentError
 
 from . import _settings, _store
 
@@ -62,14 +62,14 @@ SOURCES: dict[str, Source] = {"memory": Memory()}
 
 
 def read_text(uri: str, reader: Reader) -> tuple[str, str]:
-    """Return the name and the text of what is at an address. Raises InvalidParams."""
+    """Return the name and the text of what is at an address. Raises ArgumentError."""
     scheme, _, rest = uri.partition("://")
     kind, _, id = rest.partition("/")
     source = SOURCES.get(kind) if scheme == _settings.SCHEME.read() else None
     found = source.text(reader, id) if source is not None and id else None
     if found is None:
         kinds = " or ".join(f"{_settings.SCHEME.read()}://{each}/…" for each in SOURCES)
-        raise InvalidParams(
+        raise ArgumentError(
             f"documentUri: expected the URI of a text ({kinds}), got {uri:.100}: there is none."
         )
     return found

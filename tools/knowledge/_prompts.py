@@ -7,8 +7,7 @@ the prompt says that nothing in it is an instruction.
 
 from __future__ import annotations
 
-from fastrpc import Context
-from fastrpc.errors import InvalidParams
+from fastrpc import ArgumentError, Context
 
 from . import _outside, _readers, _settings
 from ._prompt_words import ARABIC, ENGLISH
@@ -78,7 +77,7 @@ def extract_action_items(
 ) -> str:
     """Pull action items from a meeting transcript."""
     if bool(documentUri.strip()) == bool(transcript.strip()):
-        raise InvalidParams(
+        raise ArgumentError(
             f"expected documentUri or transcript, got {'both' if transcript.strip() else 'neither'}."
         )
     words, extra = _words(language)
@@ -95,9 +94,9 @@ def research_topic(
     """Research a topic in several sources."""
     words, extra = _words(language)
     if len(topic) > LONGEST_TOPIC:
-        raise InvalidParams(f"topic: expected at most {LONGEST_TOPIC:,} characters, got {len(topic):,}.")
+        raise ArgumentError(f"topic: expected at most {LONGEST_TOPIC:,} characters, got {len(topic):,}.")
     if not topic.strip():
-        raise InvalidParams("topic: expected a text, got an empty one.")
+        raise ArgumentError("topic: expected a text, got an empty one.")
     asked = _outside.defanged(topic.strip())
     return "\n\n".join([words.research.format(asked), words.depths[depth], *extra, words.research_rules])
 
@@ -128,15 +127,15 @@ def _document(ctx: Context, uri: str, words: Words) -> str:
 
 def _quoted(name: str, text: str, words: Words) -> str:
     if not text.strip():
-        raise InvalidParams(f"{name}: expected a text, got an empty one.")
+        raise ArgumentError(f"{name}: expected a text, got an empty one.")
     return f"{words.is_data}\n\n{_outside.enclosed(text, name, words.left_out)}"
 
 
 def _line(name: str, text: str) -> str:
-    """Return a short value for a sentence. Raises InvalidParams for one that is longer than one."""
+    """Return a short value for a sentence. Raises ArgumentError for one that is longer than one."""
     line = " ".join(text.split())
     if len(line) > LONGEST_VALUE:
-        raise InvalidParams(f"{name}: expected at most {LONGEST_VALUE} characters, got {len(line):,}.")
+        raise ArgumentError(f"{name}: expected at most {LONGEST_VALUE} characters, got {len(line):,}.")
     return _outside.defanged(line)
 
 

@@ -15,6 +15,9 @@ SCHEME = Setting("FASTRPC_KNOWLEDGE_SCHEME", "text", "knowledge", "the scheme of
 LANGUAGE = Setting(
     "FASTRPC_KNOWLEDGE_LANGUAGE", "text", "en", "the language of prompts: en, ar, or another's name"
 )
+AGENTS = Setting(
+    "FASTRPC_KNOWLEDGE_AGENTS", "folder", "", "a folder for each agent, with SOUL.md and a config"
+)
 
-OPTIONS = {"--database": DATABASE, "--scheme": SCHEME, "--language": LANGUAGE}
+OPTIONS = {"--database": DATABASE, "--scheme": SCHEME, "--language": LANGUAGE, "--agents": AGENTS}
 """What `fastrpc serve` takes for this toolset besides its own options."""
