@@ -71,7 +71,7 @@ def of_calls(
     if tool:
         wanted = wanted.where(counts.c.tool == tool)
     with database.reading() as connection:
-        rows = connection.execute(wanted.group_by(counts.c.start).order_by(counts.c.start)).tuples().all()
+        rows = connection.execute(wanted.group_by(counts.c.start).order_by(counts.c.start)).all()
     return [(int(start), int(number)) for start, number in rows]
 
 

@@ -85,7 +85,7 @@ def _add_lot(connection: Connection, space: int, lot: dict[bytes, Record]) -> in
     connection.execute(insert(entries), rows)
     ids = [row["id"] for row in rows]
     found = connection.execute(select(entries.c.id, entries.c.number).where(entries.c.id.in_(ids)))
-    numbers: dict[str, int] = dict(found.tuples().all())
+    numbers = {row.id: row.number for row in found}
     index_of(connection).add_many(connection, [(numbers[row["id"]], row["content"]) for row in rows])
     for row, record in zip(rows, lot.values(), strict=True):
         if record.supersedes:
@@ -173,7 +173,8 @@ def reindex(database: Database) -> int:
         count = after = 0
         while True:
             wanted = select(entries.c.number, entries.c.content).where(entries.c.number > after)
-            rows = connection.execute(wanted.order_by(entries.c.number).limit(LOT)).tuples().all()
+            found = connection.execute(wanted.order_by(entries.c.number).limit(LOT))
+            rows = [(row.number, row.content) for row in found]
             if not rows:
                 return count
             index.add_many(connection, rows)
