@@ -454,6 +454,7 @@ def test_that_would_see_a_name() -> None:
 def test_tools_use_public_names_only() -> None:
     allowed = {"fastrpc"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
     modules = (
+        "callers",
         "cli.http_command",
         "client.http.address",
         "client.http.connection",

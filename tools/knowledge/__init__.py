@@ -6,13 +6,13 @@ imports no library.
 
 from __future__ import annotations
 
-from . import agents, memory
+from . import agents, insights, memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-__all__ = ["agents", "memory"]
+__all__ = ["agents", "insights", "memory"]
 
 
 def attach(server: Server) -> None:
@@ -22,3 +22,4 @@ def attach(server: Server) -> None:
     _resources.attach(server)
     _prompts.attach(server)
     agents.attach(server)
+    insights.attach(server)
