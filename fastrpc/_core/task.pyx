@@ -364,6 +364,13 @@ cdef class CallTask:
         return self.must_cancel
 
     @property
+    def _cancel_message(self):
+        return self.cancel_message
+
+    def _make_cancelled_error(self):
+        return self.value if self.state == CANCELLED else self.cancellation()
+
+    @property
     def _exception(self):
         return self.value if self.failed and self.state == FINISHED else None
 

@@ -42,7 +42,15 @@ from fastrpc.proxy.entries import (
     contents_of,
     tool_result_of,
 )
-from fastrpc.proxy.hop import ELICITED, OWN_NOTIFICATIONS, elicited, log, pass_on, with_carried_meta
+from fastrpc.proxy.hop import (
+    ELICITED,
+    OWN_NOTIFICATIONS,
+    elicited,
+    log,
+    pass_on,
+    server_info_of,
+    with_carried_meta,
+)
 from fastrpc.proxy.lists import read_list
 from fastrpc.proxy.requests import LoginFailed, RemoteError, SessionGone
 from fastrpc.proxy.start_limit import Late, in_time
@@ -83,13 +91,13 @@ if TYPE_CHECKING:
 
 
 START_SECONDS = 30.0
-"""Seconds that the upstream server may take to start, initialize and list its features."""
+"""Seconds that the upstream server may take to start, initialize and list its features; later, for a list."""
 RETRY_SECONDS = 5.0
 """Seconds after a failed start during which the proxy does not try again."""
 LONGEST_RETRY_SECONDS = 60.0
+"""Upper bound, in seconds, of the back-off between reconnection attempts to a server at a URL."""
 LOGIN_PAUSE_SECONDS = 60.0
 """After a login that failed a request may begin another one only after so long: each opens the browser."""
-"""Upper bound, in seconds, of the back-off between reconnection attempts to a server at a URL."""
 WATCHED_BYTES = SESSION_BYTES - 16 * 1024
 """Memory for the URIs of subscribed resources. Subscriptions last as long as the server, and are sent to the
 upstream together, so this must stay below what one session or stream accepts."""
@@ -107,9 +115,6 @@ INPUT_REQUIRED = "input_required"
 MOST_ROUNDS = 64
 """Rounds of input requests in one call before the proxy gives up."""
 
-IMPLEMENTATION = ("name", "version", "title", "description", "websiteUrl", "icons")
-"""Members of `Implementation` (MCP) that are forwarded to clients."""
-
 
 class _Complete(Exception):
     """Carries a complete result out of `Context.once`, which would otherwise store it."""
@@ -117,14 +122,6 @@ class _Complete(Exception):
     def __init__(self, result: dict[str, Any]) -> None:
         super().__init__()
         self.result = result
-
-
-def _server_info(info: Any, otherwise: dict[str, Any]) -> dict[str, Any]:
-    """Return the known members of the upstream's `serverInfo`, or `otherwise` if it is not valid (MCP:
-    Implementation)."""
-    if not isinstance(info, dict) or not all(isinstance(info.get(name), str) for name in ("name", "version")):
-        return otherwise
-    return {name: info[name] for name in IMPLEMENTATION if name in info}
 
 
 # ----------------------------------------------------------------------------- the upstream server
@@ -218,7 +215,7 @@ class UpstreamServer:
         self._starting: asyncio.Task[UpstreamClient] | None = None
         self._capabilities: dict[str, Any] = {}  # capabilities of the proxy's first client
         self._raw: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in (*_LISTS, "completions")}
-        self._listing: dict[str, bool] = {}  # registries being listed again; True: list once more afterwards
+        self._listing: dict[str, bool] = {}  # registries being listed again; True: has changed since
         self._tasks: set[asyncio.Task[None]] = set()
         self._retrying = False
         self._wants_login = False
@@ -446,9 +443,13 @@ class UpstreamServer:
             return
         self._watched.add(uri)
         if self._client is not None and self._can_subscribe:
-            task = task_of(self._client.watch(self._watched), asyncio.get_running_loop(), None)
-            self._keep(task)
-            task.begin()  # at once: the upstream reads it before a call that the client sends when answered
+            self._subscribe(self._client, {uri})
+
+    def _subscribe(self, client: UpstreamClient, uris: set[str]) -> None:
+        """Subscribe in the background, so that nothing waits for an upstream that does not answer."""
+        task = task_of(client.watch(uris, self._start_seconds), asyncio.get_running_loop(), None)
+        self._keep(task)
+        task.begin()  # at once: the upstream reads it before a call that the client sends when answered
 
     # --- connecting -----------------------------------------------------------------------------------
 
@@ -550,7 +551,7 @@ class UpstreamServer:
         if runtime.instructions is None and isinstance(found.get("instructions"), str):
             runtime.instructions = found["instructions"]
         if self.shows_itself:
-            runtime.server_info = _server_info(found.get("serverInfo"), runtime.server_info)
+            runtime.server_info = server_info_of(found.get("serverInfo"), runtime.server_info)
         for name in _LISTS:
             if _CAPABILITY.get(name, name) in offered:
                 await self._list(client, name)
@@ -559,14 +560,15 @@ class UpstreamServer:
         self._complete("completions" in offered)
         self._can_subscribe = bool(offered.get("resources", {}).get("subscribe"))
         if self._can_subscribe and self._watched:
-            await client.watch(self._watched)
+            self._subscribe(client, self._watched)
 
     async def _list(self, client: UpstreamClient, name: str) -> None:
         """Read all pages of one list, and update its registry."""
         method, member, key, make = _LISTS[name]
-        # Without tools it is of no use; and what was listed before stays, if it cannot be listed again.
+        # Without tools it is of no use; what was listed before stays, if it cannot be listed again.
         is_needed = name == "tools" or self._listed
-        listed = await read_list(client, method, member, key, is_needed=is_needed, log=self._left_out)
+        log, seconds = self._left_out, self._start_seconds
+        listed = await read_list(client, method, member, key, seconds, is_needed=is_needed, log=log)
         self._replace(name, listed, lambda raw: make(self, raw))
 
     def _left_out(self, text: str) -> None:
@@ -646,24 +648,23 @@ class UpstreamServer:
         return await ask(context, method, params)
 
     def _list_again(self, name: str) -> None:
-        if name in self._listing:
+        if self._client is not None:
+            is_running = name in self._listing
             self._listing[name] = True
-        elif self._client is not None:
-            self._listing[name] = False
-            self._spawn(self._follow(self._client, name))
+            if not is_running:
+                self._spawn(self._follow(name))
 
-    async def _follow(self, client: UpstreamClient, name: str) -> None:
+    async def _follow(self, name: str) -> None:
         """Update a registry after a change notification, and again if another one arrives meanwhile."""
         try:
-            while True:
+            while self._listing[name] and self._client is not None:
                 self._listing[name] = False
-                await self._list(client, name)
-                if not self._listing[name]:
-                    break
+                try:
+                    await self._list(self._client, name)
+                except (FastrpcError, KeyError, TypeError, ValueError) as error:
+                    self._left_out(f"its {name} cannot be listed again: {error}")
             if self._raw["completions"] or name in ("prompts", "templates"):
                 self._complete(bool(self._raw["completions"]))
-        except (FastrpcError, KeyError, TypeError, ValueError) as error:
-            diagnostics.write("warning", f"the upstream server: its {name} cannot be listed: {error}")
         finally:
             del self._listing[name]
 

@@ -37,6 +37,8 @@ HOP_RESULT = frozenset(("_meta", "resultType", "task", "inputRequests", "request
 """The same of a result."""
 ELICITED = "notifications/elicitation/complete"
 """The person has done what a URL was for (MCP 2025-11-25 alone)."""
+IMPLEMENTATION = ("name", "version", "title", "description", "websiteUrl", "icons")
+"""Members of `Implementation` (MCP) that are forwarded to clients."""
 OWN_NOTIFICATIONS = frozenset(
     f"notifications/{name}"
     for name in (
@@ -48,6 +50,14 @@ OWN_NOTIFICATIONS = frozenset(
 """Notifications that MCP knows: each connection has its own. All others go on."""
 REFERENCES = ("ref", "argument", "context")
 """Objects in the params of a completion, whose own members are replaced one by one."""
+
+
+def server_info_of(info: Any, otherwise: dict[str, Any]) -> dict[str, Any]:
+    """Return the known members of the upstream's `serverInfo`, or `otherwise` if it is not valid (MCP:
+    Implementation)."""
+    if not isinstance(info, dict) or not all(isinstance(info.get(name), str) for name in ("name", "version")):
+        return otherwise
+    return {name: info[name] for name in IMPLEMENTATION if name in info}
 
 
 def carried_meta(meta: object) -> dict[str, Any]:

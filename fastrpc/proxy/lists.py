@@ -2,15 +2,16 @@
 
 An entry that no client could use (no name, no URI, no input schema) is left out, and so is a list that is
 answered with an error or with none, except the tools: without them the server is of no use. All of it is
-logged.
+logged. A list that is not complete within a time is an error, so that nothing waits for it without end.
 """
 
 from __future__ import annotations
 
 from fastrpc.client.results import entries_of
-from fastrpc.errors import InvalidAnswer, MethodNotFound
+from fastrpc.errors import InvalidAnswer, MethodNotFound, ToolError
 from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.proxy.requests import RemoteError, UnreadableAnswer
+from fastrpc.time_limit import TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +26,31 @@ async def read_list(
     method: str,
     member: str,
     key: str,
+    seconds: float,
     *,
     is_needed: bool,
     log: Callable[[str], object],
 ) -> dict[str, dict[str, Any]]:
-    """Return the entries of all pages, by their `key`. Raises ToolError if the connection is lost; if the
-    list `is_needed`, RemoteError, UnreadableAnswer and InvalidAnswer too."""
+    """Return the entries of all pages, by their `key`. Raises ToolError if the connection is lost or the time
+    is over; if the list `is_needed`, RemoteError, UnreadableAnswer and InvalidAnswer too."""
+    limit = TimeLimit(seconds)
+    try:
+        with limit:
+            return await _read_pages(client, method, member, key, is_needed, log)
+    except TimeoutError:
+        if not limit.is_over:
+            raise
+        raise ToolError(f"{method} is not answered within {seconds:g} s") from None
+
+
+async def _read_pages(
+    client: UpstreamClient,
+    method: str,
+    member: str,
+    key: str,
+    is_needed: bool,
+    log: Callable[[str], object],
+) -> dict[str, dict[str, Any]]:
     listed: dict[str, dict[str, Any]] = {}
     pages = FollowedPages(method, "the upstream server")
     params: dict[str, Any] | None = {}

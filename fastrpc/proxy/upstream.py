@@ -48,6 +48,7 @@ from fastrpc.proxy.requests import (
     SessionGone,
     UnreadableAnswer,
 )
+from fastrpc.time_limit import TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ class UpstreamClient:
         )
         stream.on_request = self._on_request
         stream.on_notification = self._on_notification
+        self._log = diagnostics.Once("warning")
         self._watched: set[str] = set()
         self._filter: dict[str, Any] = {}
         self._changes: Listening | None = None
@@ -268,17 +270,23 @@ class UpstreamClient:
 
     # --- changes --------------------------------------------------------------------------------------
 
-    async def watch(self, uris: set[str]) -> None:
-        """Subscribe to changes of these resources; those already subscribed to are skipped."""
+    async def watch(self, uris: set[str], seconds: float) -> None:
+        """Subscribe to changes of these resources, too. `seconds`: how long to wait for each answer."""
+        new = uris - self._watched
+        self._watched |= new
         if self.stateless:
-            self._filter["resourceSubscriptions"] = sorted(uris)
+            self._filter["resourceSubscriptions"] = sorted(self._watched)
             await self._listen()
             return
-        for uri in uris - self._watched:
-            self._watched.add(uri)
+        for uri in new:
             try:
-                await self.request("resources/subscribe", {"uri": uri})
+                with TimeLimit(seconds):
+                    await self.request("resources/subscribe", {"uri": uri})
+            except TimeoutError:
+                self._log.write(f"the upstream server has not answered a subscription within {seconds:g} s")
             except FastrpcError as error:
+                if self.ended is not None:
+                    return  # the next connection subscribes to all
                 diagnostics.write(
                     "warning", f"the upstream server refused a subscription to {uri:.200}: {error}"
                 )

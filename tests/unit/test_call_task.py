@@ -363,6 +363,35 @@ def test_others_may_wait_for_it_and_are_called_back() -> None:
     on_loop(body)
 
 
+@pytest.mark.parametrize("message", [None, "why"])
+def test_gather_ends_with_tasks_that_are_cancelled(message: str | None) -> None:
+    """As `asyncio.run` does with all that are left: it would wait for ever."""
+
+    async def gathered(make: Callable[[], Any], *, cancels_all: bool) -> list[Any]:
+        tasks = [make(), make()]
+        await asyncio.sleep(0)
+        together = asyncio.gather(*tasks, return_exceptions=not cancels_all)
+        for each in [together] if cancels_all else tasks:
+            each.cancel(message)
+        try:
+            found: list[Any] = await asyncio.wait_for(together, 30)
+        except asyncio.CancelledError as error:
+            found = [error]
+        return [(type(each), each.args) for each in found]
+
+    async def body(loop: asyncio.AbstractEventLoop) -> None:
+        def call_task() -> Any:
+            task = CallTask(asyncio.sleep(30), loop, None)
+            task.begin()
+            return task
+
+        for cancels_all in (False, True):
+            expected = await gathered(lambda: loop.create_task(asyncio.sleep(30)), cancels_all=cancels_all)
+            assert await gathered(call_task, cancels_all=cancels_all) == expected
+
+    on_loop(body)
+
+
 def test_begun_inside_of_a_task_it_gives_that_one_its_place_back() -> None:
     async def body(loop: asyncio.AbstractEventLoop) -> None:
         inside: list[Any] = []
