@@ -26,6 +26,7 @@ pytest.importorskip("httpx2", reason="the official SDK brings it: pip install 'm
 pytest.importorskip("uvicorn", reason="the protected server runs on it: pip install uvicorn")
 
 from support.authorization import Protected, visit
+from support.dripping import Dripping
 
 from fastrpc import Client, Server
 from fastrpc.client import ClientCredentials, FileStore, OAuth
@@ -365,6 +366,18 @@ def test_a_refresh_during_an_outage_fails_and_keeps_the_login(protected: Protect
     del protected.unwell["refresh_token"]
     assert add(protected, auth) == "3"
     assert protected.count("/authorize") == 1
+
+
+@pytest.mark.parametrize("begins", ["", "HTTP/1.1 200 OK\r\n\r\n"])
+def test_an_authorization_server_that_answers_byte_by_byte_is_given_up(
+    protected: Protected, begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastrpc.client.oauth.flow.FLOW_SECONDS", 2.0)
+    with Dripping(begins) as server:
+        protected.authorization_server = server.url
+        found = failure(protected, oauth())
+    assert found.startswith(server.url)
+    assert "has not answered within 2 s" in found
 
 
 @pytest.mark.parametrize("elsewhere", ["http://example.com", "http://192.0.2.1:8080"])

@@ -24,8 +24,9 @@ from fastrpc.tools.contracts._project_files import held_lock
 from fastrpc.tools.contracts._project_files.store import PLANNED, Store
 from support.contracts import needs
 from support.contracts_session import Session, in_loop, processes_in
+from support.dripping import Dripping
 from support.standin_node import NONSENSE, SENDER, Failure, Node
-from support.waiting import eventually
+from support.waiting import SECONDS, eventually
 
 from fastrpc import egress_proxy, processes
 
@@ -48,6 +49,19 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 # ---------------------------------------------------------------------------------- nodes
+
+
+@pytest.mark.parametrize("begins", ["", "HTTP/1.1 200 OK\r\n\r\n"])
+def test_a_node_that_answers_byte_by_byte_is_given_up(begins: str) -> None:
+    async def ask(url: str) -> None:
+        node = rpc.Node(url, is_local=True)
+        try:
+            await asyncio.wait_for(node.request("eth_chainId", seconds=0.3), SECONDS)
+        finally:
+            await node.close()
+
+    with Dripping(begins) as server, pytest.raises(EngineError, match="did not answer in time"):
+        asyncio.run(ask(server.url))
 
 
 @in_loop

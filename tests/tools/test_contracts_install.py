@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.contracts import _install, _programs
 from fastrpc.tools.contracts._errors import ENGINE_UNAVAILABLE, EngineError
+from support.dripping import Dripping
 
 from fastrpc.__main__ import main
 
@@ -128,6 +129,17 @@ def test_a_refusal_is_said_without_the_credentials_of_the_address(
     with pytest.raises(_install.CannotInstall, match=r"forge\.tgz cannot be fetched: status 403") as caught:
         list(_install.install(str(tmp_path / "programs"), address, lock))
     assert "secret-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("begins", ["", "HTTP/1.1 200 OK\r\n\r\n"])
+def test_a_download_that_comes_byte_by_byte_is_given_up(
+    tmp_path: Path, lock: str, begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_install, "DOWNLOAD_SECONDS", 0.5)
+    folder = tmp_path / "programs"
+    with Dripping(begins) as server, pytest.raises(_install.CannotInstall, match="not complete after"):
+        list(_install.install(str(folder), server.url, lock))
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.dripping import Dripping
 from support.waiting import SECONDS, eventually
 
 from fastrpc.guard.audit import AuditLog, delivery, verify
@@ -176,6 +177,14 @@ def test_any_other_status_is_an_error_and_redirects_are_not_followed(receive, st
     with pytest.raises(OSError, match=f"status {status}"):
         WebhookTarget(receiver.url, SECRET).send(LINE)
     assert len(receiver.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "begins", ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"]
+)
+def test_an_answer_that_comes_byte_by_byte_is_given_up(begins: str) -> None:
+    with Dripping(begins) as server, pytest.raises(TimeoutError, match=r"not answered within 0\.3 s"):
+        WebhookTarget(server.url, SECRET, 0.3).send(LINE)
 
 
 @pytest.mark.parametrize(

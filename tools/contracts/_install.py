@@ -8,6 +8,7 @@ that the environment names; what npm alone is told of them (``proxy``, ``cafile`
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import hashlib
@@ -33,6 +34,8 @@ LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs.lock.j
 REGISTRY = "https://registry.npmjs.org/"
 MOST_BYTES = 200 * 1024 * 1024
 TIMEOUT_SECONDS = 120
+DOWNLOAD_SECONDS = 1800.0
+"""How long a download may take in all, however much comes in between."""
 NODE_VERSION = 18
 MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 EXAMPLES = "  fastrpc contracts install\n"
@@ -140,17 +143,27 @@ def fetch(url: str, to: IO[bytes], name: str) -> str:
     except ImportError:
         raise CannotInstall('httpx is not installed; pip install "fastrpc-mcp[contracts]"') from None
     shown, digest, size = re.sub(r"//[^/@]*@", "//", url), hashlib.sha512(), 0  # without its credentials
-    try:
-        with httpx.stream("GET", url, timeout=TIMEOUT_SECONDS, follow_redirects=True) as response:
+
+    async def download() -> None:
+        nonlocal size
+        async with (
+            httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=True) as client,
+            client.stream("GET", url) as response,
+        ):
             if response.status_code != 200:
                 raise CannotInstall(f"{shown} cannot be fetched: status {response.status_code}")
-            for chunk in response.iter_bytes(1_000_000):
+            async for chunk in response.aiter_bytes(1_000_000):
                 size += len(chunk)
                 _show(f"{name}: {size // 1_000_000} MB")
                 if size > MOST_BYTES:
                     raise CannotInstall(f"{shown} has more than {MOST_BYTES} bytes")
                 digest.update(chunk)
                 to.write(chunk)
+
+    try:
+        asyncio.run(asyncio.wait_for(download(), DOWNLOAD_SECONDS))
+    except asyncio.TimeoutError:
+        raise CannotInstall(f"{shown} is not complete after {DOWNLOAD_SECONDS:g} s") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise CannotInstall(f"{shown} cannot be fetched: {error or type(error).__name__}") from None
     finally:

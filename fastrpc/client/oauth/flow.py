@@ -42,6 +42,7 @@ from fastrpc.client.oauth.login_callback import Redirect, show
 from fastrpc.client.oauth.record import life_of
 from fastrpc.client.urls import is_local_host, shown
 from fastrpc.errors import AuthorizationFailed, ClientError
+from fastrpc.time_limit import TimeLimit
 from fastrpc.version import __version__
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from fastrpc.client.oauth.record import Place, Record, Refusal
 
 FLOW_SECONDS = 30.0
-"""Time limit of each request of a flow."""
+"""Time limit of each request of a flow, with its whole answer."""
 LARGEST_BODY = 1024 * 1024
 SECRETS = (
     *("access_token", "refresh_token", "id_token", "client_secret", "registration_access_token"),
@@ -337,22 +338,17 @@ class _Flow:
         request.headers["user-agent"] = f"fastrpc/{__version__}"
         request.headers["accept"] = "application/json"  # some token endpoints answer with a form otherwise
         try:
-            response = await client.send(request, stream=True)
-            try:
-                body = bytearray()
-                async for piece in response.aiter_bytes():
-                    body += piece
-                    if len(body) > LARGEST_BODY:
-                        raise AuthorizationFailed(
-                            f"{_shown(request.url)} answers with over {LARGEST_BODY} bytes"
-                        )
-            finally:
-                await response.aclose()
+            with TimeLimit(FLOW_SECONDS):
+                response = await client.send(request, stream=True)
+                body = await _body_of(response)
+        except (TimeoutError, httpx2.TimeoutException):
+            words = f"{_shown(request.url)} has not answered within {FLOW_SECONDS:g} s"
+            raise AuthorizationFailed(words) from None
         except (httpx2.HTTPError, OSError) as error:
             why = self._place.hide(str(error))[:200] or type(error).__name__
             raise AuthorizationFailed(f"{_shown(request.url)} cannot be reached: {why}") from None
-        self._hide_secrets(bytes(body))
-        content = _with_life(bytes(body))
+        self._hide_secrets(body)
+        content = _with_life(body)
         headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
         found = httpx2.Response(response.status_code, headers=headers, content=content, request=request)
         found.next_request = response.next_request
@@ -375,6 +371,21 @@ class _Flow:
                 follow_redirects=False,
             )
         return self._clients[is_local]
+
+
+async def _body_of(response: httpx2.Response) -> bytes:
+    """Return the body of an answer, and close that. Raises AuthorizationFailed for one that is too large."""
+    body = bytearray()
+    try:
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > LARGEST_BODY:
+                raise AuthorizationFailed(
+                    f"{_shown(response.request.url)} answers with over {LARGEST_BODY} bytes"
+                )
+    finally:
+        await response.aclose()
+    return bytes(body)
 
 
 def refusal_response(refusal: Refusal, scopes: tuple[str, ...], request: httpx2.Request) -> httpx2.Response:

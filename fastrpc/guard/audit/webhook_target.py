@@ -3,16 +3,25 @@
 The body is the checkpoint's line, as ``application/json``. ``X-Fastrpc-Timestamp`` holds seconds since 1970,
 ``X-Fastrpc-Signature`` is ``sha256=`` and the HMAC, in hex, of the timestamp, a full stop and the body: a
 receiver that refuses old timestamps cannot be sent an old request again. A checkpoint may come twice, if its
-answer got lost. A status of 200 to 299 says that it has arrived; redirects are not followed.
+answer got lost. A status of 200 to 299 says that it has arrived; redirects are not followed. A request ends
+after `ANSWER_SECONDS` in all, however little comes of its answer.
 """
 
 from __future__ import annotations
 
 import hmac
-from time import time
+from io import BufferedReader, RawIOBase
+from time import monotonic, time
 from urllib.parse import urlsplit
 
 from fastrpc.redaction import hide
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from socket import socket
+    from typing import Any
+
+    from typing_extensions import Buffer
 
 ANSWER_SECONDS = 10.0
 LONGEST_ANSWER = 64 * 1024
@@ -53,7 +62,8 @@ class WebhookTarget:
 
     def send(self, line: bytes) -> None:
         """Send a checkpoint. Raises OSError, and HTTPException for an answer that is none."""
-        from http.client import HTTPConnection, HTTPSConnection
+        from http.client import HTTPConnection, HTTPResponse
+        from socket import create_connection
 
         timestamp = str(int(time()))
         headers = {
@@ -62,13 +72,58 @@ class WebhookTarget:
             "X-Fastrpc-Timestamp": timestamp,
             "X-Fastrpc-Signature": signature_of(self._secret, timestamp, line),
         }
-        kind = HTTPSConnection if self._is_https else HTTPConnection
-        connection = kind(self._host, self._port, timeout=self._timeout)
+        until = monotonic() + self._timeout
+        usual = 443 if self._is_https else 80
+        port = self._port or usual
+        connection = HTTPConnection(self._host, port)
+        connection.default_port = usual
         try:
-            connection.request("POST", self._target, line, headers)
-            answer = connection.getresponse()
-            answer.read(LONGEST_ANSWER)
-            if not 200 <= answer.status < 300:
-                raise OSError(f"it answered with status {answer.status}")
-        finally:
-            connection.close()
+            with create_connection((self._host, port), self._timeout) as plain, self._tls(plain) as socket:
+                ours: Any = _UntilThen(socket, until)
+                connection.sock = ours
+                connection.request("POST", self._target, line, headers)
+                answer = HTTPResponse(ours, method="POST")
+                answer.begin()
+                answer.read(LONGEST_ANSWER)
+        except TimeoutError:
+            raise TimeoutError(f"it has not answered within {self._timeout:g} s") from None
+        if not 200 <= answer.status < 300:
+            raise OSError(f"it answered with status {answer.status}")
+
+    def _tls(self, plain: socket) -> socket:
+        if not self._is_https:
+            return plain
+        from ssl import create_default_context
+
+        return create_default_context().wrap_socket(plain, server_hostname=self._host)
+
+
+class _UntilThen(RawIOBase):
+    """A connection as `http.client` uses it, until a time: the limit of a socket begins anew with each byte.
+
+    Raises TimeoutError.
+    """
+
+    def __init__(self, connected: socket, until: float) -> None:
+        self._connected = connected
+        self._until = until
+
+    def sendall(self, data: bytes) -> None:
+        self._limit()
+        self._connected.sendall(data)
+
+    def makefile(self, mode: str) -> BufferedReader:
+        return BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        self._limit()
+        return self._connected.recv_into(buffer)
+
+    def _limit(self) -> None:
+        left = self._until - monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connected.settimeout(left)

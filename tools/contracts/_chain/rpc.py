@@ -79,10 +79,8 @@ class Node:
         client = self._client or await self._connect()
         body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
         try:
-            timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
-            async with client.stream("POST", self.url, json=body, timeout=timeout) as response:
-                content = await self._content(response, most_bytes)
-        except httpx.TimeoutException:
+            status, content = await asyncio.wait_for(self._answer(client, body, seconds, most_bytes), seconds)
+        except (asyncio.TimeoutError, httpx.TimeoutException):
             raise self._failed("did not answer in time", retry=True) from None
         except httpx.InvalidURL:
             raise self._failed("is no URL that can be asked") from None
@@ -90,7 +88,7 @@ class Node:
             raise self._unreached(type(error).__name__) from None
         if self._proxy is not None and self._proxy.refusals:
             raise self._unreached("")  # it was the proxy that has answered
-        return self._result(response.status_code, content)
+        return self._result(status, content)
 
     async def number(self, method: str, *params: Any) -> int:
         """`request`, for a result that is a number."""
@@ -133,13 +131,20 @@ class Node:
             self._client = httpx.AsyncClient(proxy=proxy, trust_env=False)
             return self._client
 
-    async def _content(self, response: httpx.Response, most_bytes: int) -> bytes:
+    async def _answer(
+        self, client: httpx.AsyncClient, body: dict[str, Any], seconds: float, most_bytes: int
+    ) -> tuple[int, bytes]:
+        """Return the status and the content of the answer to a request."""
+        import httpx
+
+        timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
         content = bytearray()
-        async for chunk in response.aiter_bytes():
-            content += chunk
-            if len(content) > most_bytes:
-                raise self._failed(f"answered more than {most_bytes} bytes")
-        return bytes(content)
+        async with client.stream("POST", self.url, json=body, timeout=timeout) as response:
+            async for chunk in response.aiter_bytes():
+                content += chunk
+                if len(content) > most_bytes:
+                    raise self._failed(f"answered more than {most_bytes} bytes")
+            return response.status_code, bytes(content)
 
     def _result(self, status: int, content: bytes) -> Any:
         try:
