@@ -1,6 +1,6 @@
 """The target of a command: a file or module, a command, a URL, or the name of a server in ``.mcp.json``.
 
-`destination` finds out which of these a command line names; `converse` connects to it with `fastrpc.Client`,
+`destination` finds out which of these a command line names; `converse` connects to it with `PatientClient`,
 and turns the errors of a session into one message and an exit code.
 """
 
@@ -215,7 +215,7 @@ def converse(
     """Connect, and return the exit code of `work`; 1 if the session fails; 2 if `fastrpc serve` refused the
     target, and has printed why. `shows_stderr`: forward the server's standard error; that of `fastrpc serve`
     is always forwarded. Raises UsageError."""
-    from fastrpc.client.client import Client
+    from fastrpc.cli._patient_client import PatientClient
 
     options = dict(where.options)
     shows_stderr = shows_stderr or where.is_own
@@ -230,8 +230,9 @@ def converse(
             from fastrpc.gateway.client_targets import restricted
 
             target, options = restricted(where.shown, where.entry, options)
-        client = Client.sync(
+        client = PatientClient(
             target,
+            where.shown,
             version=chosen.protocol,
             timeout_seconds=limit or ANSWER_SECONDS,
             **handlers,
