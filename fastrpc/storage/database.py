@@ -154,12 +154,15 @@ class Database:
             event.listen(engine, "begin", _begin_sqlite)
             return engine
         try:
-            return create_engine(
+            engine = create_engine(
                 self._place.url, pool_size=POOL_SIZE, pool_timeout=WAIT_SECONDS, hide_parameters=True
             )
+            from fastrpc.storage.postgresql import limit_statements
         except ImportError as error:  # without psycopg, or psycopg without libpq
             reason = "" if isinstance(error, ModuleNotFoundError) else "it finds no libpq"
             raise LibraryMissing(self.kind.title, "psycopg", "postgresql", reason) from None
+        limit_statements(engine)
+        return engine
 
     def _open(self) -> None:
         """Check the database, and bring its schema up to date. Raises StorageError."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -232,6 +235,49 @@ def test_a_lost_connection_is_one_error_and_the_next_transaction_has_a_new_one(p
     with database.reading() as connection:
         assert change_number(connection, "tokens") == 1
     database.close()
+
+
+def test_a_listener_that_never_answers_ends_the_opening() -> None:
+    pytest.importorskip("psycopg", reason='pip install "psycopg[binary]"')
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(DatabaseUnavailable, match="timeout"):
+            Database(f"postgresql://ada@127.0.0.1:{port}/guard?connect_timeout=2")
+
+
+def test_a_server_that_stops_answering_ends_the_transaction_and_the_next_has_a_new_connection(
+    postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(postgres.url(postgres.new_database()))
+    with database.reading() as connection:
+        backend = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        with monkeypatch.context() as short:
+            short.setattr("fastrpc.storage.postgresql.STATEMENT_SECONDS", 0.5)
+            with (
+                pytest.raises(DatabaseUnavailable, match=r"has not answered within 0\.5 s"),
+                database.reading() as connection,
+            ):
+                change_number(connection, "tokens")
+        with database.changing() as connection:
+            note_change(connection, "tokens")
+    finally:
+        os.kill(backend, signal.SIGCONT)
+    database.close()
+
+
+def test_a_migration_that_another_one_holds_up_ends(
+    postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    name = postgres.new_database()
+    monkeypatch.setattr("fastrpc.storage.postgresql.STATEMENT_SECONDS", 0.5)
+    with psycopg.connect(host=postgres.folder, user="fastrpc", dbname=name) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
+        with pytest.raises(DatabaseUnavailable, match=r"has not answered within 0\.5 s"):
+            Database(postgres.url(name))
 
 
 def test_it_shares_a_database_with_other_programs(postgres: Cluster) -> None:
