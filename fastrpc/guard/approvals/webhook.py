@@ -4,19 +4,21 @@ Requests in both directions are signed with one shared secret, as checkpoints of
 (`audit.webhook_target`): an HMAC-SHA-256 of a timestamp and the body. A decision names the approval, its
 digest, the approver, and ``approve`` or ``reject``. A decision with an old timestamp, another digest or a
 wrong signature is refused; the same decision may come twice, since the response may get lost. One thread
-sends approvals and tries each three times; if the receiver does not answer, no call is delayed. `Webhook` is
-what the guard's file says now: after a change what waits goes on being sent to where it was to go, on the
-thread that it had, and what comes is sent and checked by the new URL and secret.
+sends approvals and tries each three times; if the receiver does not answer, no call is delayed, and what
+waits is bounded. `Webhook` is what the guard's file says now: after a change what waits goes on being sent to
+where it was to go, on the thread that it had, and what comes is sent and checked by the new URL and secret.
 """
 
 from __future__ import annotations
 
 import json
 from hmac import compare_digest
+from threading import Lock
 from time import sleep, time
 
 from fastrpc import diagnostics
 from fastrpc.guard.approvals.description import described
+from fastrpc.quotas import ENTRY_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 PATH = "/approvals"
 RETRY_SECONDS = (1.0, 10.0)
+MOST_WAITING_BYTES = 16 * 1024 * 1024
+"""Memory for the approvals that wait to be sent."""
 NEWEST_SECONDS = 300.0
 """How far the timestamp of a decision may be from this clock."""
 LONGEST_BODY = 256 * 1024
@@ -45,10 +49,19 @@ class Sender:
         self._target = WebhookTarget(url, secret)
         self._retry_seconds = retry_seconds
         self._thread: ThreadPoolExecutor | None = None
+        self._lock = Lock()
+        self._waiting_bytes = 0
 
     def send(self, event: str, approval: Approval) -> None:
         """Have an approval sent: ``asked``, ``approved`` or ``rejected``. Returns at once."""
         body = json.dumps({"event": event, "approval": described(approval, time())}).encode()
+        size = len(body) + ENTRY_BYTES
+        with self._lock:
+            is_full = self._waiting_bytes + size > MOST_WAITING_BYTES
+            self._waiting_bytes += 0 if is_full else size
+        if is_full:
+            diagnostics.write("error", f"{self._target.name}: {approval.id} is not sent: too many wait to be")
+            return
         if self._thread is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -63,15 +76,19 @@ class Sender:
     def _deliver(self, body: bytes, approval_id: str) -> None:
         from http.client import HTTPException
 
-        for wait in (*self._retry_seconds, None):
-            try:
-                self._target.send(body)
-                return
-            except (OSError, HTTPException) as error:
-                trouble = error
-            if wait is not None:
-                sleep(wait)
-        diagnostics.write("error", f"{self._target.name}: {approval_id} could not be sent: {trouble}")
+        try:
+            for wait in (*self._retry_seconds, None):
+                try:
+                    self._target.send(body)
+                    return
+                except (OSError, HTTPException) as error:
+                    trouble = error
+                if wait is not None:
+                    sleep(wait)
+            diagnostics.write("error", f"{self._target.name}: {approval_id} could not be sent: {trouble}")
+        finally:
+            with self._lock:
+                self._waiting_bytes -= len(body) + ENTRY_BYTES
 
 
 class Refused(Exception):
