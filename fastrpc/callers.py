@@ -19,6 +19,8 @@ import re
 
 SCOPE = re.compile(r"[!#-\[\]-~]+\Z")
 """A scope (RFC 6749, 3.3)."""
+CLAIMED = re.compile(r'([^":]+)(?:"([^"]*)")?@(https?://[^#]*#.*)\Z', re.DOTALL)
+"""The principal of an authorization server's token: class, scopes, and the owner."""
 
 
 class Caller:
@@ -60,6 +62,14 @@ class Caller:
 def token_principal(owner: str, family: str) -> str:
     """Return the principal of a token."""
     return f"{owner}#{family}"
+
+
+def owner_of(principal: str) -> str:
+    """Return whose a principal is: what belongs to the owner belongs to all its tokens. A user of this
+    machine is its own."""
+    if claimed := CLAIMED.match(principal):
+        return claimed[3]
+    return principal if ":" in principal else principal.partition("#")[0]
 
 
 def user_principal(name: str) -> str:

@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import stat
+from contextlib import contextmanager
 from threading import Thread
 from time import time
 
@@ -22,7 +23,7 @@ from fastrpc.telemetry.statistics import NO_ERRORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from fastrpc._core.recorder import CallRecord
@@ -34,6 +35,9 @@ FOLDER = "gateways"
 """In the state folder."""
 ENDING = ".sock"
 STATUS_URI = f"{SCHEME}://status"
+LONGEST_ADDRESS = 103
+"""Bytes of a Unix socket's path: 107 in Linux, 103 in macOS (unix(7), unix(4))."""
+DESCRIPTORS = "/proc/self/fd"
 ANSWER_SECONDS = 5.0
 LONGEST_ANSWER = 16 * 1024 * 1024
 
@@ -110,7 +114,8 @@ class Report:
         self._address = place + ENDING
         self._socket = socket.socket(socket.AF_UNIX)
         try:
-            self._socket.bind(place)
+            with _short(place) as address:
+                self._socket.bind(address)
             os.chmod(place, 0o600)
             self._socket.listen()
             os.rename(place, self._address)  # now: `running` removes a socket that refuses connections
@@ -166,7 +171,8 @@ def _asked(address: str) -> dict[str, Any] | None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_SECONDS)
         try:
-            connection.connect(address)
+            with _short(address) as short:
+                connection.connect(short)
         except (ConnectionRefusedError, FileNotFoundError):
             _remove(address)
             return None
@@ -178,6 +184,20 @@ def _asked(address: str) -> dict[str, Any] | None:
         except (OSError, ValueError):
             raise NoAnswer(f"{address}: the gateway does not answer") from None
     return found
+
+
+@contextmanager
+def _short(path: str) -> Iterator[str]:
+    """Have a name for a socket that is short enough for the system: where the path is not, Linux reaches it
+    by the descriptor of its folder."""
+    if len(os.fsencode(path)) <= LONGEST_ADDRESS or not os.path.isdir(DESCRIPTORS):
+        yield path
+        return
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield os.path.join(DESCRIPTORS, str(folder), os.path.basename(path))
+    finally:
+        os.close(folder)
 
 
 def _private(folder: str) -> str:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -226,6 +227,17 @@ def test_a_server_starts_when_it_is_called_and_again_after_it_was_killed(place: 
         assert gateway.wait() == 0
     done = place.status()
     assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone reaches a socket by its folder's descriptor")
+@pytest.mark.parametrize("letters", range(20, 160, 7))
+def test_the_status_is_found_however_long_the_state_folder_is_called(tmp_path: Path, letters: int) -> None:
+    place = Place(tmp_path)
+    place.variables["FASTRPC_STATE_DIR"] = str(tmp_path / ("s" * letters))
+    place.write({})
+    with place.gateway() as gateway:
+        gateway.initialize()
+        assert place.states() == {}
 
 
 def test_a_slow_server_holds_up_no_call_of_another(place: Place) -> None:

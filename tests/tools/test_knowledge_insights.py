@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
 import time
 from pathlib import Path
@@ -10,7 +11,8 @@ from xml.etree import ElementTree
 
 from fastrpc.tools.knowledge._store import call_counts
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
-from support.guarded_folder import variables
+from support.guarded_folder import fastrpc, variables
+from support.http_client import HttpProcess
 
 from fastrpc import Client
 from fastrpc.storage import open_database
@@ -49,3 +51,28 @@ def test_old_hours_become_days_and_owners_are_apart(database_url: str) -> None:
     assert call_counts.of_calls(database, "ada", "errors", day, time.time(), "t") == [(day, 24)]
     assert call_counts.of_calls(database, "bob", "calls", day, time.time(), "t") == [(day, 5)]
     database.close()
+
+
+def test_behind_a_guard_each_owner_counts_their_own_calls_and_refusals(tmp_path: Path) -> None:
+    policy = tmp_path / "guard.toml"
+    policy.write_text('[expose]\ntools = ["insights.*", "memory.*"]\n[approvals]\ntimeout_seconds = 0.5\n')
+    token = json.loads(fastrpc(tmp_path, "token", "create", "--owner", "ada", "--json"))["token"]
+    other = json.loads(fastrpc(tmp_path, "token", "create", "--owner", "bob", "--json"))["token"]
+    options = ("serve", "fastrpc.tools.knowledge", "--http", "127.0.0.1:0", "--guard", str(policy))
+    with HttpProcess(*options, environment=variables(tmp_path)) as server:
+        with Client.sync(server.place, token=token) as ada:
+            for _ in range(3):
+                ada.call_tool("memory.search", {"query": "a"})
+            asked = ada.call_tool("memory.forget_all", {"scope": "all", "confirm": "forget everything"})
+            assert "approv" in asked.text
+        with Client.sync(server.place, token=other) as bob:
+            bob.call_tool("memory.search", {"query": "a"})
+        server.kill()
+        server.wait()
+    with (
+        HttpProcess(*options, environment=variables(tmp_path)) as server,
+        Client.sync(server.place, token=token) as ada,
+    ):
+        found = ada.call_tool("insights.query", {"metric": "calls", "tool": "memory.search"})
+        assert found.structured["total"] == 3
+        assert ada.call_tool("insights.query", {"metric": "refusals"}).structured["total"] == 1

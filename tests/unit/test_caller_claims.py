@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastrpc.callers import Caller, token_principal, user_principal
+from fastrpc.callers import Caller, owner_of, token_principal, user_principal
 from fastrpc.guard.callers import claims
 from fastrpc.guard.callers.claims import ClaimedCallers, ClaimRule, caller_of
 from fastrpc.guard.policy.patterns import Patterns
@@ -134,3 +134,12 @@ def test_an_error_quotes_little_of_a_rule() -> None:
     with pytest.raises(ValueError, match="expected") as caught:
         claims.equals(["x" * 10_000])
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("granted", ["", '"read write"'])
+def test_whose_a_principal_is_stands_in_it(granted: str) -> None:
+    principal = f"agents{granted}@https://issuer.example/a#ada"
+    assert owner_of(principal) == "https://issuer.example/a#ada"
+    assert getattr(caller_of(principal), "owner", None) == owner_of(principal)
+    assert owner_of("ada#k3x7") == "ada"
+    assert owner_of("os:ada") == "os:ada"

@@ -13,7 +13,6 @@ from support.compat_table import DOCUMENT, Names, all_names, classed, parts, tab
 
 from fastrpc import options as own_options
 from fastrpc.compat import catalogue, composition, fastmcp, mcp, options, server
-from fastrpc.compat.client.fastmcp_client import TASK_OPTIONS
 from fastrpc.compat.components.objects import TextResource
 from fastrpc.compat.components.visibility import CRITERIA
 from fastrpc.compat.errors import NotOffered
@@ -114,9 +113,7 @@ NOT_MADE = ("Context.__init__",)
 def options_taken(cls: type, call: str) -> set[str]:
     """Return the names of the options that a method takes: its parameters, and those of its typed options."""
     taken = ACCEPTED.get(call, set()) | OWN_CHECKS.get(call, set()) | BY_POSITION.get(call, set())
-    if cls is fastmcp.Client:
-        taken = {*TASK_OPTIONS}
-    elif call == "__init__":
+    if call == "__init__" and cls is not fastmcp.Client:
         taken |= {*server._SERVER_OPTIONS, *server._IGNORED, *OPTIONS}
     for parameter in inspect.signature(getattr(cls, call)).parameters.values():
         taken.add(parameter.name)

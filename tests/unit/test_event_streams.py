@@ -74,7 +74,7 @@ def test_an_id_and_a_type_are_bounded(name: bytes) -> None:
 
 @pytest.mark.parametrize("line", [b"data\n", b"data:ab\n"])
 def test_an_event_of_many_small_lines_takes_no_more_memory_than_its_limit(line: bytes) -> None:
-    limit = 1_000_000
+    limit = 200_000
     events = Events(limit)
     tracemalloc.start()
     try:

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TypedDict
 
 from fastrpc import Context, Image, ToolError, ToolResult, tool
-from fastrpc.callers import current_user
+from fastrpc.callers import current_user, owner_of
 
 from . import _readers, _store
 
@@ -116,8 +116,7 @@ class Counter:
             is_known = record.outcome != "unknown" and len(self._counted) < MOST_KEYS
             name = record.name[:LONGEST_NAME] if is_known else UNKNOWN
             hour = int(record.started_at) // 3600 * 3600
-            principal = record.principal or current_user()
-            owner = principal if ":" in principal else principal.partition("#")[0]
+            owner = owner_of(record.principal or current_user())
             with self._lock:
                 row = self._counted.setdefault((owner, name, hour), [0, 0, 0])
                 row[0] += 1

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 MODES = {"auto": None, "legacy": LATEST_LEGACY, MODERN: MODERN}
 """The protocol version that a mode pins."""
 MOST_PAGES = 250
-TASK_OPTIONS = ("task", "task_id", "ttl")
-"""Of a call as a task, which is refused."""
 
 
 @dataclass
@@ -158,7 +156,7 @@ class Client:
         init_timeout: Limit = None,
         client_info: Any = None,
         auth: Any = None,
-        verify: object = None,
+        verify: Literal[True] | None = None,
         mode: str = "auto",
         prior_discover: object = None,
         input_required_max_rounds: int = 10,
@@ -327,10 +325,12 @@ class Client:
         progress_handler: Callable[..., Any] | None = None,
         raise_on_error: bool = True,
         meta: dict[str, Any] | None = None,
-        **tasks: Any,
+        task: Literal[False] = False,
+        task_id: str | None = None,
+        ttl: int | None = None,
     ) -> CallToolResult:
         """Call a tool. Raises ToolError for a tool that fails, unless `raise_on_error` is False."""
-        _refuse_tasks("call_tool", tasks)
+        _refuse(task=task or None)
         progress_handler = progress_handler or self._progress_handler
         meta = _with_version(meta, version)
         result = await self.session.call(name, arguments, timeout, progress_handler, meta)
@@ -413,10 +413,17 @@ class Client:
         return await self.session.read_resource(uri, meta=meta)
 
     async def read_resource(
-        self, uri: Any, *, version: str | None = None, meta: dict[str, Any] | None = None, **tasks: Any
+        self,
+        uri: Any,
+        *,
+        version: str | None = None,
+        meta: dict[str, Any] | None = None,
+        task: Literal[False] = False,
+        task_id: str | None = None,
+        ttl: int | None = None,
     ) -> list[Any]:
         """Return the contents of a resource."""
-        _refuse_tasks("read_resource", tasks)
+        _refuse(task=task or None)
         found = await self.read_resource_mcp(uri, _with_version(meta, version))
         contents: list[Any] = found.contents
         return contents
@@ -442,10 +449,12 @@ class Client:
         *,
         version: str | None = None,
         meta: dict[str, Any] | None = None,
-        **tasks: Any,
+        task: Literal[False] = False,
+        task_id: str | None = None,
+        ttl: int | None = None,
     ) -> Any:
         """Get a prompt. Arguments that are no texts are sent as JSON."""
-        _refuse_tasks("get_prompt", tasks)
+        _refuse(task=task or None)
         return await self.get_prompt_mcp(name, arguments, _with_version(meta, version))
 
     async def complete_mcp(
@@ -524,15 +533,6 @@ def _refuse(**options: object) -> None:
     for name, value in options.items():
         if value is not None and not (name == "verify" and value is True):
             raise not_offered("Client", name, _ALTERNATIVES)
-
-
-def _refuse_tasks(method: str, options: dict[str, Any]) -> None:
-    """Raise NotOffered for a call as a task, TypeError for an option that there is not."""
-    for name in options:
-        if name not in TASK_OPTIONS:
-            raise TypeError(f"Client.{method}: there is no option {name}")
-    if options.get("task"):
-        raise not_offered("Client", "task", _ALTERNATIVES)
 
 
 def _read(result: Any, *spellings: str) -> Any:

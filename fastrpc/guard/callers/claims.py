@@ -19,9 +19,7 @@ sources name is none of these. Pure: nothing is kept, and each process reads a p
 
 from __future__ import annotations
 
-import re
-
-from fastrpc.callers import SCOPE, Caller
+from fastrpc.callers import CLAIMED, SCOPE, Caller
 from fastrpc.errors import excerpt
 
 TYPE_CHECKING = False
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
     Test = Callable[[object], bool]
 
-PRINCIPAL = re.compile(r'([^":]+)(?:"([^"]*)")?@(https?://[^#]*#.*)\Z', re.DOTALL)
 _MISSING = object()
 
 
@@ -72,7 +69,7 @@ class ClaimedCallers:
 
 def caller_of(principal: str) -> Caller | None:
     """Return the caller of a principal that `ClaimedCallers` has made, None for any other."""
-    found = PRINCIPAL.match(principal)
+    found = CLAIMED.match(principal)
     if found is None:
         return None
     caller_class, scopes, subject = found.groups()
