@@ -12,7 +12,7 @@ from fastrpc.compat.components.described_tool import DescribedTool
 from fastrpc.compat.components.tools import FunctionTool
 from fastrpc.compat.dialect import FASTMCP
 from fastrpc.compat.functions import adapted
-from fastrpc.compat.values import checked_annotations, plain, prompt_value, resource_value, tool_value
+from fastrpc.compat.values import plain, prompt_value, resource_value, tool_value
 from fastrpc.definitions.handler import made
 from fastrpc.definitions.prompt import Prompt as PromptDefinition
 from fastrpc.definitions.resource import Resource as ResourceDefinition
@@ -79,7 +79,6 @@ def _made(kind: str, component: Any, server: Any) -> Any:
         function = adapted(function, server, prompt_value, FASTMCP)
         return made(PromptDefinition, function, {**options, "name": component.key})
     options["mime_type"] = component.mime_type
-    options["annotations"] = checked_annotations(getattr(component, "annotations", None))
     options["uri"] = component.key
     kinds: Any = ResourceDefinition if kind == "resource" else TemplateDefinition
     return made(kinds, adapted(function, server, resource_value), options)
