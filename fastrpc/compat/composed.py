@@ -20,12 +20,13 @@ from fastrpc.compat.composed_calls import COMPOSED
 from fastrpc.compat.context import Context
 from fastrpc.compat.errors import tool_error
 from fastrpc.compat.inner_calls import context_for
-from fastrpc.compat.middleware.calls import KINDS
+from fastrpc.compat.middleware.calls import CALL_OF, KINDS
 from fastrpc.compat.middleware.chain import Chain
 from fastrpc.compat.middleware.components import Component
 from fastrpc.compat.transforms.base import looked_up, transformed
 from fastrpc.context import Context as PlainContext
 from fastrpc.errors import FAILURES, ProtocolError, ResourceNotFound, UnknownName
+from fastrpc.protocol.versions import known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ LISTS = {
     "resources/templates/list": "template",
     "prompts/list": "prompt",
 }
+
+SHAPES = {"tool": "Tool", "resource": "Resource", "template": "ResourceTemplate", "prompt": "Prompt"}
+"""What MCP calls an entry of each list."""
 
 
 def report_failure(method: str, provider: Any, error: BaseException) -> None:
@@ -94,7 +98,7 @@ class ComposedChain(Chain):
         self._state: Composed = getattr(server, "_composed", None) or Composed()
 
     def wraps_calls(self, method: str) -> bool:
-        return True
+        return method in CALL_OF
 
     def wraps_requests(self, method: str) -> bool:
         return method in LISTS or super().wraps_requests(method)
@@ -311,7 +315,8 @@ class ComposedChain(Chain):
         shown = [entry for entry in entries if self._is_static(entry)]
         static = await super()._components(request, call, shown, depth)
         found = await self.objects(kind, static)
-        return [Component(each.descriptor(), each) for each in deduplicated(found)]
+        shape, version = SHAPES[kind], request.version
+        return [Component(known(shape, each.descriptor(), version), each) for each in deduplicated(found)]
 
     # --- calls from outside of a request ------------------------------------------------------------------
 

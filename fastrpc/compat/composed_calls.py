@@ -13,6 +13,7 @@ from fastrpc.compat.middleware.calls import PromptCall, ResourceRead, SeenCall, 
 from fastrpc.definitions.resource import ProviderMethod
 from fastrpc.engine.wrappers import WrappedRequest
 from fastrpc.errors import FAILURES, ArgumentError, InvalidParams, ResourceNotFound, UnknownName, excerpt
+from fastrpc.protocol.uri_template import normal
 from fastrpc.protocol.versions import MODERN
 
 TYPE_CHECKING = False
@@ -88,7 +89,7 @@ class ComposedToolCall(ComposedCall, ToolCall):
 
     async def _call(self, kind: str, found: Any, key: str, message: Any) -> Any:
         result = await super()._call(kind, found, key, message)
-        payload = getattr(result, "structured_content", None)
+        payload = getattr(result, "payload", None)
         if isinstance(payload, dict) and "_meta" in payload:
             await self._rename_tools(payload)
         return result
@@ -132,9 +133,12 @@ class ComposedResourceRead(ComposedCall, ResourceRead):
     def _bound(self, kind: str, found: Any, handler: Any, key: str, message: Any) -> Any:
         if kind == "resource":
             return handler.signature.bind({})
-        values = found.matches(key) or {}
+        entry = found.__dict__.get("entry")
+        is_own = entry is not None and entry.uri_template == found.uri_template
+        # An entry knows what it is called with: one of another server with the URI.
+        values = (entry.match_normal(normal(key)) if is_own else found.matches(key)) or {}
         try:
-            if found.__dict__.get("entry") is None:  # whose definition was made for any server
+            if entry is None:  # whose definition was made for any server
                 self._screen(found, values)
             return handler.signature.bind(values)
         except ResourceNotFound:

@@ -26,10 +26,17 @@ NEWEST = "2025-11-25"
 
 
 class ReplacedResult(PlainResult):
-    """A result that middleware has made: it is not held against the tool's output schema."""
+    """A result that middleware has made: it is not held against the tool's output schema. What another server
+    has sent in the `former` one, and no version of MCP names, goes on."""
 
-    __slots__ = ()
+    __slots__ = ("is_null", "rest")
     is_checked = False
+
+    def __init__(self, content: Any, structured: Any, meta: Any, is_error: bool, former: Any = None) -> None:
+        super().__init__(content, structured=structured, is_error=is_error)
+        self.meta = meta or None  # another server's keys go on as they are
+        self.rest = getattr(former, "rest", None)
+        self.is_null = structured is None and getattr(former, "is_null", False)
 
 
 def typed_block(raw: dict[str, Any]) -> Any:
@@ -76,9 +83,7 @@ def in_own_form(result: Any) -> PlainResult:
     else:
         parts, structured = made if isinstance(made, tuple) else (made, None)
         blocks, meta, is_error = models.dumped(parts), result.meta, result.is_error
-    return ReplacedResult(
-        [Block(block) for block in blocks], structured=structured, meta=meta, is_error=is_error
-    )
+    return ReplacedResult([Block(block) for block in blocks], structured, meta, is_error)
 
 
 def typed_content(result: PlainResult) -> list[Any]:

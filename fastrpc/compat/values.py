@@ -13,7 +13,7 @@ from fastrpc.compat.apps.interfaces import interface_result, is_interface, struc
 from fastrpc.compat.field_types import ModelType
 from fastrpc.compat.json_forms import json_form
 from fastrpc.content import Audio as PlainAudio
-from fastrpc.content import Block, Content, Contents, EmbeddedResource, annotations_of, block_of
+from fastrpc.content import Block, Content, Contents, EmbeddedResource, Received, annotations_of, block_of
 from fastrpc.content import Image as PlainImage
 from fastrpc.content import ToolResult as PlainResult
 from fastrpc.definitions.prompt import Message as PromptMessage
@@ -352,7 +352,9 @@ def _call_result(result: dict[str, Any]) -> PlainResult:
 
 
 def prompt_value(value: Any) -> Any:
-    """Convert the result of a prompt."""
+    """Convert the result of a prompt. What another server has sent stays as it is."""
+    if isinstance(value, Received):
+        return value
     if isinstance(value, PromptResult) or is_model(value, "messages"):
         value = value.messages
     if isinstance(value, (list, tuple)):

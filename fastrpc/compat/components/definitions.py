@@ -13,7 +13,7 @@ from fastrpc.compat.components.tools import FunctionTool
 from fastrpc.compat.contents_meta import with_meta
 from fastrpc.compat.dialect import FASTMCP
 from fastrpc.compat.functions import adapted
-from fastrpc.compat.values import checked_annotations, plain, prompt_value, resource_value, tool_value
+from fastrpc.compat.values import plain, prompt_value, resource_value, tool_value
 from fastrpc.definitions.handler import made
 from fastrpc.definitions.prompt import Prompt as PromptDefinition
 from fastrpc.definitions.resource import Resource as ResourceDefinition
@@ -80,7 +80,6 @@ def _made(kind: str, component: Any, server: Any) -> Any:
         function = adapted(function, server, prompt_value, FASTMCP)
         return made(PromptDefinition, function, {**options, "name": component.key})
     options["mime_type"] = component.mime_type
-    options["annotations"] = checked_annotations(getattr(component, "annotations", None))
     options["uri"] = component.key
     kinds: Any = ResourceDefinition if kind == "resource" else TemplateDefinition
     function = with_meta(function, component.meta, FASTMCP, is_template=kind != "resource")

@@ -42,6 +42,8 @@ class Component(ModelType):
             if value is not None:
                 setattr(self, option, set(value) if option == "tags" else value)
 
+    _others: dict[str, Any] | None = None
+    """Members of the descriptor that another server has sent and no version of MCP names."""
     is_docstring = False
     """Whether the description is the docstring of the function as it stands there."""
 
@@ -64,7 +66,7 @@ class Component(ModelType):
         """Return a descriptor of these members and those that all components have."""
         found = {"name": self.name, "title": self.title, "description": self.description, **members}
         found |= {"icons": dumped(self.icons), "_meta": described_meta(self)}
-        return {name: value for name, value in found.items() if value is not None}
+        return {**(self._others or {}), **{name: value for name, value in found.items() if value is not None}}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name or ''!r})"
@@ -75,6 +77,8 @@ class Component(ModelType):
 
 class PromptArgument(ModelType):
     """An argument of a prompt."""
+
+    _others: dict[str, Any] | None = None
 
     def __init__(self, name: str, description: str | None = None, required: bool = False) -> None:
         self.name = name
@@ -139,10 +143,13 @@ class Prompt(Component):
 
 def prompt_arguments(raw: dict[str, Any]) -> list[PromptArgument]:
     """Return the arguments of an entry of prompts/list."""
-    return [
-        PromptArgument(each["name"], each.get("description"), bool(each.get("required")))
-        for each in raw.get("arguments") or ()
-    ]
+    found = []
+    for each in raw.get("arguments") or ():
+        argument = PromptArgument(each["name"], each.get("description"), bool(each.get("required")))
+        others = {name: value for name, value in each.items() if not hasattr(argument, name)}
+        argument._others = others or None
+        found.append(argument)
+    return found
 
 
 def describe_arguments(definition: Any, arguments: Iterable[PromptArgument]) -> None:
@@ -155,7 +162,7 @@ def describe_arguments(definition: Any, arguments: Iterable[PromptArgument]) -> 
 
 def _argument(argument: PromptArgument) -> dict[str, Any]:
     found = {"name": argument.name, "description": argument.description, "required": argument.required}
-    return {name: value for name, value in found.items() if value is not None}
+    return {**(argument._others or {}), **{name: value for name, value in found.items() if value is not None}}
 
 
 def with_parameters(call: Any, parameters: list[tuple[str, bool]]) -> Callable[..., Any]:

@@ -26,6 +26,7 @@ class ServedTool(Tool):
         )
         self.parameters = raw["inputSchema"]
         self.fn = entry.function
+        self._others = getattr(entry, "others", None)
         self.entry = entry
         self._server = server
 
@@ -74,5 +75,6 @@ def served(server: Any, kind: str, thing: Any) -> Any:
             found = ResourceTemplate(fn=entry.function, uri_template=raw["uriTemplate"], **options)
     found.description = raw.get("description")
     found.has_mime_type = "mimeType" in raw
+    found._others = getattr(entry, "others", None)
     found.entry = entry
     return found

@@ -46,6 +46,8 @@ class Tool(ModelType):
     """
 
     description: str | None = None
+    _others: dict[str, Any] | None = None
+    """Members of the descriptor that another server has sent and no version of MCP names."""
 
     def __init__(self, *, name: str | None = None, **options: Any) -> None:
         self.name: str = name or str(getattr(type(self), "name", type(self).__name__))
@@ -116,7 +118,7 @@ class Tool(ModelType):
         found = {member: dumped(getattr(self, member)) for member in DESCRIBED}
         found |= {member: dumped(getattr(self, name)) for name, member in MEMBERS.items()}
         found["_meta"] = described_meta(self)
-        return {member: value for member, value in found.items() if value is not None}
+        return {**(self._others or {}), **{name: value for name, value in found.items() if value is not None}}
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return the tool as the SDK's model, with other members than its own where they are given."""

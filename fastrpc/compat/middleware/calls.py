@@ -143,6 +143,12 @@ class SeenCall:
         """Return what middleware sees of a value."""
         raise NotImplementedError
 
+    def _is_of_another(self, handler: Any, value: Any) -> bool:
+        """Whether a value has to be read before another handler than its own is answered with it. A result of
+        another server (`rest`) is whole, and goes on as it is."""
+        is_own = self.within is not None and handler is self.within.handler
+        return not is_own and getattr(value, "rest", None) is None
+
     @staticmethod
     def _is_expected(error: BaseException) -> bool:
         """Whether an error is a refusal, which middleware sees as it is."""
@@ -182,7 +188,7 @@ class ToolCall(SeenCall):
         seen = SeenToolResult(
             value, lambda value: loads(runtime.results.of(handler, value, self._shown_version()))
         )
-        if self.within is None or handler is not self.within.handler:
+        if self._is_of_another(handler, value):
             seen._fill()  # its value is encoded for the tool that the client has called
         return seen
 
@@ -247,7 +253,7 @@ class ResourceRead(SeenCall):
         from fastrpc.methods.resources import contents_of
 
         seen = SeenResourceResult(value, lambda value: contents_of(value, name, handler.mime_type))
-        if self.within is None or handler is not self.within.handler:
+        if self._is_of_another(handler, value):
             seen.contents = contents_of(value, name, handler.mime_type)
         return seen
 
@@ -284,7 +290,7 @@ class PromptCall(SeenCall):
         from fastrpc.methods.prompts import messages_of
 
         seen = SeenPromptResult(value, lambda value: messages_of(value, self.version), handler.description)
-        if self.within is None or handler is not self.within.handler:
+        if self._is_of_another(handler, value):
             seen.messages  # noqa: B018 - reads them
         return seen
 

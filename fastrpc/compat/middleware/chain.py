@@ -75,7 +75,7 @@ class Chain:
         return found
 
     def wraps_calls(self, method: str) -> bool:
-        return bool(self.hooks(method))
+        return method in CALL_OF and bool(self.hooks(method))
 
     def wraps_requests(self, method: str) -> bool:
         if method not in HOOK_OF:

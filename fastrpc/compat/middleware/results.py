@@ -16,7 +16,7 @@ from fastrpc.compat.typed_content import (
     typed_part,
 )
 from fastrpc.compat.values import Message, PromptResult, ResourceResult, ToolResult
-from fastrpc.content import Block, Content, Contents
+from fastrpc.content import Block, Content, Contents, Received
 from fastrpc.content import ToolResult as PlainResult
 from fastrpc.definitions.prompt import Message as PromptMessage
 
@@ -62,6 +62,12 @@ class SeenToolResult(ToolResult):
                 object.__getattribute__(self, name)
             except AttributeError:
                 setattr(self, name, value)
+
+    @property
+    def payload(self) -> Any:
+        """The structured content; that of another server's result is not read for it."""
+        is_whole = self._read is not None and getattr(self._value, "rest", None) is not None
+        return (self._value if is_whole else self).structured
 
     @property
     def value(self) -> Any:
@@ -111,7 +117,13 @@ def replaced(result: Any) -> ReplacedResult:
         part if isinstance(part, (str, Content)) else Block(models.dumped(part)) for part in content or ()
     ]
     structured = models.dumped(result.structured)
-    return ReplacedResult(parts, structured=structured, meta=result.meta or None, is_error=result.is_error)
+    former = getattr(result, "_value", None)
+    return ReplacedResult(parts, structured, result.meta, result.is_error, former)
+
+
+def _received(parts: list[Any], former: Any) -> list[Any]:
+    """Return the parts of a result that was read, with what else another server has sent in it."""
+    return Received(parts, former.rest) if isinstance(former, Received) else parts
 
 
 # --- resources --------------------------------------------------------------------------------------------
@@ -135,7 +147,7 @@ class SeenResourceResult(ResourceResult):
     def value(self) -> Any:
         if "contents" not in vars(self):
             return self._value
-        return [_contents(part) for part in self.contents]
+        return _received([_contents(part) for part in self.contents], self._value)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.contents)
@@ -197,7 +209,9 @@ class SeenPromptResult(PromptResult):
     def value(self) -> Any:
         if "messages" not in vars(self):
             return self._value
-        return [PromptMessage(each.role, _sent(each.content)) for each in self.messages]
+        return _received(
+            [PromptMessage(each.role, _sent(each.content)) for each in self.messages], self._value
+        )
 
 
 def _typed_message(role: Any, content: Any) -> Message:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from fastrpc.compat.components.objects import prompt_arguments
 from fastrpc.compat.composed import ComposedChain
 from fastrpc.compat.providers.base import Provider, TransformedProvider
 from fastrpc.compat.transforms.namespace import Namespace
-from fastrpc.content import Contents
+from fastrpc.content import Contents, Received
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +120,7 @@ class _PassingPrompt(Passing):
 
 class _PassingResource(Passing):
     async def read(self) -> Any:
-        return _without_uris(await self._chain.call_named("resource", self._own_key, None))
+        return _moved(await self._chain.call_named("resource", self._own_key, None), self._own_key)
 
     def function(self) -> Any:
         return self.read
@@ -129,7 +131,7 @@ class _PassingTemplate(Passing):
         from fastrpc.protocol.uri_template import Template
 
         uri = Template(self._own_key).expand(arguments)
-        return _without_uris(await self._chain.call_named("resource", uri, None))
+        return _moved(await self._chain.call_named("resource", uri, None), uri)
 
 
 _PASSING: dict[str, type] = {
@@ -140,8 +142,11 @@ _PASSING: dict[str, type] = {
 }
 
 
-def _without_uris(value: Any) -> Any:
-    """Return what was read without the URIs of its own server."""
-    if isinstance(value, list) and all(isinstance(part, Contents) for part in value):
-        return [Contents(part.content, part.mime_type, meta=part.meta) for part in value]
-    return value
+def _moved(value: Any, uri: str) -> Any:
+    """Return what was read at a URI of its own server, without that: it has another one here."""
+    if not isinstance(value, list) or not all(isinstance(part, Contents) for part in value):
+        return value
+    parts = [copy(part) for part in value]
+    for part in parts:
+        part.uri = None if part.uri == uri else part.uri
+    return Received(parts, value.rest) if isinstance(value, Received) else parts

@@ -254,9 +254,9 @@ class _Run:
         meta = {name: value for name, value in raw.get("_meta", {}).items() if name != SERVER_KEY}
         return ReplacedResult(
             [Block(block) for block in raw.get("content", ())],
-            structured=raw.get("structuredContent"),
-            is_error=bool(raw.get("isError")),
-            meta=meta or None,
+            raw.get("structuredContent"),
+            meta,
+            bool(raw.get("isError")),
         )
 
 
