@@ -6,13 +6,13 @@ imports no library.
 
 from __future__ import annotations
 
-from . import memory
+from . import clock, memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-__all__ = ["memory"]
+__all__ = ["clock", "memory"]
 
 
 def attach(server: Server) -> None:
