@@ -308,7 +308,10 @@ class Runtime(Visibility):
         plans = self._plans
         if plans is None:
             self.load()
-            plans = self._plans = {tool.name: self._plan_of(tool) for tool in self.registries.tools}
+            tools = self.registries.tools
+            plans = {tool.name: self._plan_of(tool) for tool in tools}
+            self._plans = plans | {name: plans[tool.name] for name, tool in tools.published.items()}
+            return self._plans
         return plans
 
     def _plan_of(self, tool: Tool) -> Plan:
@@ -515,6 +518,10 @@ class Runtime(Visibility):
         rest |= self.caching(version, member)
         if "cacheScope" in rest and self.is_filtered:
             rest["cacheScope"] = "private"
+        if member == "tools" and (published := self.registries.tools.published):
+            from fastrpc.engine.listing import renamed
+
+            entries = renamed(entries, published)
         try:
             text = to_json({member: [entry.descriptor(version) for entry in entries], **rest})
         except Exception:
