@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastrpc.tools.knowledge._search.folding import folded
 from fastrpc.tools.knowledge._search.question import read
+from fastrpc.tools.knowledge._store import graph
 from fastrpc.tools.knowledge._store.entries import Entries, Entry, Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
 from hypothesis import HealthCheck, settings
@@ -207,7 +209,7 @@ class Owners(RuleBasedStateMachine):
     @rule(target=written, at=st.integers(0, 4), scope=st.sampled_from(["user", "agent"]),
           words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))  # fmt: skip
     def write(self, at: int, scope: str, words: list[str]) -> tuple[int, str, str]:
-        entry = write(self.store, " ".join(words), OWNERS[at], scope=scope)
+        entry = write(self.store, " ".join(words), OWNERS[at], scope=scope, tags=words)
         self.model[entry.id] = (at, scope, entry.content)
         return at, scope, entry.id
 
@@ -234,6 +236,14 @@ class Owners(RuleBasedStateMachine):
     def search(self, at: int, word: str) -> None:
         ids = {entry.id for entry in self.store.search(OWNERS[at], read(word), "all", 100)}
         assert ids == {key for key in self.seen_by(at) if word in self.model[key][2].split()}
+
+    @rule(at=st.integers(0, 4), word=st.sampled_from(WORDS))
+    def traverse(self, at: int, word: str) -> None:
+        nodes, found = graph.traverse(self.store.database, OWNERS[at], word, 1, 100)
+        own = {key: set(self.model[key][2].split()) for key in self.seen_by(at)}
+        named = set().union(*(words for words in own.values() if word in words))
+        assert {node.key for node in nodes} == {folded(each) for each in named}
+        assert {entry.id for entry in found} == {key for key, words in own.items() if words & named}
 
     @invariant()
     def each_sees_their_own(self) -> None:

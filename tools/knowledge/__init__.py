@@ -6,13 +6,13 @@ imports no library.
 
 from __future__ import annotations
 
-from . import agents, clock, insights, memory
+from . import agents, clock, graph, insights, memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-__all__ = ["agents", "clock", "insights", "memory"]
+__all__ = ["agents", "clock", "graph", "insights", "memory"]
 
 
 def attach(server: Server) -> None:

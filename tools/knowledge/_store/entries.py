@@ -15,7 +15,8 @@ from math import sqrt
 
 from sqlalchemy import bindparam, delete, insert, select, text, update
 
-from .schema import entries, spaces, tombstones
+from .mentions import add_mentions
+from .schema import entries, mentions, spaces, tombstones
 from .word_index import coverage, index_of
 
 TYPE_CHECKING = False
@@ -105,7 +106,9 @@ class Entries:
                 number = known.number
                 values = _written(category, [*tags_in(known.tags), *tags], source)
                 connection.execute(update(entries).where(entries.c.number == number).values(values))
-            entry = Entry(connection.execute(_columns().where(entries.c.number == number)).one())
+                connection.execute(delete(mentions).where(mentions.c.entry == number))
+                add_mentions(connection, space, [(number, content, tags_in(str(values["tags"])))])
+            entry = Entry(connection.execute(columns().where(entries.c.number == number)).one())
             if older is not None:
                 is_older = entries.c.number == older
                 connection.execute(update(entries).where(is_older).values(superseded_by=entry.id))
@@ -162,12 +165,12 @@ class Entries:
         if ID.fullmatch(id) is None:
             return None
         with self.database.reading() as connection:
-            row = connection.execute(_columns().where(entries.c.id == id, _in(reader, ALL))).first()
+            row = connection.execute(columns().where(entries.c.id == id, _in(reader, ALL))).first()
         return None if row is None else Entry(row)
 
     def page(self, reader: Reader, before: int | None, limit: int, scope: str = ALL) -> list[Entry]:
         """Return entries, the newest first, those behind an entry's number if one is given."""
-        wanted = _columns().where(_in(reader, scope)).order_by(entries.c.number.desc()).limit(limit)
+        wanted = columns().where(_in(reader, scope)).order_by(entries.c.number.desc()).limit(limit)
         if before is not None:
             wanted = wanted.where(entries.c.number < before)
         with self.database.reading() as connection:
@@ -176,7 +179,7 @@ class Entries:
     def search(self, reader: Reader, question: Question, scope: str, limit: int) -> list[Entry]:
         """Return what answers a question, best first; what is superseded comes last."""
         with self.database.reading() as connection:
-            own = [int(number) for number in connection.execute(_own(reader, scope)).scalars()]
+            own = [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
             if not own:
                 return []
             statement, parameters = _statement(question, own, index_of(connection), limit)
@@ -234,7 +237,8 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _columns() -> Any:
+def columns() -> Any:
+    """Return what selects all of an `Entry`."""
     return select(*(entries.c[name] for name in NAMES))
 
 
@@ -266,6 +270,7 @@ def _add(
     done: Any = connection.execute(insert(entries).values(row))
     number = int(done.inserted_primary_key[0])
     index.add(connection, number, content)
+    add_mentions(connection, space, [(number, content, tags_in(row["tags"]))])
     return number
 
 
@@ -290,7 +295,7 @@ def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:
     return found
 
 
-def _own(reader: Reader, scope: str) -> Any:
+def own_spaces(reader: Reader, scope: str) -> Any:
     """Return what selects the numbers of the reader's spaces."""
     return select(spaces.c.number).where(
         spaces.c.owner == reader.owner, spaces.c.caller_class.in_(reader.classes_in(scope))
@@ -299,7 +304,7 @@ def _own(reader: Reader, scope: str) -> Any:
 
 def _in(reader: Reader, scope: str) -> Any:
     """Return the condition that an entry is the reader's."""
-    return entries.c.space.in_(_own(reader, scope))
+    return entries.c.space.in_(own_spaces(reader, scope))
 
 
 def space_of(connection: Connection, owner: str, caller_class: str) -> int:

@@ -1,0 +1,25 @@
+"""What each entry names."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "k0003"
+down_revision = "k0001"
+
+NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+
+def upgrade() -> None:
+    op.create_table(
+        "knowledge_mentions",
+        sa.Column(
+            "entry", NUMBER, sa.ForeignKey("knowledge_entries.number", ondelete="CASCADE"), primary_key=True
+        ),
+        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("space", NUMBER, nullable=False),
+        sa.Column("kind", sa.String(20), nullable=False),
+        sa.Column("name", sa.Text, nullable=False),
+    )
+    op.create_index("knowledge_mentions_key", "knowledge_mentions", ["space", "key", "entry"])
