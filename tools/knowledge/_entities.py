@@ -28,7 +28,7 @@ LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
 WORD = re.compile(r"[^\W_]+(?:['’&.-][^\W_]+)*")
 BETWEEN = re.compile(r"[ \t]+|\. ")
 """What may stand between two words of a name; the full stop only behind what is shortened (`SHORT`)."""
-SENTENCE = frozenset(".!?:;•\"“(*#>-")
+SENTENCE = frozenset('.!?:;•"“(*#>-')
 """What a sentence begins behind, as it does at the beginning of a line."""
 
 
