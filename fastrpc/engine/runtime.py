@@ -243,7 +243,14 @@ class Runtime(Visibility):
         return any(server.runtime.defers(dispatcher, request) for server in self.mounts)
 
     def watch(self, uri: str) -> None:
-        """A client has subscribed to a resource: subscribe to it upstream too, if it is forwarded."""
+        """A client has subscribed to a resource: have its provider watch it; subscribe to it upstream too, if
+        it is forwarded."""
+        for provider in self.registries.providers:
+            if provider.watch is not None:
+                from fastrpc.protocol.uri_template import normal
+
+                if (meant := normal(uri)).startswith(provider.prefix):
+                    provider.watch(meant)
         if self.upstream is not None:
             self.upstream.watch(uri)
         for server in self.mounts:

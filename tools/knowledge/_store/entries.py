@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
+ID_BEGINNING = re.compile(f"(?:m|me|mem|mem_[{ID_LETTERS}]{{0,12}})?")
 RERANKED = 50
 """The best by rank, which are ordered again by how much of the question they have."""
 AGENT, ALL = "agent", "all"
@@ -109,9 +110,12 @@ class Entries:
                 connection.execute(delete(mentions).where(mentions.c.entry == number))
                 add_mentions(connection, space, [(number, content, tags_in(str(values["tags"])))])
             entry = Entry(connection.execute(columns().where(entries.c.number == number)).one())
+            changed = {space}
             if older is not None:
                 is_older = entries.c.number == older
                 connection.execute(update(entries).where(is_older).values(superseded_by=entry.id))
+                changed |= set(connection.execute(select(entries.c.space).where(is_older)).scalars())
+            count_change(connection, changed)
             return entry, known is None
 
     def write_many(self, reader: Reader, contents: Iterable[tuple[str, str]]) -> int:
@@ -128,6 +132,7 @@ class Entries:
                 if digest not in known:
                     known.add(digest)
                     _add(connection, index, space, content, digest, _written("fact", (), source))
+            count_change(connection, {space})
             return len(known) - count
 
     def forget(self, reader: Reader, id: str) -> bool:
@@ -155,6 +160,7 @@ class Entries:
                 insert(tombstones),
                 [{"id": row.id, "space": row.space, "forgotten_at": now} for row in rows],
             )
+            count_change(connection, {row.space for row in rows})
         self.database.overwrite_deleted()
         return len(rows)
 
@@ -175,6 +181,27 @@ class Entries:
             wanted = wanted.where(entries.c.number < before)
         with self.database.reading() as connection:
             return [Entry(row) for row in connection.execute(wanted)]
+
+    def ids(self, reader: Reader, prefix: str, limit: int) -> list[str]:
+        """Return the ids that begin so, the newest entry's first."""
+        if ID_BEGINNING.fullmatch(prefix) is None:
+            return []
+        begins = entries.c.id.startswith(prefix, autoescape=True)
+        wanted = select(entries.c.id).where(_in(reader, ALL), begins).order_by(entries.c.number.desc())
+        with self.database.reading() as connection:
+            return list(connection.execute(wanted.limit(limit)).scalars())
+
+    def changes(self, owners: Iterable[str]) -> dict[tuple[str, str], int]:
+        """Return how often each space of these owners has changed, by owner and class of callers."""
+        wanted = select(spaces.c.owner, spaces.c.caller_class, spaces.c.changes)
+        with self.database.reading() as connection:
+            rows = connection.execute(wanted.where(spaces.c.owner.in_(list(owners))))
+            return {(row.owner, row.caller_class): row.changes for row in rows}
+
+    def stamp(self, reader: Reader, id: str) -> object:
+        """Return what is another value once an entry has changed, or has come or gone."""
+        entry = self.read(reader, id)
+        return entry and (entry.written_at, entry.category, entry.tags, entry.source, entry.superseded_by)
 
     def search(self, reader: Reader, question: Question, scope: str, limit: int) -> list[Entry]:
         """Return what answers a question, best first; what is superseded comes last."""
@@ -305,6 +332,12 @@ def own_spaces(reader: Reader, scope: str) -> Any:
 def _in(reader: Reader, scope: str) -> Any:
     """Return the condition that an entry is the reader's."""
     return entries.c.space.in_(own_spaces(reader, scope))
+
+
+def count_change(connection: Connection, changed: Iterable[int]) -> None:
+    """Count that entries of these spaces have changed, for those who wait for that."""
+    is_changed = spaces.c.number.in_(sorted(changed))
+    connection.execute(update(spaces).where(is_changed).values(changes=spaces.c.changes + 1))
 
 
 def space_of(connection: Connection, owner: str, caller_class: str) -> int:

@@ -11,7 +11,7 @@ import time
 
 from sqlalchemy import delete, func, insert, select, text, update
 
-from .entries import ID, entry_row, space_of, tags_in
+from .entries import ID, count_change, entry_row, space_of, tags_in
 from .mentions import add_mentions
 from .schema import entries, mentions, spaces, tombstones
 from .word_index import index_of
@@ -95,6 +95,7 @@ def _add_lot(connection: Connection, space: int, lot: dict[bytes, Record]) -> in
         if record.supersedes:
             older = entries.c.id == record.supersedes, entries.c.space == space
             connection.execute(update(entries).where(*older).values(superseded_by=row["id"]))
+    count_change(connection, {space})
     return len(rows)
 
 

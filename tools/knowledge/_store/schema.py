@@ -32,8 +32,10 @@ spaces = Table(
     Column("number", NUMBER, primary_key=True, autoincrement=True),
     Column("owner", Text, nullable=False),
     Column("caller_class", Text, nullable=False),
+    Column("changes", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("owner", "caller_class"),
 )
+"""`changes` counts the transactions that changed an entry of the space."""
 
 entries = Table(
     "knowledge_entries",

@@ -1,4 +1,4 @@
-"""What each entry names."""
+"""What each entry names, and how often a space has changed."""
 
 from __future__ import annotations
 
@@ -23,3 +23,4 @@ def upgrade() -> None:
         sa.Column("name", sa.Text, nullable=False),
     )
     op.create_index("knowledge_mentions_key", "knowledge_mentions", ["space", "key", "entry"])
+    op.add_column("knowledge_spaces", sa.Column("changes", sa.BigInteger, nullable=False, server_default="0"))
