@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from fastrpc.tools.knowledge._search.question import read
 from fastrpc.tools.knowledge._store import graph
 from fastrpc.tools.knowledge._store.entries import Entries, Entry, Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
@@ -143,6 +144,28 @@ def test_a_page_goes_on_while_entries_come_and_go(store: Entries) -> None:
     second = store.page(ADA, first[-1].number, 3)
     assert [each.content for each in first] == ["entry 8", "entry 7", "entry 6"]
     assert [each.content for each in second] == ["entry 5", "entry 3", "entry 2"]
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(first=st.integers(0, 9), steps=st.lists(st.lists(st.integers(-1, 12), max_size=4), max_size=6),
+       size=st.integers(1, 4))  # fmt: skip
+def test_a_walk_by_pages_shows_what_was_there_all_along_once(
+    store: Entries, first: int, steps: list[list[int]], size: int
+) -> None:
+    reader = Reader(f"walker-{time.monotonic_ns()}", "")
+    there = [write(store, f"entry {number}", reader).id for number in range(first)]
+    stayed, seen, before = set(there), [], None
+    for changes in [*steps, *([] for _ in range(first + 4 * len(steps)))]:
+        page = store.page(reader, before, size)
+        seen += [entry.id for entry in page]
+        before = page[-1].number if page else before
+        for number in changes:  # meanwhile one is written, or one is forgotten
+            if number < 0:
+                there.append(write(store, f"later {len(there)} {len(seen)}", reader).id)
+            elif number < len(there) and store.forget(reader, there[number]):
+                stayed.discard(there[number])
+    assert len(set(seen)) == len(seen)
+    assert stayed <= set(seen)
 
 
 def test_many_writers_at_once_lose_nothing(store: Entries) -> None:
