@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord, RecordBatch
-    from fastrpc.definitions.registry import Registry
+    from fastrpc.definitions.registry import Registry, ToolRegistry
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.interceptors import Hook
@@ -138,7 +138,7 @@ class Server:
     # --- tools ----------------------------------------------------------------------------------------
 
     @property
-    def tools(self) -> Registry[Tool]:
+    def tools(self) -> ToolRegistry:
         """The tools of this server, in the order in which they are listed."""
         return self.registries.tools
 

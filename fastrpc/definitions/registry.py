@@ -171,6 +171,43 @@ class ResourceRegistry(Registry["Resource"] if TYPE_CHECKING else Registry):  # 
         return self._normal
 
 
+class ToolRegistry(Registry["Tool"] if TYPE_CHECKING else Registry):  # type: ignore[misc]
+    """Tools, which may be published by other names than their own: by those they are called, too. What is
+    said of a tool elsewhere (a policy, a log, a count) goes by its own name."""
+
+    __slots__ = ("_published", "_underscores")
+
+    def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Tool]) -> None:
+        super().__init__(kind, make)
+        self._underscores = False
+        self._published: dict[str, Tool] | None = None
+
+    def use_underscores(self) -> None:
+        """Publish each tool with an underscore for each dot of its name, for clients that take no dots. One
+        keeps its name where another tool has that name already."""
+        self._underscores = True
+        self.changed()
+
+    @property
+    def published(self) -> dict[str, Tool]:
+        """The tools that are published by another name, by that name."""
+        found = self._published
+        if found is None:
+            found = {}
+            for tool in self if self._underscores else ():
+                if "." in tool.name and (name := tool.name.replace(".", "_")) not in self._entries:
+                    found.setdefault(name, tool)
+            self._published = found
+        return found
+
+    def get(self, key: str) -> Tool | None:
+        return self._entries.get(key) or self.published.get(key)
+
+    def changed(self, added: Tool | None = None) -> None:
+        self._published = None
+        super().changed(added)
+
+
 def _normal(uri: str) -> str:
     from fastrpc.protocol.uri_template import LONGEST, normal
 
@@ -199,7 +236,7 @@ class Registries:
     __slots__ = ("completions", "prompts", "providers", "resources", "templates", "tools")
 
     def __init__(self) -> None:
-        self.tools: Registry[Tool] = Registry("tool", _made_by("fastrpc.definitions.tool", "tool_of"))
+        self.tools: ToolRegistry = ToolRegistry("tool", _made_by("fastrpc.definitions.tool", "tool_of"))
         self.resources: Registry[Resource] = ResourceRegistry(
             "resource", _made_by("fastrpc.definitions.resource", "resource_of")
         )

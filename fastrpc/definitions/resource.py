@@ -469,13 +469,14 @@ class Provider:
     ``list(self, cursor: str | None)`` returns a page: its entries (`Entry`, URIs, or dicts with ``uri``,
     ``name``, ``mime_type`` …) and the cursor of the next page, None on the last one; or just the entries.
     ``read(self, uri: str)`` returns what a resource's function returns, None if there is no such resource. A
-    class is instantiated without arguments. `scheme` is ``db`` for ``db://…``, or a URI prefix. Raises
-    `DefinitionError`.
+    class is instantiated without arguments. A method ``watch(self, uri: str)``, if it has one, is called when
+    a client has subscribed to one of its resources (`fastrpc.subscriptions`). `scheme` is ``db`` for
+    ``db://…``, or a URI prefix. Raises `DefinitionError`.
     """
 
     __slots__ = (
         *("cache_scope", "function", "is_exclusive", "lister", "mime_type", "prefix", "reader", "scheme"),
-        "ttl",
+        *("ttl", "watch"),
     )
 
     def __init__(
@@ -511,6 +512,7 @@ class Provider:
             raise self.error(f"a {type(thing).__name__} has neither list(cursor) nor read(uri)")
         self.lister = ProviderMethod(self, lister, "list", **options) if callable(lister) else None
         self.reader = ProviderMethod(self, reader, "read", **options) if callable(reader) else None
+        self.watch: Callable[[str], object] | None = getattr(thing, "watch", None)
 
     @property
     def key(self) -> str:

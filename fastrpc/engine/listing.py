@@ -1,5 +1,7 @@
-"""A list of which some entries cannot be written: those are left out, and logged once, so that clients get
-the others.
+"""Lists that are not simply the descriptors of their entries.
+
+Entries that cannot be written are left out, and logged once, so that clients get the others; tools may be
+published by other names than their own.
 
 An entry may hold what is no JSON (an object in its ``_meta``, half a surrogate pair in its description). That
 is found when a list is encoded as a whole, and only then are entries tried one by one.
@@ -12,12 +14,34 @@ from fastrpc.json_encoding import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
+
+    from fastrpc.definitions.tool import Tool
 
 LONGEST = 500
 """Characters of a record."""
 log = diagnostics.Once("error")
+
+
+class Renamed:
+    """A tool as it is listed by another name than its own."""
+
+    __slots__ = ("kind", "name", "published", "tool")
+
+    def __init__(self, tool: Tool, published: str) -> None:
+        self.tool = tool
+        self.kind, self.name = tool.kind, tool.name
+        self.published = published
+
+    def descriptor(self, version: str) -> dict[str, Any]:
+        return {**self.tool.descriptor(version), "name": self.published}
+
+
+def renamed(tools: Iterable[Tool], published: Mapping[str, Tool]) -> list[Tool | Renamed]:
+    """Return tools as they are listed, where some have another name."""
+    names = {tool.name: name for name, tool in published.items()}
+    return [Renamed(tool, names[tool.name]) if tool.name in names else tool for tool in tools]
 
 
 def writable(entries: Iterable[Any], version: str) -> list[dict[str, Any]]:

@@ -102,10 +102,14 @@ class Request:
 
     @property
     def called(self) -> str:
-        """What is called: the tool or the prompt, by name, or the resource at a URI, in its normal form."""
+        """What is called: the tool or the prompt, by its own name, or the resource at a URI, in its normal
+        form."""
         found = self.params.get("uri" if self.method == "resources/read" else "name")
         if not isinstance(found, str):
             return ""
+        if self.method == "tools/call":
+            tool = self.dispatcher.runtime.registries.tools.published.get(found)
+            return found if tool is None else tool.name
         if self.method != "resources/read":
             return found
         from fastrpc.protocol.uri_template import LONGEST, normal

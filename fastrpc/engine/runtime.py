@@ -243,7 +243,14 @@ class Runtime(Visibility):
         return any(server.runtime.defers(dispatcher, request) for server in self.mounts)
 
     def watch(self, uri: str) -> None:
-        """A client has subscribed to a resource: subscribe to it upstream too, if it is forwarded."""
+        """A client has subscribed to a resource: have its provider watch it; subscribe to it upstream too, if
+        it is forwarded."""
+        for provider in self.registries.providers:
+            if provider.watch is not None:
+                from fastrpc.protocol.uri_template import normal
+
+                if (meant := normal(uri)).startswith(provider.prefix):
+                    provider.watch(meant)
         if self.upstream is not None:
             self.upstream.watch(uri)
         for server in self.mounts:
@@ -308,7 +315,10 @@ class Runtime(Visibility):
         plans = self._plans
         if plans is None:
             self.load()
-            plans = self._plans = {tool.name: self._plan_of(tool) for tool in self.registries.tools}
+            tools = self.registries.tools
+            plans = {tool.name: self._plan_of(tool) for tool in tools}
+            self._plans = plans | {name: plans[tool.name] for name, tool in tools.published.items()}
+            return self._plans
         return plans
 
     def _plan_of(self, tool: Tool) -> Plan:
@@ -515,6 +525,10 @@ class Runtime(Visibility):
         rest |= self.caching(version, member)
         if "cacheScope" in rest and self.is_filtered:
             rest["cacheScope"] = "private"
+        if member == "tools" and (published := self.registries.tools.published):
+            from fastrpc.engine.listing import renamed
+
+            entries = renamed(entries, published)
         try:
             text = to_json({member: [entry.descriptor(version) for entry in entries], **rest})
         except Exception:

@@ -149,6 +149,7 @@ LAYERS = {
     "fastrpc.client_requests": 40,
     "fastrpc.log_bridge": 40,
     "fastrpc.running_call": 39,
+    "fastrpc.subscriptions": 39,
     **numbered("fastrpc.methods", 41),
     # 50: transports carry bytes: they are handed a connection, and meet neither engine nor features
     **numbered("fastrpc.transports", 50),
@@ -471,6 +472,7 @@ def test_tools_use_public_names_only() -> None:
         "settings",
         "storage",
         "storage.database",
+        "subscriptions",
         "time_limit",
         "transports.http.endpoints",
         "typing_forms",

@@ -123,3 +123,25 @@ def test_behind_a_guard_each_owner_has_their_own_and_forgetting_all_is_asked_for
             assert asked.is_error
             assert "approv" in asked.text
             assert ada.call_tool("memory.search", {"query": "deadline"}).structured["count"] == 1
+
+
+def test_names_with_underscores_are_published_and_both_are_called_behind_a_guard_too(tmp_path: Path) -> None:
+    policy = tmp_path / "guard.toml"
+    policy.write_text(POLICY)
+    for more in ([], ["--guard", str(policy)]):
+        serve = [*SERVE, "--names", "underscore", *more]
+        with Client.sync(serve, env=variables(tmp_path)) as client:
+            names = {tool.name for tool in client.list_tools()}
+            assert "memory_search" in names
+            assert not any("." in name for name in names)
+            for name in ("memory_search", "memory.search"):
+                assert client.call_tool(name, {"query": "a"}).text == "Found 0 entries."
+            if more:
+                for name in ("datetime_now", "datetime.now"):
+                    with pytest.raises(RemoteError, match="Unknown tool"):
+                        client.call_tool(name)
+
+
+def test_a_form_of_names_that_there_is_not_is_one_sentence(tmp_path: Path) -> None:
+    said = fastrpc(tmp_path, "serve", TOOLSET, "--names", "camel", code=2)
+    assert said.strip() == "fastrpc: --names: expected dotted or underscore, got 'camel'"

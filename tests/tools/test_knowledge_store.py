@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastrpc.tools.knowledge._search.folding import folded
 from fastrpc.tools.knowledge._search.question import read
+from fastrpc.tools.knowledge._store import graph
 from fastrpc.tools.knowledge._store.entries import Entries, Entry, Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
@@ -143,6 +146,28 @@ def test_a_page_goes_on_while_entries_come_and_go(store: Entries) -> None:
     assert [each.content for each in second] == ["entry 5", "entry 3", "entry 2"]
 
 
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(first=st.integers(0, 9), steps=st.lists(st.lists(st.integers(-1, 12), max_size=4), max_size=6),
+       size=st.integers(1, 4))  # fmt: skip
+def test_a_walk_by_pages_shows_what_was_there_all_along_once(
+    store: Entries, first: int, steps: list[list[int]], size: int
+) -> None:
+    reader = Reader(f"walker-{time.monotonic_ns()}", "")
+    there = [write(store, f"entry {number}", reader).id for number in range(first)]
+    stayed, seen, before = set(there), [], None
+    for changes in [*steps, *([] for _ in range(first + 4 * len(steps)))]:
+        page = store.page(reader, before, size)
+        seen += [entry.id for entry in page]
+        before = page[-1].number if page else before
+        for number in changes:  # meanwhile one is written, or one is forgotten
+            if number < 0:
+                there.append(write(store, f"later {len(there)} {len(seen)}", reader).id)
+            elif number < len(there) and store.forget(reader, there[number]):
+                stayed.discard(there[number])
+    assert len(set(seen)) == len(seen)
+    assert stayed <= set(seen)
+
+
 def test_many_writers_at_once_lose_nothing(store: Entries) -> None:
     def work(writer: int) -> None:
         for number in range(10):
@@ -207,7 +232,7 @@ class Owners(RuleBasedStateMachine):
     @rule(target=written, at=st.integers(0, 4), scope=st.sampled_from(["user", "agent"]),
           words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))  # fmt: skip
     def write(self, at: int, scope: str, words: list[str]) -> tuple[int, str, str]:
-        entry = write(self.store, " ".join(words), OWNERS[at], scope=scope)
+        entry = write(self.store, " ".join(words), OWNERS[at], scope=scope, tags=words)
         self.model[entry.id] = (at, scope, entry.content)
         return at, scope, entry.id
 
@@ -234,6 +259,14 @@ class Owners(RuleBasedStateMachine):
     def search(self, at: int, word: str) -> None:
         ids = {entry.id for entry in self.store.search(OWNERS[at], read(word), "all", 100)}
         assert ids == {key for key in self.seen_by(at) if word in self.model[key][2].split()}
+
+    @rule(at=st.integers(0, 4), word=st.sampled_from(WORDS))
+    def traverse(self, at: int, word: str) -> None:
+        nodes, found = graph.traverse(self.store.database, OWNERS[at], word, 1, 100)
+        own = {key: set(self.model[key][2].split()) for key in self.seen_by(at)}
+        named = set().union(*(words for words in own.values() if word in words))
+        assert {node.key for node in nodes} == {folded(each) for each in named}
+        assert {entry.id for entry in found} == {key for key, words in own.items() if words & named}
 
     @invariant()
     def each_sees_their_own(self) -> None:

@@ -6,19 +6,27 @@ imports no library.
 
 from __future__ import annotations
 
-from . import agents, insights, memory
+from . import agents, clock, graph, insights, memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-__all__ = ["agents", "insights", "memory"]
+__all__ = ["agents", "clock", "graph", "insights", "memory"]
 
 
 def attach(server: Server) -> None:
-    """Serve the entries as resources, the prompts, and the agents where there are some."""
-    from . import _prompts, _resources
+    """Serve the entries as resources, the prompts, and the agents where there are some; name the tools as the
+    settings say."""
+    from fastrpc import UsageError
 
+    from . import _prompts, _resources, _settings
+
+    names = _settings.NAMES.read()
+    if names not in ("dotted", "underscore"):
+        raise UsageError(f"--names: expected dotted or underscore, got {names!r:.40}")
+    if names == "underscore":
+        server.tools.use_underscores()
     _resources.attach(server)
     _prompts.attach(server)
     agents.attach(server)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fastrpc import Context
+    from fastrpc import Caller, Context
 
     from ._store.entries import Reader
 
 
 def reader_of(context: Context) -> Reader:
-    """Return who asks. A user of the operating system is not the owner of a token who has the same name."""
+    """Return who asks."""
+    return reader_for(context.caller)
+
+
+def reader_for(caller: Caller) -> Reader:
+    """Return what a caller reads as. A user of the operating system is not the owner of a token who has the
+    same name."""
     from ._store.entries import Reader
 
-    caller = context.caller
     is_user = caller.principal.startswith("os:")
     return Reader(caller.principal if is_user else caller.owner, caller.caller_class)

@@ -6,9 +6,10 @@ A cursor is the number of the entry that a page ended with: what comes and goes 
 
 from __future__ import annotations
 
-from fastrpc import Context
+from fastrpc import Completions, Context
 
 from . import _readers, _settings, _store
+from ._watching import Watching
 from .memory import date_of, uri_of
 
 TYPE_CHECKING = False
@@ -21,20 +22,36 @@ if TYPE_CHECKING:
 
 PAGE = 100
 LONGEST_NAME = 60
+MOST_IDS = 100
+"""Of one completion (MCP, utilities: completion)."""
 
 
 def attach(server: Server) -> None:
-    scheme = _settings.SCHEME.read()
-    server.resources(f"{scheme}://memory/", mime_type="text/plain", run="thread")(
-        Memory(f"{scheme}://memory/")
-    )
+    prefix = f"{_settings.SCHEME.read()}://memory/"
+    template = f"{prefix}{{id}}"
+    server.resources(prefix, run="thread")(Memory(prefix, server))
+    server.resource(template, name="entry", mime_type="text/plain", run="thread")(read_entry)
+    server.complete(template, "id", run="thread")(complete_id)
+
+
+def read_entry(id: str, ctx: Context) -> str | None:
+    """An entry of the memory."""
+    entry = _store.current().read(_readers.reader_of(ctx), id)
+    return None if entry is None else entry.content
+
+
+def complete_id(value: str, ctx: Context) -> Completions:
+    """Return the ids that begin so, the newest entry's first."""
+    found = _store.current().ids(_readers.reader_of(ctx), value, MOST_IDS + 1)
+    return Completions(found[:MOST_IDS], has_more=len(found) > MOST_IDS)
 
 
 class Memory:
-    """The provider of all entries."""
+    """The provider of the lists: of entries as resources, and as JSON."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, server: Server) -> None:
         self._prefix = prefix
+        self._watching = Watching(server, prefix)
 
     def list(self, cursor: str | None, ctx: Context) -> Any:
         """Return a page of entries. Raises ToolError for a cursor that is none of ours."""
@@ -43,16 +60,17 @@ class Memory:
         return [self._listed(each) for each in found], str(found[-1].number) if len(found) == PAGE else None
 
     def read(self, uri: str, ctx: Context) -> Any:
-        """Return the content of an entry, or the list of all; None where there is none."""
+        """Return the newest entries; None where there is nothing."""
         from fastrpc import Contents
 
-        id = uri.removeprefix(self._prefix)
-        store, reader = _store.current(), _readers.reader_of(ctx)
-        if not id:
-            newest = store.page(reader, None, PAGE)
-            return Contents([self._listed(each) for each in newest], "application/json")
-        entry = store.read(reader, id)
-        return None if entry is None else entry.content
+        if uri != self._prefix:
+            return None
+        newest = _store.current().page(_readers.reader_of(ctx), None, PAGE)
+        return Contents([self._listed(each) for each in newest], "application/json")
+
+    def watch(self, uri: str) -> None:
+        """Somebody has subscribed to an entry, or to the list."""
+        self._watching.begin()
 
     def _listed(self, entry: Entry) -> dict[str, Any]:
         content = " ".join(entry.content.split())

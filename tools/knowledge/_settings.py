@@ -18,6 +18,18 @@ LANGUAGE = Setting(
 AGENTS = Setting(
     "FASTRPC_KNOWLEDGE_AGENTS", "folder", "", "a folder for each agent, with SOUL.md and a config"
 )
+NAMES = Setting(
+    "FASTRPC_KNOWLEDGE_NAMES",
+    "text",
+    "dotted",
+    "the names of tools: dotted, or underscore for clients that take no dots",
+)
 
-OPTIONS = {"--database": DATABASE, "--scheme": SCHEME, "--language": LANGUAGE, "--agents": AGENTS}
+OPTIONS = {
+    "--database": DATABASE,
+    "--scheme": SCHEME,
+    "--language": LANGUAGE,
+    "--agents": AGENTS,
+    "--names": NAMES,
+}
 """What `fastrpc serve` takes for this toolset besides its own options."""

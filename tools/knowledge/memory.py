@@ -80,8 +80,8 @@ def search(
     reader = _readers.reader_of(ctx)
     found = _store.current().search(reader, question.read(query), scope or "all", limit or LIMIT)
     entries = "entry" if len(found) == 1 else "entries"
-    lines = [f"Found {len(found)} {entries}{':' if found else '.'}", *map(_line, found)]
-    return _answer("\n".join(lines), Found(count=len(found), entries=[_shown(each) for each in found]))
+    lines = [f"Found {len(found)} {entries}{':' if found else '.'}", *map(line, found)]
+    return answer("\n".join(lines), Found(count=len(found), entries=[shown(each) for each in found]))
 
 
 @tool(name="memory.write", effect="write", run="thread")
@@ -104,7 +104,7 @@ def write(
         raise ToolError(f"supersedes: there is no entry {supersedes:.40}.")
     entry, is_new = done
     text = f"Remembered as {entry.id}." if is_new else f"Known as {entry.id}; it has today's date now."
-    return _answer(text, Written(id=entry.id, uri=uri_of(entry.id), is_new=is_new))
+    return answer(text, Written(id=entry.id, uri=uri_of(entry.id), is_new=is_new))
 
 
 @tool(name="memory.read", effect="read", run="thread")
@@ -113,7 +113,7 @@ def read(ctx: Context, id: Annotated[str, "The entry's id: mem_…"]) -> MemoryE
     entry = _store.current().read(_readers.reader_of(ctx), id)
     if entry is None:
         raise _unknown(id)
-    return _answer(f"{_head(entry)}\n{entry.content}", _shown(entry))
+    return answer(f"{_head(entry)}\n{entry.content}", shown(entry))
 
 
 @tool(name="memory.forget", effect="write", run="thread")
@@ -121,7 +121,7 @@ def forget(ctx: Context, id: Annotated[str, "The entry's id: mem_…"]) -> Forgo
     """Forget an entry for good."""
     if not _store.current().forget(_readers.reader_of(ctx), id):
         raise _unknown(id)
-    return _answer(f"Forgot {id}.", Forgotten(forgotten=1))
+    return answer(f"Forgot {id}.", Forgotten(forgotten=1))
 
 
 @tool(name="memory.forget_all", effect="write", risk="critical", run="thread")
@@ -134,7 +134,7 @@ def forget_all(
     if confirm != CONFIRMATION:
         raise ToolError(f'confirm: expected "{CONFIRMATION}", got "{confirm:.40}".')
     number = _store.current().forget_all(_readers.reader_of(ctx), scope)
-    return _answer(f"Forgot {number} {'entry' if number == 1 else 'entries'}.", Forgotten(forgotten=number))
+    return answer(f"Forgot {number} {'entry' if number == 1 else 'entries'}.", Forgotten(forgotten=number))
 
 
 def uri_of(id: str) -> str:
@@ -149,7 +149,7 @@ def date_of(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _answer(text: str, structured: Shape) -> Shape:
+def answer(text: str, structured: Shape) -> Shape:
     """Return a result with a text of its own. To a type checker it is what the tool's annotation says."""
     found: Any = ToolResult(text, structured=structured)
     return found  # type: ignore[no-any-return]
@@ -197,7 +197,8 @@ def _unknown(id: str) -> ToolError:
     return ToolError(f"id: there is no entry {id:.40}.")
 
 
-def _shown(entry: Entry) -> MemoryEntry:
+def shown(entry: Entry) -> MemoryEntry:
+    """Return an entry as structured content has it."""
     return MemoryEntry(
         id=entry.id,
         uri=uri_of(entry.id),
@@ -216,7 +217,8 @@ def _head(entry: Entry) -> str:
     return f"{entry.id} [{entry.category}, {date_of(entry.written_at)[:10]}{tags}{superseded}]"
 
 
-def _line(entry: Entry) -> str:
+def line(entry: Entry) -> str:
+    """Return an entry as a line of a list."""
     content = " ".join(entry.content.split())
     if len(content) > LONGEST_LINE:
         content = f"{content[:LONGEST_LINE]}… ({len(entry.content):,} characters: memory.read)"

@@ -15,7 +15,8 @@ from math import sqrt
 
 from sqlalchemy import bindparam, delete, insert, select, text, update
 
-from .schema import entries, spaces, tombstones
+from .mentions import add_mentions
+from .schema import entries, mentions, spaces, tombstones
 from .word_index import coverage, index_of
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
+ID_BEGINNING = re.compile(f"(?:m|me|mem|mem_[{ID_LETTERS}]{{0,12}})?")
 RERANKED = 50
 """The best by rank, which are ordered again by how much of the question they have."""
 AGENT, ALL = "agent", "all"
@@ -105,10 +107,15 @@ class Entries:
                 number = known.number
                 values = _written(category, [*tags_in(known.tags), *tags], source)
                 connection.execute(update(entries).where(entries.c.number == number).values(values))
-            entry = Entry(connection.execute(_columns().where(entries.c.number == number)).one())
+                connection.execute(delete(mentions).where(mentions.c.entry == number))
+                add_mentions(connection, space, [(number, content, tags_in(str(values["tags"])))])
+            entry = Entry(connection.execute(columns().where(entries.c.number == number)).one())
+            changed = {space}
             if older is not None:
                 is_older = entries.c.number == older
                 connection.execute(update(entries).where(is_older).values(superseded_by=entry.id))
+                changed |= set(connection.execute(select(entries.c.space).where(is_older)).scalars())
+            count_change(connection, changed)
             return entry, known is None
 
     def write_many(self, reader: Reader, contents: Iterable[tuple[str, str]]) -> int:
@@ -125,6 +132,7 @@ class Entries:
                 if digest not in known:
                     known.add(digest)
                     _add(connection, index, space, content, digest, _written("fact", (), source))
+            count_change(connection, {space})
             return len(known) - count
 
     def forget(self, reader: Reader, id: str) -> bool:
@@ -152,6 +160,7 @@ class Entries:
                 insert(tombstones),
                 [{"id": row.id, "space": row.space, "forgotten_at": now} for row in rows],
             )
+            count_change(connection, {row.space for row in rows})
         self.database.overwrite_deleted()
         return len(rows)
 
@@ -162,21 +171,42 @@ class Entries:
         if ID.fullmatch(id) is None:
             return None
         with self.database.reading() as connection:
-            row = connection.execute(_columns().where(entries.c.id == id, _in(reader, ALL))).first()
+            row = connection.execute(columns().where(entries.c.id == id, _in(reader, ALL))).first()
         return None if row is None else Entry(row)
 
     def page(self, reader: Reader, before: int | None, limit: int, scope: str = ALL) -> list[Entry]:
         """Return entries, the newest first, those behind an entry's number if one is given."""
-        wanted = _columns().where(_in(reader, scope)).order_by(entries.c.number.desc()).limit(limit)
+        wanted = columns().where(_in(reader, scope)).order_by(entries.c.number.desc()).limit(limit)
         if before is not None:
             wanted = wanted.where(entries.c.number < before)
         with self.database.reading() as connection:
             return [Entry(row) for row in connection.execute(wanted)]
 
+    def ids(self, reader: Reader, prefix: str, limit: int) -> list[str]:
+        """Return the ids that begin so, the newest entry's first."""
+        if ID_BEGINNING.fullmatch(prefix) is None:
+            return []
+        begins = entries.c.id.startswith(prefix, autoescape=True)
+        wanted = select(entries.c.id).where(_in(reader, ALL), begins).order_by(entries.c.number.desc())
+        with self.database.reading() as connection:
+            return list(connection.execute(wanted.limit(limit)).scalars())
+
+    def changes(self, owners: Iterable[str]) -> dict[tuple[str, str], int]:
+        """Return how often each space of these owners has changed, by owner and class of callers."""
+        wanted = select(spaces.c.owner, spaces.c.caller_class, spaces.c.changes)
+        with self.database.reading() as connection:
+            rows = connection.execute(wanted.where(spaces.c.owner.in_(list(owners))))
+            return {(row.owner, row.caller_class): row.changes for row in rows}
+
+    def stamp(self, reader: Reader, id: str) -> object:
+        """Return what is another value once an entry has changed, or has come or gone."""
+        entry = self.read(reader, id)
+        return entry and (entry.written_at, entry.category, entry.tags, entry.source, entry.superseded_by)
+
     def search(self, reader: Reader, question: Question, scope: str, limit: int) -> list[Entry]:
         """Return what answers a question, best first; what is superseded comes last."""
         with self.database.reading() as connection:
-            own = [int(number) for number in connection.execute(_own(reader, scope)).scalars()]
+            own = [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
             if not own:
                 return []
             statement, parameters = _statement(question, own, index_of(connection), limit)
@@ -234,7 +264,8 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _columns() -> Any:
+def columns() -> Any:
+    """Return what selects all of an `Entry`."""
     return select(*(entries.c[name] for name in NAMES))
 
 
@@ -266,6 +297,7 @@ def _add(
     done: Any = connection.execute(insert(entries).values(row))
     number = int(done.inserted_primary_key[0])
     index.add(connection, number, content)
+    add_mentions(connection, space, [(number, content, tags_in(row["tags"]))])
     return number
 
 
@@ -290,7 +322,7 @@ def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:
     return found
 
 
-def _own(reader: Reader, scope: str) -> Any:
+def own_spaces(reader: Reader, scope: str) -> Any:
     """Return what selects the numbers of the reader's spaces."""
     return select(spaces.c.number).where(
         spaces.c.owner == reader.owner, spaces.c.caller_class.in_(reader.classes_in(scope))
@@ -299,7 +331,13 @@ def _own(reader: Reader, scope: str) -> Any:
 
 def _in(reader: Reader, scope: str) -> Any:
     """Return the condition that an entry is the reader's."""
-    return entries.c.space.in_(_own(reader, scope))
+    return entries.c.space.in_(own_spaces(reader, scope))
+
+
+def count_change(connection: Connection, changed: Iterable[int]) -> None:
+    """Count that entries of these spaces have changed, for those who wait for that."""
+    is_changed = spaces.c.number.in_(sorted(changed))
+    connection.execute(update(spaces).where(is_changed).values(changes=spaces.c.changes + 1))
 
 
 def space_of(connection: Connection, owner: str, caller_class: str) -> int:

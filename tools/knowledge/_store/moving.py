@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import time
 
-from sqlalchemy import func, insert, select, text, update
+from sqlalchemy import delete, func, insert, select, text, update
 
-from .entries import ID, entry_row, space_of, tags_in
-from .schema import entries, spaces, tombstones
+from .entries import ID, count_change, entry_row, space_of, tags_in
+from .mentions import add_mentions
+from .schema import entries, mentions, spaces, tombstones
 from .word_index import index_of
 
 TYPE_CHECKING = False
@@ -87,10 +88,14 @@ def _add_lot(connection: Connection, space: int, lot: dict[bytes, Record]) -> in
     found = connection.execute(select(entries.c.id, entries.c.number).where(entries.c.id.in_(ids)))
     numbers = {row.id: row.number for row in found}
     index_of(connection).add_many(connection, [(numbers[row["id"]], row["content"]) for row in rows])
+    add_mentions(
+        connection, space, [(numbers[row["id"]], row["content"], tags_in(row["tags"])) for row in rows]
+    )
     for row, record in zip(rows, lot.values(), strict=True):
         if record.supersedes:
             older = entries.c.id == record.supersedes, entries.c.space == space
             connection.execute(update(entries).where(*older).values(superseded_by=row["id"]))
+    count_change(connection, {space})
     return len(rows)
 
 
@@ -152,6 +157,11 @@ def problems(database: Database) -> list[str]:
                 "SELECT count(*) FROM knowledge_words "
                 f"WHERE {key} NOT IN (SELECT number FROM knowledge_entries)",
             ),
+            (
+                "entities that no entry names",
+                "SELECT count(*) FROM knowledge_mentions "
+                "WHERE entry NOT IN (SELECT number FROM knowledge_entries)",
+            ),
         ):
             number = int(connection.execute(text(statement)).scalar_one())
             if number:
@@ -166,16 +176,18 @@ def problems(database: Database) -> list[str]:
 
 
 def reindex(database: Database) -> int:
-    """Make the index of words anew, in one transaction; return of how many entries."""
+    """Make the index of words and the graph anew, in one transaction; return of how many entries."""
     with database.changing() as connection:
         index = index_of(connection)
         index.clear(connection)
+        connection.execute(delete(mentions))
         count = after = 0
         while True:
-            wanted = select(entries.c.number, entries.c.content).where(entries.c.number > after)
-            found = connection.execute(wanted.order_by(entries.c.number).limit(LOT))
-            rows = [(row.number, row.content) for row in found]
+            wanted = select(entries).where(entries.c.number > after)
+            rows = connection.execute(wanted.order_by(entries.c.number).limit(LOT)).all()
             if not rows:
                 return count
-            index.add_many(connection, rows)
-            count, after = count + len(rows), rows[-1][0]
+            index.add_many(connection, [(row.number, row.content) for row in rows])
+            for row in rows:
+                add_mentions(connection, row.space, [(row.number, row.content, tags_in(row.tags))])
+            count, after = count + len(rows), rows[-1].number

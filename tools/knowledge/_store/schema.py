@@ -32,8 +32,10 @@ spaces = Table(
     Column("number", NUMBER, primary_key=True, autoincrement=True),
     Column("owner", Text, nullable=False),
     Column("caller_class", Text, nullable=False),
+    Column("changes", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("owner", "caller_class"),
 )
+"""`changes` counts the transactions that changed an entry of the space."""
 
 entries = Table(
     "knowledge_entries",
@@ -61,6 +63,18 @@ tombstones = Table(
     Column("space", NUMBER, nullable=False),
     Column("forgotten_at", Double, nullable=False),
 )
+
+mentions = Table(
+    "knowledge_mentions",
+    metadata,
+    Column("entry", NUMBER, ForeignKey("knowledge_entries.number", ondelete="CASCADE"), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("space", NUMBER, nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("name", Text, nullable=False),
+    Index("knowledge_mentions_key", "space", "key", "entry"),
+)
+"""What each entry names. An entity is no row of its own: it is there as long as an entry names it."""
 
 counts = Table(
     "knowledge_counts",

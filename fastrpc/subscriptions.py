@@ -1,0 +1,50 @@
+"""Who has subscribed to resources of a server: for providers that watch only what somebody waits for, and
+notify each subscriber of what is theirs.
+
+A provider's method ``watch(uri)`` is called when a client has subscribed to one of its URIs. From then on it
+looks for changes, for instance by `Server.watch`, until `subscribers` finds nobody any more.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.callers import Caller
+    from fastrpc.engine.interfaces import Dispatcher
+
+
+class Subscriber:
+    """A client that has subscribed to a resource: `caller` and the resource's `uri`, in its normal form."""
+
+    __slots__ = ("_dispatcher", "caller", "uri")
+
+    def __init__(self, caller: Caller, uri: str, dispatcher: Dispatcher) -> None:
+        self.caller = caller
+        self.uri = uri
+        self._dispatcher = dispatcher
+
+    def notify(self) -> None:
+        """Tell this client, and no other, that the resource has changed. Thread-safe."""
+        self._dispatcher.resource_updated(self.uri, None)
+
+
+def subscribers(server: Any, prefix: str) -> list[Subscriber]:
+    """Return who has subscribed to resources whose URIs begin so, here and where the server is mounted. For
+    the thread that serves a connection."""
+    from fastrpc.callers import unguarded
+    from fastrpc.protocol.uri_template import normal
+
+    prefix = normal(prefix)
+    found = []
+    for runtime in server._runtimes():
+        for dispatcher in list(runtime.dispatchers):
+            uris = dict.fromkeys(dispatcher.session.subscriptions)
+            for request in list(dispatcher.listening.values()):
+                uris |= request.params["notifications"].get("resourceSubscriptions", {})
+            wanted = [uri for uri in uris if uri.startswith(prefix)]
+            if wanted:
+                caller = (runtime.caller_of or unguarded)(dispatcher.principal)
+                found += [Subscriber(caller, uri, dispatcher) for uri in wanted]
+    return found

@@ -1,0 +1,286 @@
+"""Finds what a text names: people, projects, places, organisations, dates, and what it links to. No model.
+
+A name is a run of capitalised words, with particles between them (Bank of Japan, Ludwig van Beethoven). What
+stands around it says of which kind it is; where nothing does it is a `name`. At the beginning of a sentence
+every word is capitalised: one alone is `unsure` there unless something else says that it is a name. Texts
+whose script has no capitals name by ``[[links]]`` and tags. What is found is a guess, and serves to find
+entries, not to assert anything.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from ._search.folding import folded
+from ._search.stop_words import ENGLISH, GERMAN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MOST = 64
+"""Entities of one text; what comes later is not looked at."""
+LONGEST = 100
+"""Characters of a name; what is longer is none."""
+
+LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
+WORD = re.compile(r"[^\W_]+(?:['’&.-][^\W_]+)*")
+BETWEEN = re.compile(r"[ \t]+|\. ")
+"""What may stand between two words of a name; the full stop only behind what is shortened (`SHORT`)."""
+SENTENCE = frozenset('.!?:;•"“(*#>-')
+"""What a sentence begins behind, as it does at the beginning of a line."""
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+PARTICLES = _set("of the de la le du des van von der den di da del dos al bin ibn")
+SHORT = _set("mr mrs ms dr prof st inc ltd corp")
+PERSON_BEFORE = _set(
+    """mr mrs ms dr prof professor sir wife husband partner friend colleague boss manager brother sister
+    mother father son daughter cousin uncle aunt teacher doctor lawyer dentist neighbour neighbor herr frau"""
+)
+PERSON_BEHIND = _set(
+    """said says likes liked loves loved prefers lives lived wants wanted wrote told asked thinks thought met
+    joined knows knew hates hated eats drinks studies speaks married agreed promised decided"""
+)
+"""What people do and hardly anything else does."""
+PLACE_LAST = _set(
+    """street road avenue square city river lake mountain mountains island islands airport station park bay
+    valley county village beach coast bridge straße strasse platz"""
+)
+PLACE_FIRST = _set("mount lake san santa port fort new cape")
+ORGANISATION_LAST = _set(
+    """inc ltd llc gmbh ag corp corporation company co group university college institute school bank ministry
+    agency foundation council committee association society club hospital department labs laboratory airlines
+    press party union"""
+)
+ORGANISATION_FIRST = _set("university bank ministry institute department college council")
+PROJECT = _set("project projekt projet proyecto")
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june", "july"),
+    *("august", "september", "october", "november", "december"),
+)
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+NO_NAMES = _set(
+    f"""{" ".join(MONTHS)} {" ".join(DAYS)} i ok i'm i'll i've i'd am pm todo note montag dienstag mittwoch
+    donnerstag freitag samstag"""
+)
+NO_NAMES_ALONE = frozenset(word[:3] for word in (*MONTHS, *DAYS))
+"""Jan is a month, Jan Berg is not."""
+STARTERS = _set(
+    f"""{ENGLISH} {GERMAN} yesterday today tomorrow tonight now later then soon also always never usually
+    often sometimes maybe perhaps please however remember reminder both only all any some most many every
+    each no not yes call email ask tell send meet visit see read write buy book use using let since while
+    during after before until about against between over under if because although though once when
+    whenever there here last next this these those first second third new old project"""
+)
+
+_MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" if month[3:] else month for month in MONTHS)
+_TH = "(?:st|nd|rd|th)?"
+_DATES = (
+    re.compile(r"(?<![\d./-])(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?![\d/-])"),
+    re.compile(r"(?<![\d./-])(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>\d{4})(?!\d)"),
+    re.compile(r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})日)?"),
+    re.compile(rf"\b(?P<d>\d{{1,2}}){_TH}\.? (?:of )?(?P<n>{_MONTH})\b\.?(?:,? (?P<y>\d{{4}})\b)?"),
+    re.compile(rf"\b(?P<n>{_MONTH})\b\.? (?P<d>\d{{1,2}}){_TH}\b(?:,? (?P<y>\d{{4}})\b)?"),
+    re.compile(rf"\b(?P<n>{_MONTH})\b,? (?P<y>\d{{4}})\b"),
+    re.compile(r"(?<![\d./-])(?P<y>\d{4})-(?P<m>\d{2})(?![\d-])"),
+)
+DATE, TOPIC, NAME, UNSURE = "date", "topic", "name", "unsure"
+VAGUE = {UNSURE: 2, NAME: 1, TOPIC: 1}
+"""Kinds that give way to any that is less vague."""
+
+
+class Entity:
+    """Something that is named: `key` is the same for all spellings; of a date it is YYYY-MM-DD, YYYY-MM, or,
+    where no year is said, MM-DD."""
+
+    __slots__ = ("key", "kind", "name")
+
+    def __init__(self, kind: str, name: str, key: str = "") -> None:
+        self.kind = kind
+        self.name = name
+        self.key = key or key_of(name)
+
+    def __repr__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+def entities_in(text: str, tags: Iterable[str] = ()) -> list[Entity]:
+    """Return what a text and its tags name, each once: of the kind that is said of it, if one is."""
+    found: dict[str, Entity] = {}
+    for entity in _all_in(text, tags):
+        known = found.get(entity.key)
+        if known is None and entity.key and len(found) < MOST:
+            found[entity.key] = entity
+        elif known is not None and VAGUE.get(entity.kind, 0) < VAGUE.get(known.kind, 0):
+            known.kind = entity.kind
+    return list(found.values())
+
+
+def key_of(name: str) -> str:
+    """Return what names are compared by: a date's own form, or the words, folded."""
+    whole = folded(name.strip())
+    if any(map(str.isdigit, whole)):
+        for entity, begin, end in _dates_in(whole):
+            if begin == 0 and end == len(whole):
+                return entity.key
+    words = whole.replace("-", " ").split()
+    return " ".join(words[1:] if len(words) > 1 and words[0] == "the" else words)[:LONGEST]
+
+
+def _all_in(text: str, tags: Iterable[str]) -> Iterator[Entity]:
+    for found in LINK.finditer(text):
+        if len(name := found[1].strip()) <= LONGEST:
+            yield Entity(TOPIC, name)
+    for entity, _, _ in _dates_in(folded(text)):
+        yield entity
+    for tag in tags:
+        yield Entity(TOPIC, tag)
+    yield from _names_in(LINK.sub(lambda link: "\n" * len(link[0]), text))
+
+
+# --- dates --------------------------------------------------------------------------------------------
+
+
+def _dates_in(text: str) -> Iterator[tuple[Entity, int, int]]:
+    """Yield the dates of a folded text, and where each stands."""
+    taken: list[tuple[int, int]] = []
+    for pattern in _DATES:
+        for found in pattern.finditer(text):
+            begin, end = found.span()
+            if len(taken) >= MOST:
+                return
+            key = _date_key(found.groupdict())
+            if key and not any(begin < last and first < end for first, last in taken):
+                taken.append((begin, end))
+                yield Entity(DATE, key, key), begin, end
+
+
+def _date_key(part: dict[str, str | None]) -> str:
+    """Return the key of a date; "" if the calendar has none such."""
+    year, day, name = part.get("y"), part.get("d"), part.get("n")
+    month = int(part.get("m") or 0)
+    if name:
+        month = 1 + next(at for at, each in enumerate(MONTHS) if each.startswith(name[:3]))
+    try:
+        checked = date(int(year or 2024), month, int(day or 1))  # 2024 has a 29 February
+    except ValueError:
+        return ""
+    whole = checked.isoformat()
+    return whole[5:] if year is None else whole if day else whole[:7]
+
+
+# --- names --------------------------------------------------------------------------------------------
+
+
+def _names_in(text: str) -> Iterator[Entity]:
+    words = list(WORD.finditer(text))
+    plain = {word[0] for word in words if word[0].islower()}
+    if sum(word[0].isupper() and len(word[0]) > 1 for word in words) * 2 > len(words) > 3:
+        return  # a text in capitals
+    silent = [len(plain & frozenset(each.split())) for each in (ENGLISH, GERMAN)]
+    nouns_are_capital = silent[1] > silent[0]
+    inside = {word[0] for word in words if _is_capital(word[0]) and not _begins_sentence(text, word.start())}
+    at = 0
+    while at < len(words):
+        if not _is_name(words[at][0]):
+            at += 1
+            continue
+        end = _end_of_run(text, words, at)
+        first = _first_of(text, words, at, end, plain)
+        if first < end and (entity := _entity(words, first, end)) is not None:
+            alone = end - first == 1 and entity.kind == NAME and not _is_coined(words[first][0])
+            begins = _begins_sentence(text, words[first].start())
+            if alone and begins and words[first][0] not in inside:
+                entity.kind = UNSURE
+            if not (alone and nouns_are_capital):
+                yield entity
+        at = end
+
+
+def _is_capital(word: str) -> bool:
+    return word[0].isupper()
+
+
+def _is_name(word: str) -> bool:
+    return _is_capital(word) and word.lower() not in NO_NAMES
+
+
+def _is_coined(word: str) -> bool:
+    """Whether a word is no ordinary one even at the beginning of a sentence: NASA, PyPI, A380."""
+    return len(word) > 1 and (any(letter.isupper() for letter in word[1:]) or not word.isalpha())
+
+
+def _begins_sentence(text: str, at: int) -> bool:
+    before = text[max(0, at - 8) : at]
+    last = before.rstrip()[-1:]
+    return not last or last in SENTENCE or "\n" in before[len(before.rstrip()) :]
+
+
+def _end_of_run(text: str, words: list[re.Match[str]], at: int) -> int:
+    """Return the place behind the last word of a name."""
+    end = at + 1
+    looked = end
+    while looked < len(words) and looked - at < 8 and not _is_possessive(words[looked - 1][0]):
+        gap = text[words[looked - 1].end() : words[looked].start()]
+        if not BETWEEN.fullmatch(gap) or ("." in gap and words[looked - 1][0].lower() not in SHORT):
+            break
+        word = words[looked][0]
+        looked += 1
+        if _is_name(word):
+            end = looked
+        elif word not in PARTICLES or looked - end > 2:
+            break
+    return end
+
+
+def _first_of(text: str, words: list[re.Match[str]], at: int, end: int, plain: set[str]) -> int:
+    """Return where a name begins: not with what is capitalised because a sentence begins."""
+    if not _begins_sentence(text, words[at].start()):
+        return at
+    while at < end and (words[at][0].lower() in STARTERS or words[at][0].lower() in plain | PARTICLES):
+        at += 1
+    return at
+
+
+def _is_possessive(word: str) -> bool:
+    return word.endswith(("'s", "’s"))
+
+
+def _entity(words: list[re.Match[str]], first: int, end: int) -> Entity | None:
+    """Return what a run of words names, by what stands in it and around it."""
+    own = [word[0] for word in words[first:end]]
+    before = words[first - 1][0].lower() if first else ""
+    behind = words[end][0].lower() if end < len(words) else ""
+    low = [word.lower() for word in own]
+    if low[0] in PERSON_BEFORE:
+        before, own, low = low[0], own[1:], low[1:]
+    if low and low[0] in PROJECT:
+        before, own, low = low[0], own[1:], low[1:]
+    is_whose = bool(own) and _is_possessive(own[-1])
+    if is_whose:
+        own[-1] = own[-1][:-2]
+        low[-1] = low[-1][:-2]
+    name = " ".join(own)
+    is_short = len(own) == 1 and (low[0] in NO_NAMES_ALONE or (len(name) == 1 and name.isascii()))
+    if not own or is_short or len(name) > LONGEST:
+        return None
+    if behind in PROJECT or before in PROJECT:
+        kind = "project"
+    elif before in PERSON_BEFORE:
+        kind = "person"
+    elif len(own) > 1 and (low[-1] in ORGANISATION_LAST or low[0] in ORGANISATION_FIRST):
+        kind = "organisation"
+    elif len(own) > 1 and (low[-1] in PLACE_LAST or low[0] in PLACE_FIRST):
+        kind = "place"
+    elif behind in PERSON_BEHIND and not _is_coined(own[-1]) and not is_whose:
+        kind = "person"
+    elif before in ("in", "near") and not _is_coined(own[0]):
+        kind = "place"
+    else:
+        kind = NAME
+    return Entity(kind, name)

@@ -1,0 +1,46 @@
+"""The tool datetime.now: the time in a time zone, and the day of the week.
+
+Time zones are those of the machine (`zoneinfo`); a zone that is not known is an error that names it.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from fastrpc import ToolError, ToolResult, tool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Annotated, Any
+else:
+    from fastrpc.typing_forms import Annotated
+
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+"""Not strftime's, which are in the language of the machine."""
+
+
+class Now(TypedDict):
+    """The time, ISO 8601 to the second with the offset from UTC; the day of the week; the time zone."""
+
+    time: str
+    weekday: str
+    timezone: str
+
+
+@tool(name="datetime.now", effect="read", run="thread")
+def now(timezone: Annotated[str, "An IANA name, as Europe/Berlin"] = "UTC") -> Now:
+    """Tell the time and the day of the week in a time zone."""
+    from datetime import datetime
+    from zoneinfo import ZoneInfo
+
+    try:
+        zone = ZoneInfo(timezone)
+    except (LookupError, ValueError, OSError):  # unknown; no name at all, as ../x; a folder, as Europe
+        raise ToolError(
+            f"timezone: expected an IANA name, as Europe/Berlin; got {timezone[:60]!r}."
+        ) from None
+    moment = datetime.now(zone)
+    shown = Now(time=moment.isoformat(timespec="seconds"), weekday=DAYS[moment.weekday()], timezone=timezone)
+    text = f"{shown['time']}, {shown['weekday']} ({timezone})"
+    answer: Any = ToolResult(text, structured=shown)
+    return answer  # type: ignore[no-any-return]
