@@ -7,6 +7,7 @@ import io
 import zlib
 
 import pytest
+from fastrpc.tools._page_text import in_reading_order
 from fastrpc.tools.agent import _documents
 from fastrpc.tools.agent._documents import pdf as documents_pdf
 
@@ -132,8 +133,8 @@ def test_the_pieces_of_a_line_are_put_in_reading_order() -> None:
         "one ",
         "two",
     ]
-    assert documents_pdf.in_reading_order(pieces) == "\nكتبته ليلى الحدّاد في ٤ مارس ٢٠٢٦\none two"
-    assert documents_pdf.in_reading_order([".«", "نعم", "» :", "قال"]) == "قال: «نعم»."
+    assert in_reading_order(pieces) == "\nكتبته ليلى الحدّاد في ٤ مارس ٢٠٢٦\none two"
+    assert in_reading_order([".«", "نعم", "» :", "قال"]) == "قال: «نعم»."
 
 
 def encrypted(password: str) -> bytes:
