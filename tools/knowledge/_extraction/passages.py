@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from . import Extracted
+    from .extracted import Extracted
 
 AIM = 220.0  # words of a passage: measured in docs/knowledge.md
 MOST = 300.0
