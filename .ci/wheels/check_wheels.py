@@ -46,10 +46,11 @@ MODULES = (
 )
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
 PACKAGED = (".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper", ".js", ".sol", ".lock.json")
-CORE_TESTS = ("tests/unit", "tests/property", "tests/integration/test_stdio.py")
-# What is compiled, and a server: for --fewer-tests, and for emulated Pythons, where an example of hypothesis
-# takes some ten times as long.
-COMPILED_TESTS = ("tests/property", "tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
+SERVER_TESTS = ("tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
+COMPILED_TESTS = ("tests/property", *SERVER_TESTS)
+"""Of emulated Pythons, where an example of hypothesis takes some ten times as long."""
+VERSION_TESTS = ("tests/unit", "tests/integration/test_stdio.py")
+CORE_TESTS = ("tests/property", *VERSION_TESTS)
 IN_PYTHON = ("approval_*", "audit_*", "cel_*", "docstrings", "guard_why", "rewriting", "shell_*", "uri_*")
 """The property tests of what is written in Python alone: they run in the suite, not on wheels."""
 DOCUMENTS = "10000"
@@ -294,6 +295,19 @@ def passes(step: Callable[[Wheel], None], wheel: Wheel) -> bool:
     return True
 
 
+def choose_tests(wheels: list[Wheel], fewer: bool) -> None:
+    """Say which tests each wheel is put to: of `fewer`, the property tests run once, the unit tests twice."""
+    versions = sorted(int(wheel.version[2:].rstrip("t")) for wheel in wheels)
+    for wheel in wheels:
+        version = int(wheel.version[2:].rstrip("t"))
+        if wheel.emulated:
+            wheel.tests = COMPILED_TESTS
+        elif not fewer or version == versions[-1]:
+            wheel.tests = CORE_TESTS
+        else:
+            wheel.tests = VERSION_TESTS if version == versions[0] else SERVER_TESTS
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("wheels", nargs="+")
@@ -301,24 +315,19 @@ def main() -> None:
     parser.add_argument("--skip-tests", action="store_true", help="use them, but leave the core tests out")
     parser.add_argument(
         "--fewer-tests",
-        metavar="VERSIONS",
-        default="",
-        help="of these Pythons, as 3.11,3.12, run the tests of what is compiled alone",
+        action="store_true",
+        help="all core tests for the newest Python alone, those of a server for all but that and the oldest",
     )
     options = parser.parse_args()
-    fewer = options.fewer_tests.split(",")
     wheels = []
     for path in options.wheels:
         try:
             wheels.append(Wheel(path))
         except Wrong as error:
             print(error, file=sys.stderr, flush=True)
-    for wheel in wheels:
-        if not options.skip_tests and not options.contents:
-            wheel.tests = COMPILED_TESTS if wheel.emulated or wheel.version in fewer else CORE_TESTS
-    wheels.sort(
-        key=lambda wheel: wheel.tests is not CORE_TESTS
-    )  # what takes longest is not to be left at the end
+    if not options.skip_tests and not options.contents:
+        choose_tests(wheels, options.fewer_tests)
+    wheels.sort(key=lambda wheel: len(wheel.tests), reverse=True)  # what takes longest is not left at the end
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         passed = list(pool.map(partial(passes, partial(check, options.contents)), wheels))
     good = [wheel for wheel, is_good in zip(wheels, passed, strict=True) if is_good and passes(end, wheel)]

@@ -60,4 +60,4 @@ def result_of(value: object, form: int, tail: bytes) -> bytes | None:
     """Return the result that `Output.value` writes, without its envelope, or None where that is False."""
 
 def is_plain(value: object) -> bool:
-    """Say whether a value is made of JSON's own types alone, and every number in it is finite."""
+    """Say whether a value is made of JSON's own types alone: every key a text, every number finite."""

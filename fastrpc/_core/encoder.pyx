@@ -375,7 +375,7 @@ def result_of(value, int form, bytes tail):
 
 
 def is_plain(value):
-    """Say whether a value is made of JSON's own types alone, and every number in it is finite."""
+    """Say whether a value is made of JSON's own types alone: every key a text, every number finite."""
     return holds_plain(value, 0)
 
 
@@ -388,8 +388,8 @@ cdef bint holds_plain(value, int depth) except -1:
     if depth == 1000:
         return False
     if kind is dict:
-        for member in (<dict> value).values():
-            if not holds_plain(member, depth + 1):
+        for name, member in (<dict> value).items():
+            if type(name) is not str or not holds_plain(member, depth + 1):
                 return False
         return True
     if kind is list or kind is tuple:

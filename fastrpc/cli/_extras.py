@@ -10,7 +10,7 @@ MODULES = {
     "http": ("httptools", "uvicorn", "httpx", "httpcore", "idna", "jwt", "cryptography"),
     "tools": ("ddgs", "lxml", "markdownify", "PIL", "playwright", "pypdf"),
     "guard": ("alembic", "re2", "rfc8785", "sqlalchemy", "tomli", "tree_sitter", "tree_sitter_bash"),
-    "knowledge": ("Stemmer",),
+    "knowledge": ("Stemmer", "yaml"),
     "postgresql": ("psycopg",),
     "oauth": ("keyring", "mcp"),
     "openapi": ("openapi_pydantic",),

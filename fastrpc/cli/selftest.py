@@ -158,7 +158,7 @@ def check_contract(
             absent.append(name)
     for name in present:
         if name not in contract:
-            report.bad("contract", f"{name} was never published")
+            report.good("contract", f"{name} came later, and breaks nothing that was published")
     order = [name for name in contract if name in present]
     listed = [name for name in present if name in contract]
     report.check(listed == order, "order", "as published", f"is {listed}, published as {order}")

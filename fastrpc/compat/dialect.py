@@ -10,7 +10,7 @@ import os
 import sys
 from functools import cache, partial
 
-from fastrpc.compat.json_forms import readable_form
+from fastrpc.compat.json_forms import numeric_form, readable_form
 from fastrpc.compat.values import foreign_value
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import resolve
@@ -40,6 +40,8 @@ class Dialect:
     content ``{"result": …}``, and one that is declared as a class without members (``dict``, ``set``, an
     enum) is no structured content. `structures_results`: results have output schemas. `structures_lists`:
     lists of anything have, too.
+    `meta_in_contents`: the kinds of resources whose contents have the resource's ``_meta``, too;
+    `merges_meta`: so have those that have some of their own.
     `screens_templates`: the variables of templates may be no paths out of a folder, unless the server says
     otherwise. `refuses_calls`: an McpError of middleware is the JSON-RPC error that answers a tool's call,
     not its result.
@@ -48,6 +50,8 @@ class Dialect:
     __slots__ = (
         "describes_arguments",
         "hiding_style",
+        "merges_meta",
+        "meta_in_contents",
         "names_variables",
         "original",
         "positional",
@@ -95,6 +99,8 @@ class Dialect:
         self.rendering = rendering
         self.reads_json_texts = wraps_generics
         self.structures_lists = wraps_generics
+        self.meta_in_contents: frozenset[str] = frozenset(("resource", "template"))
+        self.merges_meta = False
         self.structures_results = True
         self.refuses_calls = True
         self.screens_templates = screens_templates
@@ -153,6 +159,7 @@ def _style(
         hides_failures=hides,
         convert=foreign_value,
         readable=readable_form,
+        numeric=numeric_form,
     )
 
 
@@ -230,13 +237,17 @@ def follow_release(package: str, version: str) -> None:
     """Have the servers of this process describe what those of this release of an original describe: there are
     output schemas since FastMCP 2.10 and the SDK 1.10; since FastMCP 4 lists of anything have none, and
     models have no aliases in results; it refuses results that break their schema up to FastMCP 2, up to 3 if
-    that is of an object, and NaN since FastMCP 4.2."""
+    that is of an object, and NaN since FastMCP 4.2; contents have the ``_meta`` of their resource since
+    FastMCP 3, those of templates since 4."""
     release = release_of(version)
     if package == "fastmcp":
         FASTMCP.structures_results = release >= (2, 10)
         FASTMCP.refuses_calls = release >= (3, 0)
         FASTMCP.screens_templates = release >= (4, 0)
         FASTMCP.structures_lists = release < (4, 0)
+        FASTMCP.merges_meta = release >= (4, 0)
+        kinds = ("resource", "template") if release >= (4, 0) else ("resource",)
+        FASTMCP.meta_in_contents = frozenset(kinds if release >= (3, 0) else ())
         for style in (FASTMCP.style, FASTMCP.hiding_style):
             style.aliases_results = style.checks_objects = release < (4, 0)
             style.checks_results = release < (3, 0)

@@ -7,10 +7,10 @@ wrapper. The author's function is not changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Annotated, Any
 
 from fastrpc.compat.context import Context
 from fastrpc.compat.parameters import (
@@ -34,7 +34,7 @@ from fastrpc.content import Content, ToolResult
 from fastrpc.context import Context as PlainContext
 from fastrpc.definitions.handler import docstring_of, is_async, is_unbound_method, name_of
 from fastrpc.errors import DefinitionError
-from fastrpc.schema.annotations import peel, resolve
+from fastrpc.schema.annotations import is_literal, is_union, peel, resolve, union_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -323,6 +323,7 @@ def _returns_plain(annotation: Any, namespace: dict[str, Any]) -> bool:
     return annotation in PLAIN_RESULTS or (
         getattr(annotation, "__origin__", None) is dict
         and all(argument in (*PLAIN_RESULTS, Any) for argument in _arguments(annotation))
+        and not any(map(_is_text_in_json, _arguments(annotation)[:1]))
     )
 
 
@@ -340,7 +341,32 @@ def _result_type(annotation: Any, namespace: dict[str, Any], dialect: Dialect | 
         return str if annotation is bytes and dialect is not None and dialect.wraps_generics else Any
     if (dialect is None or not dialect.structures_lists) and _is_list_of_anything(annotation):
         return Any  # any of the elements may be content
-    return Any if _contains_content(annotation) else annotation
+    return Any if _contains_content(annotation) else _with_text_keys(annotation)
+
+
+def _with_text_keys(annotation: Any) -> Any:
+    """Return a type with texts as the keys of dicts in the place of those that `json_form` makes texts of."""
+    arguments = _arguments(annotation)
+    if not arguments or is_literal(annotation) or hasattr(annotation, "__metadata__"):
+        return annotation
+    found = [*map(_with_text_keys, arguments)]
+    origin = getattr(annotation, "__origin__", None)
+    if isinstance(origin, type) and issubclass(origin, Mapping) and _is_text_in_json(found[0]):
+        found[0] = Annotated[str, _text_key]
+    if tuple(found) == arguments:
+        return annotation
+    return union_of(found) if is_union(annotation) else origin[tuple(found)]  # type: ignore[index]
+
+
+_text_key = object()
+"""Tells such keys from those of a ``dict[str, …]``, by which the official SDK decides on a result's form."""
+
+
+def _is_text_in_json(kind: Any) -> bool:
+    kind = getattr(kind, "__origin__", kind)
+    if kind in (None, type(None), bool, bytes):
+        return True
+    return isinstance(kind, type) and (issubclass(kind, tuple) or kind.__module__.startswith("pathlib"))
 
 
 def _is_list_of_anything(annotation: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from operator import index
 
 from fastrpc._core.encoder import is_plain
 
@@ -37,6 +38,24 @@ def readable_form(value: Any, refuses_nan: bool = False) -> Any:
     if isinstance(value, float) and not refuses_nan:
         return "NaN" if value != value else f"{'-' if value < 0 else ''}Infinity"
     return _changed(value, str, refuses_nan)
+
+
+def numeric_form(value: Any) -> Any:
+    """Return a value, of which a schema promises something, with numbers in the place of objects that are
+    some: those of NumPy and gmpy2."""
+    return value if is_plain(value) else _changed(value, _number, refuses_nan=True)
+
+
+def _number(value: Any) -> Any:
+    kind = type(value)
+    try:
+        if kind.__name__.startswith("bool"):
+            return bool(value)
+        if hasattr(kind, "__index__"):
+            return index(value)
+        return float(value) if hasattr(kind, "__float__") else value
+    except (TypeError, ValueError, OverflowError):  # an array of several
+        return value
 
 
 def _changed(value: Any, unknown: Callable[[Any], Any], refuses_nan: bool) -> Any:
@@ -78,10 +97,27 @@ _MARKS = (
 
 
 def _key(name: Any) -> Any:
-    """Return the key of a dict: texts, and those of which the encoder makes the same text."""
-    if name is None:
-        return "None"
-    return ",".join(map(str, name)) if type(name) is tuple else name
+    """Return the key of a dict as a text, but for one that the encoder makes the same text of, or refuses."""
+    if isinstance(name, (str, int, float)) and not isinstance(name, bool):
+        return name
+    return "None" if name is None else _text_of_key(name)
+
+
+def _text_of_key(name: Any) -> Any:
+    if hasattr(name, "__members__") or hasattr(type(name), "__members__"):
+        name = name.value
+    if type(name) is tuple:
+        return ",".join(str(_text_of_key(part)) for part in name)
+    if isinstance(name, bool):
+        return "true" if name else "false"
+    if isinstance(name, (bytes, bytearray)):
+        return bytes(name).decode("utf-8", "replace")
+    if hasattr(name, "total_seconds"):
+        import msgspec
+
+        return msgspec.to_builtins(name)
+    names = {each.__module__.partition(".")[0] for each in type(name).__mro__}
+    return str(name) if "decimal" in names else _of_class(name, _as_it_is)
 
 
 def _as_it_is(value: Any) -> Any:

@@ -19,6 +19,7 @@ from fastrpc.compat.components.standalone import component_of, mark_of
 from fastrpc.compat.components.tools import FunctionTool, Tool
 from fastrpc.compat.components.visibility import Visibility
 from fastrpc.compat.composition import Composition
+from fastrpc.compat.contents_meta import with_meta
 from fastrpc.compat.context import Context
 from fastrpc.compat.declaring import Duplicates, meta_of, prompt_options, tool_definition
 from fastrpc.compat.dialect import FASTMCP, MASKED_READING, SDK_1, SDK_2
@@ -320,7 +321,8 @@ class FastMCP(
 
         def decorate(function: Function) -> Function:
             _check_function("resource", function, "give it a function")
-            served = adapted(self._with_meta(function, given["meta"]), self, resource_value)
+            described = with_meta(function, given["meta"], self.dialect, is_template=is_template(uri))
+            served = adapted(described, self, resource_value)
             rules = self._screening(security) if is_template(uri) else None
             if rules is None:
                 super(FastMCP, self).resource(uri, **given)(served)

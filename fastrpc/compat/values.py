@@ -333,7 +333,8 @@ def _is_opaque(value: Any) -> bool:
 
 _KNOWN = frozenset(
     {
-        *("__attrs_attrs__", "__await__", "__dataclass_fields__", "__fspath__", "__int__", "__iter__"),
+        *("__attrs_attrs__", "__await__", "__dataclass_fields__", "__float__", "__fspath__", "__index__"),
+        *("__int__", "__iter__"),
         *("__pydantic_serializer__", "__slots__", "__struct_fields__", "isoformat", "model_dump"),
     }
 )

@@ -124,6 +124,8 @@ class Results:
             is_text = tool.style.structures_texts and (value is None or type(value) is str)
             is_object = not tool.signature.wraps_result
             is_strict = tool.style.checks_results or (is_object and tool.style.checks_objects)
+            if tool.style.numeric is not None:
+                value = tool.style.numeric(value)
             value = conforming(tool.signature, value, is_strict=is_strict)
             if tool.style.block_per_item and is_list:
                 structured = {"result": value} if tool.signature.wraps_result else None

@@ -102,8 +102,8 @@ class Runtime(Visibility):
         self.max_batch: int = server.max_batch
         self.threads: int = server.threads
         self.dispatchers: set[Dispatcher] = set()
-        self.share_update: Callable[[str], object] | None = None
-        """Notifies the other processes that serve the same clients that a resource has changed."""
+        self.share: Callable[[bytes], object] | None = None
+        """Sends an announcement, as JSON, to the other processes that serve the same clients. Thread-safe."""
         self.caller_of: Callable[[str], Caller] | None = None
         """Returns whoever has a principal, if a guard knows more of them."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
@@ -125,10 +125,10 @@ class Runtime(Visibility):
         All that was made from the registries is forgotten now, and again on each connection's own thread:
         what that one is making at this moment may know nothing of the change.
         """
-        self._forget_everywhere(kind)
-        if not self.loading:
-            for dispatcher in list(self.dispatchers):
-                dispatcher.list_changed(kind)
+        if self.loading:
+            self._forget_everywhere(kind)
+        else:
+            self.announce("list_changed", kind)
 
     def _forget_everywhere(self, kind: str) -> None:
         self._forget(kind)
@@ -562,15 +562,37 @@ class Runtime(Visibility):
             self.watch_soon()
 
     def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
-        """Notify every subscribed client that a resource has changed, of other processes without `rest`."""
-        self.notify_resource_updated(uri, rest)
-        if self.share_update is not None:
-            self.share_update(uri)
+        """Notify every subscribed client that a resource has changed. `rest`: other members of the params."""
+        self.announce("resource_updated", uri, rest)
 
     def notify_resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
         """Notify every subscribed client of this process."""
         for dispatcher in list(self.dispatchers):
             dispatcher.resource_updated(uri, rest)
+
+    def notify_list_changed(self, kind: str) -> None:
+        """Forget what is made of the entries of a kind, and notify every client of this process."""
+        self._forget_everywhere(kind)
+        for dispatcher in list(self.dispatchers):
+            dispatcher.list_changed(kind)
+
+    def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
+        """Filters show something else: notify the clients of principals that it `concerns`, here; of all,
+        everywhere."""
+        if concerns is None:
+            self.announce("lists_changed")
+        else:
+            self.notify_lists_changed(concerns)
+
+    def announce(self, change: str, *values: Any) -> None:
+        """Notify clients of a change (`CHANGES`), those of the other processes too; from whatever thread."""
+        CHANGES[change](self, *values)
+        if self.share is not None:
+            self.share(to_json([change, *values]))
+
+    def take_announcement(self, change: str, *values: Any) -> None:
+        """Notify the clients of this process of a change that another one has announced."""
+        CHANGES[change](self, *values)
 
     def notify_clients(self, method: str, params: dict[str, Any]) -> None:
         """Send the clients with sessions a notification, if they are all one principal's."""
@@ -586,3 +608,11 @@ class Runtime(Visibility):
         """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching): of a list,
         which `what` is the member with the entries of, or of the server's description."""
         return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope} if version == MODERN else {}
+
+
+CHANGES: dict[str, Callable[..., object]] = {
+    "list_changed": Runtime.notify_list_changed,
+    "lists_changed": Runtime.notify_lists_changed,
+    "resource_updated": Runtime.notify_resource_updated,
+}
+"""What one of the processes that serve the same clients announces to all, and how each notifies its own."""

@@ -103,8 +103,8 @@ class Visibility:
         except InternalError:  # the log tells of the filter
             return ""
 
-    def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
-        """Filters show something else: forget what they have shown, tell clients; from whatever thread."""
+    def notify_lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
+        """Filters show something else: forget what they have shown, tell clients here. Thread-safe."""
         self._caller_lists, enforced = None, self.enforces_filters
         for dispatcher in list(self.dispatchers):
             if enforced:

@@ -155,9 +155,12 @@ def encoded(request: Request, result: dict[str, Any]) -> bytes:
 
 
 def refusal(handler: Handler, error: BaseException) -> ProtocolError:
-    """Return the error for a handler's failure: with the message of a ToolError; that of any other exception
-    is only logged, since it may contain what clients must not see."""
-    if isinstance(error, (ArgumentError, ToolError)):
+    """Return the error for a handler's failure: with the message of a ToolError, or of an ArgumentError,
+    which is the client's fault; that of any other exception is only logged, since it may contain what clients
+    must not see."""
+    if isinstance(error, ArgumentError):
+        return InvalidParams(str(error))
+    if isinstance(error, ToolError):
         return InternalError(str(error))
     if isinstance(error, UnencodableResult):
         return InternalError(f"{handler.kind} {handler.name}: {error}")

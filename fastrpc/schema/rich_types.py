@@ -109,11 +109,12 @@ def _is_pydantic(annotation: Any) -> bool:
 
 
 def _key_choices(annotation: Any) -> list[str]:
-    """Return the keys that a dict may have, if its type says which: ``dict[Literal["a", "b"], int]``."""
+    """Return the keys that a dict may have, if its type says which: ``dict[Literal["a", "b"], int]``, or an
+    enum of texts."""
     if getattr(annotation, "__origin__", None) is not dict:
         return []
     keys = annotation.__args__[0]
-    choices = list(keys.__args__) if is_literal(keys) else []
+    choices = list(keys.__args__) if is_literal(keys) else _values_of(getattr(keys, "__members__", {}))
     return choices if all(isinstance(choice, str) for choice in choices) else []
 
 
@@ -176,15 +177,26 @@ class MsgspecConverter(Converter):
         if isinstance(value, str):
             parsed = json_from_text(value, "{")
             value = json_from_text(value, "[") if parsed is value else parsed
-        try:
-            return value, self._convert(value, self.annotation, strict=False, str_keys=True)
-        except self._refused:
-            return value, _MISSING
+        for given in (value, _with_integers(value)):
+            try:
+                return value, self._convert(given, self.annotation, strict=False, str_keys=True)
+            except self._refused:
+                continue
+        return value, _MISSING
 
     def to_json(self, value: Any) -> Any:
         import msgspec
 
         return msgspec.to_builtins(value, str_keys=True)
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a value whose numbers without a fraction are integers: msgspec takes no ``1.0`` for a choice."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, dict):
+        return {name: _with_integers(member) for name, member in value.items()}
+    return [_with_integers(item) for item in value] if isinstance(value, list) else value
 
 
 def _loader_of(annotation: Any) -> Callable[[Any], Any]:

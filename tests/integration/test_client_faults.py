@@ -76,14 +76,17 @@ def test_what_is_no_answer_is_skipped_and_the_call_has_its_own(fault: str, expec
     both(fault, check)
 
 
-@pytest.mark.parametrize(("fault", "limit"), [("silent", LIMIT), ("wrong-id", 1.5)])  # what it says must come
-def test_a_call_that_is_not_answered_ends_at_its_time_limit_and_the_others_go_on(
-    fault: str, limit: float
-) -> None:
+@pytest.mark.parametrize("fault", ["silent", "wrong-id"])
+def test_a_call_that_is_not_answered_ends_at_its_time_limit_and_the_others_go_on(fault: str) -> None:
     async def check(call: Any) -> None:
-        with pytest.raises(RequestTimeout, match=rf"tools/call: no answer within {limit:g} s") as caught:
-            await call("bad", limit)
-        assert ("it sent an invalid message" in str(caught.value)) == (fault == "wrong-id")
+        says = fault == "wrong-id"
+        for limit in (LIMIT, 3.0, 20.0):  # what it says must come, which takes long on a busy machine
+            with pytest.raises(RequestTimeout, match=rf"tools/call: no answer within {limit:g} s") as caught:
+                await call("bad", limit)
+            if ("it sent an invalid message" in str(caught.value)) is says:
+                break
+        else:
+            pytest.fail(str(caught.value))
         await still_serves(call)
 
     both(fault, check)

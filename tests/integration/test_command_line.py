@@ -412,6 +412,17 @@ def test_selftest_fails_on_every_drift_and_says_which(place, toolset, selftest, 
         assert [line for line in shown.splitlines() if line.startswith("FAIL") and said in line], shown
 
 
+def test_a_tool_that_came_after_what_was_published_is_no_drift(place, toolset, selftest):
+    first = (toolset / "first.py").read_text()
+    (toolset / "late.py").write_text(first.replace('name="First"', 'name="Late"'))
+    package = (toolset / "__init__.py").read_text()
+    (toolset / "__init__.py").write_text(package.replace('["first", ', '["late", "first", '))
+    code, shown = selftest(place)
+    assert code == 0, shown
+    assert "ok    contract  Late came later, and breaks nothing that was published\n" in shown
+    assert "3 tools listed as described" in shown
+
+
 def test_selftest_makes_the_checks_of_the_toolset_itself(place, toolset, selftest):
     (toolset / "_selftest.py").write_text(
         "def findings():\n    return [(True, 'a door'), (False, 'no key')]\n"

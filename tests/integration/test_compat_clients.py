@@ -311,6 +311,30 @@ def test_what_is_no_server_is_refused(tmp_path: Path) -> None:
         compat.Client(VALUES, mode="2024-11-05")
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("verify", False), ("prior_discover", {}), ("result_claims", {"x/y": []})]
+)
+def test_options_that_would_be_ignored_are_refused_in_words(option: str, value: Any) -> None:
+    compat.Client(VALUES, **{option: None}, cache=True, input_required_max_rounds=3)
+    with pytest.raises(compat.NotOffered, match=f"Client has no {option}; "):
+        compat.Client(VALUES, **{option: value})
+
+
+def test_a_call_as_a_task_is_refused_and_one_that_is_none_is_made() -> None:
+    async def conversation() -> None:
+        async with compat.Client[fastmcp.FastMCPTransport](VALUES) as client:
+            assert client.name.startswith("Client-")
+            assert [tool.name for tool in await client.list_tools(cache_mode="refresh")]
+            for method in (client.call_tool, client.read_resource, client.get_prompt):
+                with pytest.raises(compat.NotOffered, match="has no task; tasks are"):
+                    await method("x", task=True, ttl=5)
+                with pytest.raises(TypeError, match="there is no option tsk"):
+                    await method("x", tsk=True)
+            assert (await client.call_tool("number", task=False, task_id=None)).data == 3
+
+    run(conversation())
+
+
 def test_a_server_that_cannot_be_reached_is_a_runtime_error(tmp_path: Path) -> None:
     path = tmp_path / "ends.py"
     path.write_text("raise SystemExit('no configuration')")

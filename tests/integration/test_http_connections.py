@@ -135,7 +135,7 @@ def test_connections_that_were_refused_hold_no_place(server: Server, crowd: list
         crowd[-1].send(UNTOKENED)
         assert crowd[-1].answer().status == 401
     assert server.ask(call()).text == "hello"
-    assert sum(each.is_closed(seconds=0.05) for each in crowd[:20]) == 20  # half a connection may be open
+    assert all(each.is_closed() for each in crowd[:20])  # half a connection may be open
 
 
 def test_one_that_waits_between_two_requests_gives_way_the_longest_idle_first() -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -65,6 +66,27 @@ def guide() -> str:
 @app.tool(run="inline")
 def change() -> str:
     app.resource_updated("docs://guide")
+    return str(os.getpid())
+
+@app.tool(run="inline")
+def revise(times: int) -> str:
+    for number in range(times):
+        app.resource_updated("docs://guide", {"_meta": {"traceparent": f"00-{number}"}, "revision": number})
+    return str(os.getpid())
+
+@app.prompt
+def review() -> str:
+    return "review"
+
+@app.tool(run="inline")
+def announce(how: str) -> str:
+    if how == "add":
+        app.registries.tools.add(lambda: "new", name="new")
+        app.remove_tool("new")
+    elif how == "prompts":
+        app.registries.prompts.changed()
+    else:
+        app.lists_changed()
     return str(os.getpid())
 """
     + ECHO_AND_WAIT
@@ -170,21 +192,63 @@ def test_a_request_state_of_one_machine_is_accepted_by_another_with_the_same_sec
         assert result.get("code") == -32602, result
 
 
+@contextmanager
+def heard_at_each(server: Serving, **notifications: Any) -> Iterator[list[Iterator[Any]]]:
+    """Listen for notifications of 2026-07-28 at each worker; yield the messages that come there."""
+    message, headers = modern("subscriptions/listen", {"notifications": notifications})
+    with ExitStack() as open_streams:
+        found = []
+        for connection in one_to_each(server):
+            stream = Stream(server, "POST", "/mcp", message, connection.plain, **headers)
+            open_streams.callback(stream.close)
+            data = map(json.loads, stream.data())
+            assert next(data)["method"] == "notifications/subscriptions/acknowledged"
+            found.append(data)
+        yield found
+
+
 def test_a_change_that_one_worker_tells_of_is_heard_at_all(usual: Serving) -> None:
-    wanted = {"notifications": {"resourceSubscriptions": ["docs://guide"]}}
-    message, headers = modern("subscriptions/listen", wanted)
-    streams = [
-        Stream(usual, "POST", "/mcp", message, connection.plain, **headers)
-        for connection in one_to_each(usual)
-    ]
-    said = [stream.data() for stream in streams]
-    for data in said:
-        assert "acknowledged" in next(data)
-    usual.call("change")
-    for data in said:
-        assert "notifications/resources/updated" in next(data)
-    for stream in streams:
-        stream.close()
+    with heard_at_each(usual, resourceSubscriptions=["docs://guide"]) as heard:
+        usual.call("change")
+        for data in heard:
+            assert next(data)["method"] == "notifications/resources/updated"
+
+
+def test_what_a_change_carries_is_heard_at_all_workers_in_order(usual: Serving) -> None:
+    with heard_at_each(usual, resourceSubscriptions=["docs://guide"]) as heard:
+        for _ in range(3):
+            usual.call("revise", times=5)
+        for data in heard:
+            found = [next(data)["params"] for _ in range(15)]
+            assert [params["revision"] for params in found] == [*range(5)] * 3
+            assert [params["_meta"]["traceparent"] for params in found] == [f"00-{n}" for n in range(5)] * 3
+
+
+@pytest.mark.parametrize(
+    ("how", "lists"), [("add", ["tools"]), ("prompts", ["prompts"]), ("lists", ["prompts", "tools"])]
+)
+def test_a_list_that_changes_at_one_worker_is_heard_of_at_all(
+    usual: Serving, how: str, lists: list[str]
+) -> None:
+    with heard_at_each(usual, toolsListChanged=True, promptsListChanged=True) as heard:
+        usual.call("announce", how=how)
+        for data in heard:
+            methods = {next(data)["method"] for _ in lists}
+            assert methods == {f"notifications/{name}/list_changed" for name in lists}
+
+
+def test_a_session_hears_of_a_change_at_another_worker(usual: Serving) -> None:
+    here = one_to_each(usual)[0]
+    session = session_elsewhere(usual, here.pid)
+    assert session.send(request("resources/subscribe", {"uri": "docs://guide"}, 2)).status == 200
+    stream = session.listen()
+    said = map(json.loads, stream.data())
+    here.send("tools/call", name="revise", arguments={"times": 1})
+    here.send("tools/call", name="announce", arguments={"how": "prompts"})
+    updated = {"_meta": {"traceparent": "00-0"}, "revision": 0, "uri": "docs://guide"}
+    assert next(said) == {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": updated}
+    assert next(said)["method"] == "notifications/prompts/list_changed"
+    stream.close()
 
 
 # --- sessions ---------------------------------------------------------------------------------------------

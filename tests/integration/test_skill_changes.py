@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support import process_list
 from support.http_client import Serving, request
-from support.stdio import MODERN_META, SECONDS, Process, serve
+from support.stdio import MODERN_META, SECONDS, Process, TimedOut, serve
 from support.waiting import eventually
 
 TOLD = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -152,9 +152,12 @@ def test_a_client_that_never_pauses_sees_a_new_skill(server: Process, folders: A
 def test_a_client_that_begins_late_is_told(server: Process, folders: Any) -> None:
     time.sleep(1.0)  # the server has started meanwhile, and had its quiet moment
     server.initialize()
-    time.sleep(0.5)
-    put(folders, "deploy", "To production.")
-    assert server.answer() == TOLD
+    for number in range(100):  # until it has looked for the first time, which nothing tells
+        put(folders, f"deploy-{number}", "To production.")
+        with contextlib.suppress(TimedOut):
+            assert server.answer(seconds=0.5) == TOLD
+            return
+    pytest.fail("it was not told")
 
 
 def test_a_list_of_2026_07_28_has_a_new_skill_though_nobody_listens(server: Process, folders: Any) -> None:

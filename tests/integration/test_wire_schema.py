@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from support import published
 from support.features import FEATURES
 from support.protocol import LEGACY, MODERN
 from support.schema_recorder import Schema
@@ -99,7 +100,7 @@ def schemas_in(data_folder: str) -> str:
 
 
 def test_the_schema_check_refuses_a_wrong_result(data_folder: str) -> None:
-    for version in VERSIONS:
+    for version in published.versions():
         with pytest.raises(jsonschema_rs.ValidationError):
             Schema(schemas_in(data_folder), version).check("CallToolResult", {"content": "text"})
 

@@ -213,6 +213,7 @@ LAYERS = {
     "fastrpc.compat.inner_calls": 82,
     "fastrpc.compat.json_forms": 78,
     "fastrpc.compat.parameters": 82,
+    "fastrpc.compat.contents_meta": 82,
     "fastrpc.compat.resource_security": 82,
     "fastrpc.compat.worker_threads": 82,
     "fastrpc.compat.apps": 79,
@@ -453,6 +454,7 @@ def test_that_would_see_a_name() -> None:
 def test_tools_use_public_names_only() -> None:
     allowed = {"fastrpc"} | {f"fastrpc.{name}" for name in fastrpc.__all__}
     modules = (
+        "callers",
         "cli.http_command",
         "client.http.address",
         "client.http.connection",

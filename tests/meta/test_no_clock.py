@@ -2,10 +2,11 @@
 
 Looked for in the sources: an assertion that what the clock says, or a name that was made of what it said, is
 below something that is not made of the clock itself. What a function called `cost` or `ratio` returns counts
-as said by a clock, and is looked for in every comparison. Two forms are no such bound and are let through: a
-`deadline` that is seconds away and only says that waiting has an end (at least 5 s, where the number can be
-seen), and what is compared with the clock on both sides, since both grow on a busy machine. What is marked
-`alone` may hold such a bound; a helper may not, for whoever calls it.
+as said by a clock, and is looked for in every comparison. So is a loop that looks so many times, with a pause
+between, whether something has come about: its pauses are a deadline. Two forms are no such bound and are let
+through: a `deadline` that is seconds away and only says that waiting has an end (at least 5 s, where the
+number can be seen), and what is compared with the clock on both sides, since both grow on a busy machine.
+What is marked `alone` may hold such a bound; a helper may not, for whoever calls it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ CLOCK = re.compile(
     r"\b((monotonic|perf_counter|process_time|thread_time)(_ns)?|time\.time|loop(\(\))?\.time)\(\)"
 )
 MEASURED = re.compile(r"(?<![a-z])(costs?|ratios?)(_of)?\(")
-NAMES = re.compile(r"monotonic|perf_counter|process_time|thread_time|\.time\b|cost|ratio")
+NAMES = re.compile(r"monotonic|perf_counter|process_time|thread_time|\.time\b|cost|ratio|sleep\(")
 """Where none of them stands no clock is read, and nothing has to be parsed."""
 LEAST_SECONDS = 5.0  # of a deadline
 
@@ -135,6 +136,17 @@ def bounds(test: ast.expr) -> Iterator[tuple[str, str]]:
                     yield ast.unparse(right), ast.unparse(left)
 
 
+def seconds_of_looks(node: ast.For) -> float | None:
+    """Return how long a loop pauses at most that ends early when it has found something; None of others."""
+    looks = re.fullmatch(r"range\(([\d_]+)\)", ast.unparse(node.iter))
+    inner = [each for part in node.body for each in ast.walk(part)]
+    calls = [ast.unparse(each) for each in inner if isinstance(each, ast.Call)]
+    pauses = [float(found[1]) for each in calls if (found := re.fullmatch(r"[\w.]*sleep\(([\d.]+)\)", each))]
+    if looks is None or not pauses or not any(isinstance(each, ast.Break | ast.Return) for each in inner):
+        return None
+    return int(looks[1]) * max(pauses)
+
+
 def found_in(source: str) -> list[str]:
     """The functions that do not run alone with an upper bound on time, and the bounds."""
     if not NAMES.search(source):
@@ -156,6 +168,8 @@ def found_in(source: str) -> list[str]:
                     for low, high in bounds(node.test)
                     if clocked.is_bounded(low, high)
                 ]
+            elif isinstance(node, ast.For) and (seconds := seconds_of_looks(node)):
+                found += [f"{function.name}: {ast.unparse(node.iter)}"] * (seconds < LEAST_SECONDS)
             elif isinstance(node, ast.If):
                 found += [
                     f"{function.name}: {low} < {high}"
@@ -203,6 +217,9 @@ def test_it():
         ("assert costs.best_cost(line) / ordinary < 5", True),
         ("ratio = ratio_of(line)\n        if ratio > 5: over.append(line)", True),
         ("began = time.monotonic(); assert best_cost(line) < 5 * best_cost(ordinary)", False),
+        ("for _ in range(400):\n            if done: break\n            await asyncio.sleep(0.01)", True),
+        ("for _ in range(4000):\n            if done: break\n            await asyncio.sleep(0.01)", False),
+        ("for _ in range(40):\n            look()\n            await asyncio.sleep(0.01)", False),
     ],
 )
 def test_a_bound_is_found_where_one_is_planted(body: str, is_found: bool) -> None:

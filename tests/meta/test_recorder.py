@@ -86,6 +86,7 @@ def test_what_a_version_does_not_allow_is_seen(
     assert complaint in violation
 
 
+@pytest.mark.usefixtures("every_schema")
 def test_errors_are_judged(own: Recorder) -> None:
     fine = {"code": -32601, "message": "no"}
     for version in (*LEGACY, MODERN):
@@ -103,6 +104,7 @@ def test_errors_are_judged(own: Recorder) -> None:
     assert "must not" in judged(own, MODERN, {"id": 1, "error": {"code": -32002, "message": "no"}})[0]
 
 
+@pytest.mark.usefixtures("every_schema")
 def test_notifications_and_requests_are_judged(own: Recorder) -> None:
     report = {"progressToken": "t", "progress": 1, "message": "m"}
     say = {"method": "notifications/progress", "params": report}
@@ -210,6 +212,7 @@ def test_a_run_with_a_named_folder_without_the_schemas_fails_before_its_first_te
     assert "passed" not in done.stdout
 
 
+@pytest.mark.usefixtures("every_schema")
 def test_a_run_without_a_versions_schema_fails(tmp_path: Any, data_folder: str) -> None:
     shutil.copytree(os.path.join(data_folder, "mcp-schema"), tmp_path / "mcp-schema")
     (tmp_path / "mcp-schema" / f"{THIRD}.json").unlink()

@@ -11,6 +11,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = ("compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer")
+APPLIED = re.compile(rf"(\w+)\.({'|'.join(FUNCTIONS[1:])})\b")
 SEARCHING = ("search", "sub", "subn", "split", "findall", "finditer")
 
 
@@ -33,14 +34,23 @@ def sources() -> list[Path]:
 
 def uses() -> Iterator[Use]:
     texts = {path: path.read_text() for path in sources()}
-    everything = "\n".join(texts.values())
+    everywhere = methods_by_name("\n".join(texts.values()))
     for path, text in texts.items():
         if re.search(r"\bre\b", text):
-            yield from uses_in(path, text, everything)
+            yield from uses_in(path, text, everywhere)
 
 
-def uses_in(path: Path, text: str, everything: str) -> Iterator[Use]:
+def methods_by_name(text: str) -> dict[str, set[str]]:
+    """Return which methods of an expression are called on each name."""
+    methods: dict[str, set[str]] = {}
+    for name, method in APPLIED.findall(text):
+        methods.setdefault(name, set()).add(method)
+    return methods
+
+
+def uses_in(path: Path, text: str, everywhere: dict[str, set[str]]) -> Iterator[Use]:
     name = str(path.relative_to(ROOT))
+    here = methods_by_name(text)
     counts: dict[str, int] = {}
     tree = ast.parse(text)
     applied = {  # where it is compiled and applied at once
@@ -57,8 +67,7 @@ def uses_in(path: Path, text: str, everything: str) -> Iterator[Use]:
         if method != "compile":
             methods = frozenset({method})
         elif target:
-            searched = everything if not target.startswith("_") else text
-            found = re.findall(rf"\b{re.escape(target)}\.({'|'.join(FUNCTIONS[1:])})\b", searched)
+            found = (here if target.startswith("_") else everywhere).get(target, ())
             is_whole = pattern is not None and str(pattern.pattern).endswith("\\Z")  # handed to what matches
             methods = frozenset(found) or frozenset(("match",) if is_whole else SEARCHING)
         else:

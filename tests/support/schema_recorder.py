@@ -23,6 +23,7 @@ from typing import Any
 
 import jsonschema_rs
 
+from support import published
 from support.protocol import LEGACY, MODERN
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -178,7 +179,7 @@ class Recorder:
     def __init__(self, folder: str) -> None:
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"no {os.path.basename(folder)} in {os.path.dirname(folder)}")
-        for name in ("methods", *LEGACY, MODERN):
+        for name in ("methods", *published.versions()):
             if not os.path.isfile(path := os.path.join(folder, f"{name}.json")):
                 raise FileNotFoundError(f"there is no {path}")
         self.folder = folder
@@ -273,7 +274,8 @@ class Conversation:
             return "no object"
         if "method" in message:
             side = "ServerRequest" if "id" in message else "ServerNotification"
-            return self.recorder.schema(self._version_of(message)).asked(message, side)
+            version = self._version_of(message)
+            return None if published.lacks(version) else self.recorder.schema(version).asked(message, side)
         if ("result" in message) == ("error" in message):
             return "neither method nor result nor error, or both of the last two"
         method, version = self._asked.pop(key_of(message.get("id")), (None, None))
@@ -281,7 +283,10 @@ class Conversation:
             self.version = message["result"].get("protocolVersion", self.version)
             if self.version not in LEGACY:
                 return f"initialize is answered with protocolVersion {self.version!r}"
-        schema = self.recorder.schema(version or self.version or LEGACY[-1])
+        version = version or self.version or LEGACY[-1]
+        if published.lacks(version):
+            return None
+        schema = self.recorder.schema(version)
         return schema.error(message) if "error" in message else schema.result(message, method)
 
     def _version_of(self, message: dict[str, Any]) -> str:

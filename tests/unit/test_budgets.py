@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -279,6 +280,16 @@ def test_costs_of_the_file_are_counted_for_each_call_of_the_tool(counting: Makin
     assert found[2].meta["fastrpc/budget"][0]["budget"] == "0.05 usd/month"
 
 
+def test_a_tool_that_costs_nothing_neither_counts_nor_gives_credit(counting: Making) -> None:
+    counted = counting('budget = ["0.05 usd/month"]\n[costs]\nsearch = { usd = 0.02 }\n')
+    assert counted.codes(SEARCH, *[ORDER] * 3, SEARCH, SEARCH) == [0, 0, 0, 0, 0, -32003]
+    assert counted.used() == {("", "0.05 usd/month"): 40_000}
+    entry = counted.guard.entry("")
+    for tool, fixed in (("search", [20_000]), ("order", [])):
+        decision = counted.guard._decision_for(entry.caller_class, _target(tool))
+        assert [amount for _, _, amount in decision.budgets] == fixed
+
+
 def test_invalid_and_unknown_calls_count_nothing_and_errors_of_tools_do(counting: Making) -> None:
     counted = counting('budget = ["100 calls/day"]')
     counted.calls(("search", {}), ("nothing", {}), SEARCH, ("wipe", {"place": "nowhere"}))
@@ -421,6 +432,20 @@ def test_a_cell_says_whose_it_is_as_far_as_there_is_room(caller: str) -> None:
     assert found[0] == caller or caller.startswith(found[0][:100])
 
 
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (b"1 call/day", ("", "", "1 call/day")),
+        (b"order\0001 call/day", ("", "order", "1 call/day")),
+        (b"a\0b\0order\0001 call/day", ("b", "order", "1 call/day")),
+    ],
+)
+def test_the_budget_of_a_cell_is_its_last_part_whatever_is_missing(
+    text: bytes, parts: tuple[str, str, str]
+) -> None:
+    assert parts_of(text) == parts
+
+
 # --- the configuration ------------------------------------------------------------------------------------
 
 
@@ -484,6 +509,31 @@ def test_a_clock_that_is_set_back_counts_for_the_day_that_it_shows(tmp_path: Pat
     ledger.turn(NOON)
     assert ledger.begins <= NOON < ledger.ends == ledger.begins + 86_400
     assert not ledger.begins <= NOON - 86_400 < ledger.ends
+
+
+def test_calls_are_counted_plainly_until_there_is_something_to_say(counting: Making) -> None:
+    counted = counting('budget = ["5 calls/day"]')
+    counted.calls(SEARCH)  # the first finds the cells
+    account = counted.guard.entry("").accounts["search"]
+    assert [account.reserve_plainly() for _ in range(4)] == [True, True, False, False]
+    assert counted.used() == {("", "5 calls/day"): 3}
+    counted.now += 86_400
+    assert account.reserve() is False
+    assert account.reserve_plainly() is True
+
+
+@pytest.mark.parametrize(("guard_us", "left"), [(0, 1), (5, 0)])
+def test_an_overload_gives_back_what_was_reserved_if_the_guard_had_decided(
+    counting: Making, guard_us: int, left: int
+) -> None:
+    counted = counting('budget = ["5 calls/day"]')
+    counted.calls(SEARCH)
+    account = counted.guard.entry("").accounts["search"]
+    account.reserve()
+    record: Any = SimpleNamespace(outcome="overloaded", guard_us=guard_us, run_us=0, size=0)
+    account.settle(record)
+    assert counted.used() == {("", "5 calls/day"): 1 + left}
+    assert account.is_idle is not bool(left)
 
 
 def test_an_account_that_waits_for_a_record_is_not_forgotten(tmp_path: Path) -> None:

@@ -45,13 +45,15 @@ def reporting(seen: list[Any] | None = None) -> Server:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_progress_restarts_a_limit_until_the_bound(version: str) -> None:
     async def run() -> None:
-        options: dict[str, Any] = {"version": version, "timeout_seconds": 0.6, "max_seconds": 1.2}
-        async with Client(reporting(), **options) as client:
-            with pytest.raises(
-                RequestTimeout, match=r"tools/call: no end within 1\.2 s, though it reports pro"
-            ):
-                await client.call_tool("forever")
-            assert (await client.call_tool("asked")).text == "true"
+        for limit in (0.5, 4.0):  # a machine may be so busy that two reports are further apart
+            options: dict[str, Any] = {"timeout_seconds": limit, "max_seconds": 2.4 * limit}
+            async with Client(reporting(), version=version, **options) as client:
+                with pytest.raises(RequestTimeout) as caught:
+                    await client.call_tool("forever")
+                assert (await client.call_tool("asked")).text == "true"
+            if f"tools/call: no end within {2.4 * limit:g} s, though it reports pro" in str(caught.value):
+                return
+        pytest.fail(str(caught.value))
 
     in_loop(run)
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 from support.dialects import ALL, FASTMCP, SDK_1, SDK_2, tool_and_result
-from support.in_memory import texts_of, with_client
+from support.in_memory import read, texts_of, with_client
 
 from fastrpc import Server
-from fastrpc.compat.dialect import follow_release
+from fastrpc.compat import fastmcp
+from fastrpc.compat.dialect import LATEST_KNOWN, follow_release
 from fastrpc.errors import DefinitionError
 from fastrpc.protocol.versions import LATEST_LEGACY
 
@@ -110,3 +111,40 @@ def test_hints_may_have_the_names_of_the_sdks_model(kind: Any) -> None:
     server.add_tool(lambda: "a", name="give", annotations=hints)
     (tool,) = server.registries.tools
     assert tool.annotations == {"title": "T", "readOnlyHint": True, "openWorldHint": False}
+
+
+@pytest.mark.parametrize(
+    ("release", "resource", "template", "own"),
+    [
+        ("2.14.7", None, None, {"q": 2}),
+        ("3.4.11", {"x": 1}, None, {"q": 2}),
+        ("4.2.3", {"x": 1}, {"x": 1}, {"x": 1, "q": 2}),
+    ],
+)
+@pytest.mark.parametrize("way", ["decorated", "object"])
+def test_contents_have_the_meta_of_their_resource_as_in_the_installed_release(
+    release: str, resource: Any, template: Any, own: Any, way: str
+) -> None:
+    def page(name: str) -> str:
+        return name
+
+    def parts() -> Any:
+        return [fastmcp.ResourceContent("t", meta={"q": 2})]
+
+    follow_release("fastmcp", release)
+    try:
+        mcp = fastmcp.FastMCP("x")
+        for uri, function in (("a://text", lambda: "t"), ("a://{name}/x", page), ("a://parts", parts)):
+            options: Any = {"meta": {"x": 1}, "tags": {"t"}}
+            if way == "decorated":
+                mcp.resource(uri, **options)(function)
+            elif "{" in uri:
+                mcp.add_template(fastmcp.ResourceTemplate.from_function(function, uri, **options))
+            else:
+                mcp.add_resource(fastmcp.Resource.from_function(function, uri, **options))
+        found = [
+            read(mcp, uri, LATEST_LEGACY)[0].get("_meta") for uri in ("a://text", "a://b/x", "a://parts")
+        ]
+    finally:
+        follow_release("fastmcp", LATEST_KNOWN["fastmcp"])
+    assert found == [resource, template, own]

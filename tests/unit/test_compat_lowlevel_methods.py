@@ -7,9 +7,12 @@ import asyncio
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
+from fastrpc.compat.errors import NotOffered
+from fastrpc.compat.lowlevel.own_methods import params_of
 from fastrpc.compat.lowlevel.server import Server
-from fastrpc.errors import RemoteError
+from fastrpc.errors import InvalidParams, RemoteError
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY
 from fastrpc.testing import Client
 
@@ -156,3 +159,31 @@ def test_a_handler_of_a_list_that_wants_something_else_gets_nothing() -> None:
 
     with pytest.raises(RemoteError):
         asked(server, LATEST_LEGACY, ("tools/list", {}))
+
+
+def test_tasks_of_the_sdk_are_refused_where_a_server_enables_them() -> None:
+    with pytest.raises(NotOffered, match="has no enable_tasks; tasks are an extension"):
+        Server("low").experimental.enable_tasks()
+
+
+def test_capabilities_have_the_extensions_that_they_are_given() -> None:
+    server = Server("low")
+    assert getattr(server.get_capabilities(), "extensions", None) is None
+    assert server.get_capabilities(extensions={"x/y": {"a": 1}}).model_dump()["extensions"] == {
+        "x/y": {"a": 1}
+    }
+
+
+def test_params_that_a_class_refuses_are_told_in_the_words_of_its_first_problem() -> None:
+    class Picky:
+        @staticmethod
+        def model_validate(params: dict[str, Any]) -> Any:
+            raise ValueError("not today")
+
+    class Typed(BaseModel):
+        count: int
+
+    with pytest.raises(InvalidParams, match="Invalid request parameters: not today"):
+        params_of(Picky, {})
+    with pytest.raises(InvalidParams, match="Invalid request parameters: count: Input should be"):
+        params_of(Typed, {"count": "x"})

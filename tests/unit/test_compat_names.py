@@ -13,6 +13,7 @@ from support.compat_table import DOCUMENT, Names, all_names, classed, parts, tab
 
 from fastrpc import options as own_options
 from fastrpc.compat import catalogue, composition, fastmcp, mcp, options, server
+from fastrpc.compat.client.fastmcp_client import TASK_OPTIONS
 from fastrpc.compat.components.objects import TextResource
 from fastrpc.compat.components.visibility import CRITERIA
 from fastrpc.compat.errors import NotOffered
@@ -52,6 +53,15 @@ def test_every_member_of_a_server_works_or_has_an_alternative(names: Names) -> N
         assert lacking == [], place
 
 
+@each_original
+def test_every_member_of_a_client_works_or_is_refused_in_words(names: Names) -> None:
+    made = fastmcp.Client(fastmcp.FastMCP("x"))
+    for member in names.members.get("fastmcp:Client", ()):
+        if member not in {*dir(type(made)), *vars(made)}:
+            with pytest.raises(NotOffered, match=f"Client has no {member}; "):
+                getattr(made, member)
+
+
 SERVER = {*inspect.signature(Server.__init__).parameters, "name", "instructions"}
 COMPONENT = {"fn", "name", "name_or_fn", "tool", "uri", *server._TOOL_OPTIONS}
 ACCEPTED = {
@@ -78,7 +88,7 @@ INNER = (
     *("call_tool", "get_prompt", "list_prompts", "list_resource_templates", "list_resources", "list_tools"),
     *("read_resource", "render_prompt"),
 )
-OWN_CHECKS = {
+OWN_CHECKS: dict[str, set[str]] = {
     **{call: {*catalogue.INNER_OPTIONS} for call in INNER},
     "enable": {*CRITERIA},
     "disable": {*CRITERIA},
@@ -104,7 +114,9 @@ NOT_MADE = ("Context.__init__",)
 def options_taken(cls: type, call: str) -> set[str]:
     """Return the names of the options that a method takes: its parameters, and those of its typed options."""
     taken = ACCEPTED.get(call, set()) | OWN_CHECKS.get(call, set()) | BY_POSITION.get(call, set())
-    if call == "__init__":
+    if cls is fastmcp.Client:
+        taken = {*TASK_OPTIONS}
+    elif call == "__init__":
         taken |= {*server._SERVER_OPTIONS, *server._IGNORED, *OPTIONS}
     for parameter in inspect.signature(getattr(cls, call)).parameters.values():
         taken.add(parameter.name)
@@ -115,15 +127,15 @@ def options_taken(cls: type, call: str) -> set[str]:
 
 
 @each_original
-def test_every_option_of_every_method_of_a_server_and_a_context_is_taken_by_name(names: Names) -> None:
+def test_every_option_of_every_method_is_taken_by_name(names: Names) -> None:
     home = fastmcp if names.package == "fastmcp" else mcp
     unknown, seen = [], 0
     for place, listed in names.options.items():
         owner, _, call = place.partition(":")[2].partition(".")
-        if owner not in ("FastMCP", "MCPServer", "Context") or f"{owner}.{call}" in NOT_MADE:
-            continue
         cls = getattr(home, owner)
-        if not hasattr(cls, call):
+        if owner not in ("FastMCP", "MCPServer", "Context") and cls is not fastmcp.Client:
+            continue
+        if f"{owner}.{call}" in NOT_MADE or not hasattr(cls, call):
             continue  # a missing method is known by its name
         taken = options_taken(cls, call)
         seen += len(listed)

@@ -4,12 +4,14 @@ schema: each as the original that is installed has it."""
 from __future__ import annotations
 
 import collections
+import enum
 import ipaddress
 import json
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any, List, Tuple  # noqa: UP035  (what servers write)
 
 import pytest
@@ -76,6 +78,50 @@ def test_what_json_has_no_form_for_is_sent_as_the_originals_do_wherever_it_stand
     assert json.loads(texts_of(result)[0]) == result["structuredContent"]
 
 
+class Letter(str, enum.Enum):
+    A = "a"
+
+
+class Digit(enum.Enum):
+    ONE = 1
+    PAIR = (1, "x")
+
+
+KEYS = [
+    ((1, 2), tuple[int, int], "1,2"),
+    ((), tuple[()], ""),
+    (("a", 1.5, None, True, (Letter.A, Digit.ONE)), tuple[Any, ...], "a,1.5,None,true,a,1"),
+    (True, bool, "true"),
+    (None, None, "None"),
+    (b"ab", bytes, "ab"),
+    (pathlib.PurePosixPath("/a"), pathlib.PurePosixPath, "/a"),
+    (UTC, datetime, "2026-01-02T00:00:00Z"),
+    (Decimal("1.50"), Decimal, "1.50"),
+    (timedelta(seconds=5), timedelta, "PT5S"),
+    (Letter.A, Letter, "a"),
+    (Digit.ONE, Digit, "1"),
+    (Digit.PAIR, Any, "1,x"),
+    (7, int, "7"),
+    (1.5, float, "1.5"),
+]
+
+
+@ALL
+@pytest.mark.parametrize(("key", "of", "text"), KEYS, ids=[repr(key) for key, _, _ in KEYS])
+def test_keys_that_are_no_texts_are_the_texts_that_the_originals_make_of_them(
+    kind: Any, key: Any, of: Any, text: str
+) -> None:
+    wanted = {text: {"x": 1}}
+    for annotation in (None, dict, dict[of, Any], dict[of, dict[str, int]]):
+        _, result = tool_and_result(kind, giving({key: {"x": 1}}, annotation))
+        assert not result.get("isError"), texts_of(result)
+        assert json.loads(texts_of(result)[0]) == wanted
+        if kind is not FASTMCP and annotation not in (None, dict):
+            assert result["structuredContent"] == {"result": wanted}
+    _, result = tool_and_result(kind, giving({"a": [{key: 1}]}, dict[str, list[dict[of, int]]]))
+    assert result["structuredContent"] == {"a": [{text: 1}]}
+
+
 @ALL
 def test_an_object_of_an_unknown_class_is_its_text_where_no_schema_promises_something(kind: Any) -> None:
     _, result = tool_and_result(kind, giving({"a": [Shown()]}))
@@ -83,6 +129,51 @@ def test_an_object_of_an_unknown_class_is_its_text_where_no_schema_promises_some
     assert not result.get("isError")
     _, result = tool_and_result(kind, giving({"a": Shown()}, dict[str, Any]))
     assert result["isError"]
+
+
+class Whole:
+    """A number as NumPy and gmpy2 have them."""
+
+    def __index__(self) -> int:
+        return 6
+
+
+class Real:
+    def __float__(self) -> float:
+        return 2.5
+
+
+class Array(Whole):
+    def __index__(self) -> int:
+        raise TypeError("only of one element")
+
+
+@ALL
+@pytest.mark.parametrize(
+    ("value", "annotation", "form"),
+    [
+        (Whole(), int, 6),
+        (Whole(), float, 6),
+        (Whole(), int | None, 6),
+        (Real(), float, 2.5),
+        ([Whole(), 1], list[int], [6, 1]),
+        ((Whole(), Real()), tuple[int, float], [6, 2.5]),
+        ([Real()], list[float], [2.5]),
+    ],
+    ids=["int", "float", "optional", "real", "integers", "pair", "reals"],
+)
+def test_objects_that_are_numbers_are_sent_as_such_where_numbers_are_promised(
+    kind: Any, value: Any, annotation: Any, form: Any
+) -> None:
+    _, result = tool_and_result(kind, giving(value, annotation))
+    assert result["structuredContent"] == {"result": form}
+    _, result = tool_and_result(kind, giving({"a": value}, dict[str, annotation]))
+    assert result["structuredContent"] == {"a": form}
+
+
+@ALL
+def test_an_object_that_is_no_number_after_all_is_an_error_where_one_is_promised(kind: Any) -> None:
+    assert tool_and_result(kind, giving([Array()], list[int]))[1]["isError"]
 
 
 @SDKS

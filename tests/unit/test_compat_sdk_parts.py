@@ -24,6 +24,7 @@ from mcp_types import (
 from fastrpc.compat import mcp as sdk
 from fastrpc.compat.client.extensions import ClaimContext, ClientExtension, ResultClaim, advertise
 from fastrpc.compat.errors import McpError
+from fastrpc.compat.fastmcp import Client as FastMCPClient
 from fastrpc.compat.fastmcp import FastMCP
 from fastrpc.compat.resource_security import ResourceSecurity
 from fastrpc.compat.sdk2.extensions import Extension, MethodBinding, ToolBinding, require_client_extension
@@ -109,6 +110,14 @@ async def test_a_result_of_an_extensions_own_type_is_finished_by_the_clients_ext
         assert text_of(await client.call_tool("buy")) == "[r-1]"
         claimed = await client.call_tool("buy", allow_claimed=True)
         assert claimed.token == "r-1"
+
+
+async def test_fastmcps_client_declares_extensions_and_has_them_finish_their_results() -> None:
+    async with FastMCPClient(issuing(), extensions=[Receipts()]) as client:
+        assert (await client.call_tool("buy")).data == "[r-1]"
+    async with FastMCPClient(issuing()) as client:
+        with pytest.raises(McpError, match="has not declared"):
+            await client.call_tool("buy")
 
 
 async def test_a_call_that_needs_an_extension_is_refused_to_a_client_without_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -112,3 +113,39 @@ def test_a_test_that_wants_a_whole_browser_does_without_the_one_from_npm(
     program(tmp_path / "theirs", "google-chrome")
     monkeypatch.setenv("PATH", f"{tmp_path / 'theirs'}")
     chromium.need(whole=True)
+
+
+def test_test_data_that_are_named_are_not_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FASTRPC_DATA_DIR", str(tmp_path))
+    named = runpy.run_path(FETCH)
+    assert all(map(named["of_the_system"], named["PROGRAMS"]["published"][1]))
+    monkeypatch.setenv("FASTRPC_DATA_DIR", str(tmp_path / "none"))
+    named = runpy.run_path(FETCH)
+    assert not any(map(named["of_the_system"], named["PROGRAMS"]["published"][1]))
+
+
+def test_the_methods_of_a_schema_are_those_that_its_unions_name(fetch: Any) -> None:
+    ping = {"required": ["method"], "properties": {"method": {"const": "ping"}}}
+    call = {
+        "required": ["method", "params"],
+        "properties": {"method": {"const": "call"}, "params": {"$ref": "#/$defs/P"}},
+    }
+    types = {
+        "Ping": ping,
+        "Call": call,
+        "P": {"required": ["name"], "properties": {"name": {}, "arguments": {}}},
+        "ClientRequest": {"anyOf": [{"$ref": "#/$defs/Ping"}, {"$ref": "#/$defs/Call"}]},
+        "CallResult": {"properties": {"content": {}}},
+    }
+    found = fetch.methods_of({"$defs": types})
+    assert found["ClientRequest"] == {
+        "ping": {"def": "Ping", "params_required": False, "required": [], "props": []},
+        "call": {
+            "def": "Call",
+            "params_required": True,
+            "required": ["name"],
+            "props": ["arguments", "name"],
+        },
+    }
+    assert found["ServerRequest"] == {}
+    assert found["results"] == {"CallResult": {"required": [], "props": ["content"]}}

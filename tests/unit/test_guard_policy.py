@@ -13,6 +13,7 @@ from support.in_memory import every_version
 from fastrpc import Server
 from fastrpc.callers import Caller
 from fastrpc.errors import RemoteError
+from fastrpc.guard.guard import Target
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.refusals import ApprovalTimedOut
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
@@ -146,6 +147,33 @@ def test_without_any_list_nothing_is_allowed(tmp_path: Path) -> None:
     app, _ = guarded(tmp_path, "")
     assert talk(app, "ada", lambda client: client.tools()) == []
     assert call(app, "ada", "search", text="x") == -32602
+
+
+def test_a_caller_of_no_class_may_do_nothing_whatever_is_exposed(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, EVERYTHING, shop())
+    for caller_class, is_allowed in (("", False), ("staff", True)):
+        caller = Caller("eve#1", caller_class, owner="eve")
+        decision = policy.decision(caller, policy.class_key(caller), Target("tool", "search", "read"))
+        assert (decision.is_allowed, decision.is_hidden) == (is_allowed, not is_allowed)
+
+
+def test_a_callers_own_list_is_that_of_its_token_else_of_its_owner_else_of_its_principal(
+    tmp_path: Path,
+) -> None:
+    names = {"t1": "search", "ada": "order", "ada#1": "wipe"}
+    own = "".join(f'[callers."{name}"]\ntools = ["{tool}"]\n' for name, tool in names.items())
+    policy = policy_of(tmp_path, EVERYTHING + own, shop())
+    for facts, allowed in (
+        ({"owner": "ada", "token_id": "t1"}, {"search"}),
+        ({"owner": "ada", "token_id": "t2"}, {"order"}),
+        ({"owner": "eve", "token_id": "t2"}, {"wipe"}),
+    ):
+        caller = Caller("ada#1", "staff", **facts)
+        decisions = {
+            name: policy.decision(caller, facts["owner"] + facts["token_id"], Target("tool", name, "read"))
+            for name in ("search", "order", "wipe")
+        }
+        assert {name for name, decision in decisions.items() if decision.is_allowed} == allowed
 
 
 # --- rules ------------------------------------------------------------------------------------------------

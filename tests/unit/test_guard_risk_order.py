@@ -172,15 +172,22 @@ def test_a_rule_of_risk_that_fails_denies(tmp_path: Path) -> None:
     assert (verdict.action, verdict.rule) == ("deny", "fails")
 
 
-@pytest.mark.parametrize("then", ["ask", "allow"])
+STRICTNESS = ["allow", "ask", "deny"]
+
+
+@pytest.mark.parametrize(("then", "otherwise"), [*itertools.combinations(STRICTNESS, 2)])
 @pytest.mark.parametrize("at", ["first", "last"])
 def test_of_a_rule_over_arguments_and_one_without_the_stricter_holds(
-    tmp_path: Path, then: str, at: str
+    tmp_path: Path, then: str, otherwise: str, at: str
 ) -> None:
-    denies, other = (
-        rule("no", 'caller.class == "staff"', "deny"),
-        rule("many", "args.count > 10", then, "order"),
-    )
-    found = policy(tmp_path, *((denies, other) if at == "first" else (other, denies)))
-    assert (judged(found, count=11).action, judged(found, count=11).rule) == ("deny", "no")
-    assert judged(found, count=1).action == "deny"
+    general = rule("staff", 'caller.class == "staff"', otherwise)
+    other = rule("many", "args.count > 10", then, "order")
+    found = policy(tmp_path, *((general, other) if at == "first" else (other, general)))
+    assert (judged(found, count=11).action, judged(found, count=11).rule) == (otherwise, "staff")
+    assert judged(found, count=1).action == otherwise
+
+
+def test_what_is_allowed_stays_so_whatever_risk_the_arguments_set(tmp_path: Path) -> None:
+    found = policy(tmp_path, rule("staff", 'caller.class == "staff"', "allow"), MANY)
+    verdict = judged(found, item="x", count=11)
+    assert (verdict.action, verdict.rule, verdict.risk) == ("allow", "staff", "critical")

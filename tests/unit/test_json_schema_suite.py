@@ -12,6 +12,7 @@ import os
 import socket
 
 import pytest
+from support import published
 
 from fastrpc.errors import ArgumentError, DefinitionError
 from fastrpc.schema import describe
@@ -20,14 +21,10 @@ from fastrpc.schema.json_schema import Validator
 pytest.importorskip("jsonschema_rs", reason="the extra fastrpc-mcp[schema] is not installed")
 
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DATA = os.environ.get("FASTRPC_DATA_DIR") or os.path.join(ROOT, "..", "shared", "data")
-SUITE = os.path.join(DATA, "json-schema-test-suite")
-REQUIRED_CASES = 1299
+SUITE = os.path.join(published.FOLDER, "json-schema-test-suite")
+REQUIRED_CASES = 1257 if published.IS_FETCHED else 1299
 
-needs_suite = pytest.mark.skipif(
-    not os.path.isdir(SUITE), reason=f"no json-schema-test-suite in {DATA}; set FASTRPC_DATA_DIR"
-)
+needs_suite = pytest.mark.skipif(not os.path.isdir(SUITE), reason=published.missing())
 
 
 def read(path: str):

@@ -10,7 +10,7 @@ from support.in_memory import connected
 
 from fastrpc import Server
 from fastrpc.errors import InvalidParams, Overloaded, suggest
-from fastrpc.protocol.lifecycle import AGREED, NEW, READY, Session, bytes_of_uri
+from fastrpc.protocol.lifecycle import AGREED, LOG_LEVELS, NEW, READY, Session, bytes_of_uri
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
 from fastrpc.quotas import Quota
 
@@ -320,6 +320,29 @@ def test_roots_that_are_given_up_give_back_what_they_took_and_no_more() -> None:
         assert session.quota.used > kept
         session.take_roots(None)
         assert session.quota.used == kept
+
+
+def test_roots_before_a_handshake_give_back_what_they_took_too() -> None:
+    session = Session()
+    session.take_roots([{"uri": "file:///a"}])
+    session.take_roots(None)
+    assert session.quota.used == 0
+
+
+def test_a_subscription_that_is_given_up_gives_back_what_it_took_and_another_none_does() -> None:
+    session = Session()
+    session.subscribe("docs://a")
+    kept = session.quota.used
+    session.unsubscribe("docs://b")
+    assert (session.quota.used, list(session.subscriptions)) == (kept, ["docs://a"])
+    session.unsubscribe("docs://a")
+    assert (session.quota.used, list(session.subscriptions)) == (0, [])
+
+
+def test_the_levels_of_logs_are_in_the_order_of_rfc_5424() -> None:
+    severities = list(LOG_LEVELS.values())
+    assert severities == sorted(set(severities))
+    assert next(iter(LOG_LEVELS)) == "debug"
 
 
 def test_what_a_session_may_keep_and_there_is_no_memory_for_is_an_overload() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastrpc import redaction
 from fastrpc._core.redaction import may_match
-from fastrpc.redaction import PATTERNS, masked, masked_line
+from fastrpc.redaction import PATTERNS, masked, masked_data, masked_line
 
 
 @pytest.mark.parametrize(
@@ -137,3 +137,26 @@ def test_what_is_hidden_is_masked_and_the_oldest_gives_way(monkeypatch: pytest.M
     finally:
         redaction.hidden.clear()
         redaction.hidden.update(before)
+
+
+def test_data_keeps_its_shape_and_loses_its_secrets() -> None:
+    data = {
+        "password": 1234,
+        "max_tokens": 4000,
+        "token": "s3cret",
+        "headers": {"Authorization": "s3cret", "Cookie": ["s3cret", {"a": 5}]},
+        "signing_key": {"user": "s3cret", "on": True},
+        "url": "https://me:s3cret@host/]",
+        "names": ["a]", None, 1.5],
+        1: "x",
+    }
+    assert masked_data(data) == {
+        "password": "****",
+        "max_tokens": 4000,
+        "token": "****",
+        "headers": {"Authorization": "****", "Cookie": ["****", {"a": "****"}]},
+        "signing_key": {"user": "****", "on": True},
+        "url": "https://****@host/]",
+        "names": ["a]", None, 1.5],
+        "1": "x",
+    }

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY
 from support.in_memory import with_client
+from support.loop_clock import LoopClock
+from support.waiting import until
 
 from fastrpc import Context, Server
 from fastrpc.engine.outbound_channel import BURST
@@ -195,12 +197,8 @@ def test_a_report_that_is_held_back_is_sent_while_the_call_still_works(way: str)
     async def conversation(client: Client) -> None:
         reports: list[dict[str, Any]] = []
         call = asyncio.ensure_future(client.call(way, on_progress=reports.append))
-        for _ in range(400):
-            if reports and reports[-1]["progress"] == 49:
-                break
-            await asyncio.sleep(0.01)
+        await until(lambda: reports and reports[-1]["progress"] == 49)
         go.set()
-        assert reports[-1]["progress"] == 49
         await call
 
     with_client(app, conversation)
@@ -337,7 +335,7 @@ def test_a_call_that_is_stopped_by_its_time_limit_reports_nothing_behind_the_ans
     app = Server("t")
     over = threading.Event()
 
-    @app.tool(run="thread", timeout_seconds=1.0)
+    @app.tool(run="thread", timeout_seconds=20)
     def slow(ctx: Context) -> None:
         number = 0
         while not ctx.cancelled:
@@ -348,11 +346,12 @@ def test_a_call_that_is_stopped_by_its_time_limit_reports_nothing_behind_the_ans
         over.set()
 
     async def conversation(client: Client) -> None:
-        reports: list[dict[str, Any]] = []
-        result = await client.call("slow", on_progress=reports.append)
-        assert result.is_error
+        clock, reports = LoopClock(), list[dict[str, Any]]()
+        call = asyncio.ensure_future(client.call("slow", on_progress=reports.append))
+        await until(lambda: reports)
+        clock.advance(21)
+        assert (await call).is_error
         told = len(reports)
-        assert told >= 1
         while not over.is_set():
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)

@@ -12,7 +12,17 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from fastrpc import Context, DefinitionError, Image, Meta, ProtocolError, Server, Text, ToolError
+from fastrpc import (
+    ArgumentError,
+    Context,
+    DefinitionError,
+    Image,
+    Meta,
+    ProtocolError,
+    Server,
+    Text,
+    ToolError,
+)
 from fastrpc.content import Audio, EmbeddedResource, ResourceLink
 from fastrpc.definitions.prompt import Message, Prompt
 from fastrpc.errors import InvalidParams
@@ -348,6 +358,8 @@ def raising(error: BaseException, **options: Any) -> Server:
 def test_a_refusal_keeps_its_words_and_another_failure_does_not(
     version: str, run: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    error = refused(raising(ArgumentError("a or b"), run=run), {"name": "p"}, version)
+    assert (error.code, error.message) == (-32602, "a or b")
     error = refused(raising(ToolError("no such page"), run=run), {"name": "p"}, version)
     assert (error.code, error.message) == (-32603, "no such page")
     assert not caplog.records

@@ -375,6 +375,12 @@ def test_the_quick_check_of_a_typed_dict_says_what_the_whole_one_does(annotation
         assert conforms
 
 
+def test_a_text_is_a_plain_value_only_where_texts_are() -> None:
+    converter = signature(Literal["a", "b"]).result_converter
+    assert not plain_check(converter)("a")
+    assert plain_check(converter, texts=True)("a")
+
+
 @pytest.mark.parametrize(
     ("annotation", "value"), [(Row, {"x": 1}), (Envelope, {"ok": True, "data": {"a": 1}})]
 )

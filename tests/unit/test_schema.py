@@ -282,6 +282,16 @@ def test_the_keys_that_a_dict_may_have_are_described():
     assert "propertyNames" not in property_of(dict[str, int])
     assert accepted(dict[Literal["a", "b"], int], {"a": 1}) == {"a": 1}
     assert "c" in refusal(dict[Literal["a", "b"], int], {"c": 1})
+    assert property_of(dict[Colour, int])["propertyNames"] == {"enum": ["red", "green", "blue"]}
+    assert "propertyNames" not in property_of(dict[Level, int])  # a name is a text, and these are numbers
+
+
+def test_a_number_without_a_fraction_is_the_integer_that_a_choice_is():
+    low = next(iter(Level))
+    assert accepted(Level, float(low)) is low
+    assert accepted(list[Level], [float(low)]) == [low]
+    assert accepted(dict[str, Literal[1, 2]], {"a": 2.0}) == {"a": 2}
+    assert "0.5" in refusal(Level, 0.5)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,14 @@ def test_what_may_write_or_run_something_is_not_harmless(line: str) -> None:
     assert not only_reads(line)
 
 
+@pytest.mark.parametrize(
+    "line", ["cat /dev/zero", "head -c 5 /dev/sda", "wc -c ///dev/../dev/tty", "ls; cat /proc/kmsg"]
+)
+def test_what_reads_a_device_is_not_harmless(line: str) -> None:
+    assert not only_reads(line)
+    assert only_reads(line.replace("/dev/", "/tmp/").replace("/proc/", "/tmp/"))
+
+
 @pytest.mark.parametrize("line", [*HARMLESS, *MULTILINE])
 def test_what_only_reads_is_harmless(line: str) -> None:
     assert only_reads(line)

@@ -29,6 +29,7 @@ from fastrpc.protocol.versions import MODERN, VERSIONS, knows_content
 from fastrpc.testing import Client
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="needs the extra 'schema'")
+from support import published  # noqa: E402
 from support.schema_recorder import Schema  # noqa: E402
 
 FIRST, SECOND, THIRD, FOURTH, _ = VERSIONS
@@ -57,7 +58,7 @@ EACH: list[Content] = [
 @pytest.fixture(scope="module")
 def types(data_folder: str) -> dict[str, Schema]:
     folder = os.path.join(data_folder, "mcp-schema")
-    return {version: Schema(folder, version) for version in VERSIONS}
+    return {version: Schema(folder, version) for version in published.versions()}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -75,6 +76,7 @@ def test_each_block_is_valid_in_each_version(
     assert None not in block.values()
 
 
+@pytest.mark.usefixtures("every_schema")
 def test_the_check_refuses_a_block_of_a_later_version(types: dict[str, Schema]) -> None:
     audio = block_of(EACH[2], MODERN)
     with pytest.raises(jsonschema_rs.ValidationError):

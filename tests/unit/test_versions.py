@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 import pytest
+from support import published
 from support.in_memory import refusal
 
 from fastrpc import DefinitionError, Server
@@ -47,7 +48,7 @@ MEMBERS_OF = {"ResourceContents": ("TextResourceContents", "BlobResourceContents
 @pytest.fixture(scope="module")
 def schemas(data_folder: str) -> dict[str, Any]:
     found = {}
-    for version in VERSIONS:
+    for version in published.versions():
         with open(os.path.join(data_folder, "mcp-schema", f"{version}.json"), encoding="utf-8") as file:
             document = json.load(file)
         found[version] = document.get("definitions") or document["$defs"]
@@ -79,9 +80,9 @@ def content_types(types: dict[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize("kind", SINCE)
 def test_each_member_comes_with_the_version_that_the_table_says(kind: str, schemas: dict[str, Any]) -> None:
-    everything = set().union(*(members(schemas[version], kind) or () for version in VERSIONS))
+    everything = set().union(*(members(schemas[version], kind) or () for version in schemas))
     assert set(SINCE[kind]) <= everything, "the table names members that no version has"
-    for version in VERSIONS:
+    for version in schemas:
         here = members(schemas[version], kind)
         if here is None:
             continue  # no such object yet: CONTENT_SINCE is asked before
@@ -95,7 +96,7 @@ def test_objects_that_the_table_tells_of_are_in_every_version_or_a_content_type(
 ) -> None:
     contents = {"AudioContent": "audio", "ResourceLink": "resource_link"}
     for kind in SINCE:
-        for version in VERSIONS:
+        for version in schemas:
             has = members(schemas[version], kind) is not None
             assert has == (kind not in contents or knows_content(contents[kind], version)), (kind, version)
 
@@ -127,18 +128,18 @@ def test_each_request_is_served_in_the_versions_that_have_it(version: str, metho
 
 
 def test_what_is_not_served_exists_and_has_its_reason(methods: dict[str, Any], schemas: Any) -> None:
-    requests = set().union(*(methods[version]["ClientRequest"] for version in VERSIONS))
-    notifications = set().union(*(methods[version]["ClientNotification"] for version in VERSIONS))
+    requests = set().union(*(methods[version]["ClientRequest"] for version in methods))
+    notifications = set().union(*(methods[version]["ClientNotification"] for version in methods))
     assert set(UNSERVED_REQUESTS) <= requests
     assert set(UNSERVED_NOTIFICATIONS) <= notifications
     for kind, name in UNSERVED:
-        assert any(name in (members(schemas[version], kind) or ()) for version in VERSIONS)
+        assert any(name in (members(schemas[version], kind) or ()) for version in schemas)
     for reason in (*UNSERVED.values(), *UNSERVED_REQUESTS.values(), *UNSERVED_NOTIFICATIONS.values()):
         assert reason
 
 
 def test_each_notification_is_heard_or_left_alone_for_a_reason(methods: dict[str, Any]) -> None:
-    sent = set().union(*(methods[version]["ClientNotification"] for version in VERSIONS))
+    sent = set().union(*(methods[version]["ClientNotification"] for version in methods))
     assert set(NOTIFICATIONS) == sent - set(UNSERVED_NOTIFICATIONS)
 
 

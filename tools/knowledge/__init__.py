@@ -6,17 +6,20 @@ imports no library.
 
 from __future__ import annotations
 
-from . import memory
+from . import agents, insights, memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-__all__ = ["memory"]
+__all__ = ["agents", "insights", "memory"]
 
 
 def attach(server: Server) -> None:
-    """Serve the entries as resources."""
-    from . import _resources
+    """Serve the entries as resources, the prompts, and the agents where there are some."""
+    from . import _prompts, _resources
 
     _resources.attach(server)
+    _prompts.attach(server)
+    agents.attach(server)
+    insights.attach(server)

@@ -12,6 +12,12 @@ DATABASE = Setting(
 )
 """A secret, since a URL may hold a password."""
 SCHEME = Setting("FASTRPC_KNOWLEDGE_SCHEME", "text", "knowledge", "the scheme of the URIs of resources")
+LANGUAGE = Setting(
+    "FASTRPC_KNOWLEDGE_LANGUAGE", "text", "en", "the language of prompts: en, ar, or another's name"
+)
+AGENTS = Setting(
+    "FASTRPC_KNOWLEDGE_AGENTS", "folder", "", "a folder for each agent, with SOUL.md and a config"
+)
 
-OPTIONS = {"--database": DATABASE, "--scheme": SCHEME}
+OPTIONS = {"--database": DATABASE, "--scheme": SCHEME, "--language": LANGUAGE, "--agents": AGENTS}
 """What `fastrpc serve` takes for this toolset besides its own options."""

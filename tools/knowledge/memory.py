@@ -97,10 +97,8 @@ def write(
     supersedes: Annotated[str, "The id of an entry that does not hold any more"] = "",
 ) -> Written:
     """Remember something. The same content twice is one entry, with the later date."""
-    _check(content, tags, source)
-    from ._search.folding import folded
-
-    kept = [folded(each.strip()) for each in tags]
+    check(content, tags, source)
+    kept = folded_tags(tags)
     done = _store.current().write(_readers.reader_of(ctx), content, category, scope, kept, source, supersedes)
     if done is None:
         raise ToolError(f"supersedes: there is no entry {supersedes:.40}.")
@@ -157,7 +155,8 @@ def _answer(text: str, structured: Shape) -> Shape:
     return found  # type: ignore[no-any-return]
 
 
-def _check(content: str, tags: list[str], source: str) -> None:
+def check(content: str, tags: list[str], source: str) -> None:
+    """Raise ToolError for what no entry may have."""
     if not content.strip():
         raise ToolError("content: expected what to remember, got an empty text.")
     for name, text in (
@@ -175,6 +174,13 @@ def _check(content: str, tags: list[str], source: str) -> None:
             raise ToolError(f"tags[{at}]: expected a line of 1 to {LONGEST_TAG} characters, got {tag!r:.80}.")
     if len(source) > LONGEST_SOURCE:
         raise ToolError(f"source: expected at most {LONGEST_SOURCE:,} characters, got {len(source):,}.")
+
+
+def folded_tags(tags: list[str]) -> list[str]:
+    """Return tags as they are kept."""
+    from ._search.folding import folded
+
+    return [folded(each.strip()) for each in tags]
 
 
 def _check_text(name: str, text: str) -> None:

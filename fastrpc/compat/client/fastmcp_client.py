@@ -11,8 +11,11 @@ as MCP defines them; the client's methods return their content. docs/compat.md h
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
 
+from fastrpc._core.call_result import CallResult
+from fastrpc.compat.answers import not_offered
 from fastrpc.compat.client import callbacks
 from fastrpc.compat.client.endpoints import endpoint_of
 from fastrpc.compat.client.sessions import ClientSession, seconds_of
@@ -25,11 +28,12 @@ from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
     from datetime import timedelta
     from types import TracebackType
     from typing import Any, Literal
 
+    from fastrpc.compat.client.extensions import ClientExtension
     from fastrpc.options import LogLevel
 
     Limit = timedelta | float | None
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 MODES = {"auto": None, "legacy": LATEST_LEGACY, MODERN: MODERN}
 """The protocol version that a mode pins."""
 MOST_PAGES = 250
+TASK_OPTIONS = ("task", "task_id", "ttl")
+"""Of a call as a task, which is refused."""
 
 
 @dataclass
@@ -123,8 +129,18 @@ class Client:
 
     Methods raise ToolError for a tool that fails, McpError for an error of the server, for the end of the
     connection and for a time limit, RuntimeError without a connection and for one that cannot be made.
+    Each list is a request: `cache` and `cache_mode` have no effect, nor has `input_required_max_rounds`.
     Raises ValueError for another `transport` or `mode`, NotOffered for what is not offered.
     """
+
+    def __class_getitem__(cls, transport: Any) -> type[Client]:
+        """``Client[FastMCPTransport]`` is for type checkers."""
+        return cls
+
+    @classmethod
+    def generate_name(cls, name: str | None = None) -> str:
+        """Return a name that no other client has."""
+        return "-".join([cls.__name__, *([] if name is None else [name]), os.urandom(2).hex()])
 
     def __init__(
         self,
@@ -142,11 +158,18 @@ class Client:
         init_timeout: Limit = None,
         client_info: Any = None,
         auth: Any = None,
+        verify: object = None,
         mode: str = "auto",
+        prior_discover: object = None,
+        input_required_max_rounds: int = 10,
+        cache: object = None,
+        extensions: Iterable[ClientExtension] | None = None,
+        result_claims: object = None,
     ) -> None:
+        _refuse(verify=verify, prior_discover=prior_discover, result_claims=result_claims)
         if mode not in MODES:
             raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r:.40}")
-        self.name = name or f"Client-{id(self):x}"
+        self.name = name or self.generate_name()
         self.mode = mode
         self.auto_initialize = auto_initialize
         self.transport = transport
@@ -161,6 +184,10 @@ class Client:
             "client_info": client_info,
             "log_level": "debug" if log_handler is not None else None,
         }
+        if extensions:
+            from fastrpc.compat.client.extensions import Extensions
+
+            self._options["extensions"] = Extensions(extensions)
         if roots is not None:
             self.set_roots(roots)
         if sampling_handler is not None:
@@ -300,11 +327,15 @@ class Client:
         progress_handler: Callable[..., Any] | None = None,
         raise_on_error: bool = True,
         meta: dict[str, Any] | None = None,
+        **tasks: Any,
     ) -> CallToolResult:
         """Call a tool. Raises ToolError for a tool that fails, unless `raise_on_error` is False."""
+        _refuse_tasks("call_tool", tasks)
         progress_handler = progress_handler or self._progress_handler
         meta = _with_version(meta, version)
         result = await self.session.call(name, arguments, timeout, progress_handler, meta)
+        if not isinstance(result, CallResult):
+            result = CallResult(dumped(await self.session.finished(result, name, timeout)))
         texts = [part["text"] for part in result.content if part.get("type") == "text"]
         if result.is_error and raise_on_error:
             raise tool_error(texts[0] if texts else f"Tool {name!r} returned an error")
@@ -349,17 +380,17 @@ class Client:
             meta=meta,
         )
 
-    async def list_tools_mcp(self, *, cursor: str | None = None) -> Any:
+    async def list_tools_mcp(self, *, cursor: str | None = None, cache_mode: str = "use") -> Any:
         """Return one page of the tools."""
         return await self.session.list_tools(cursor)
 
-    async def list_tools(self, max_pages: int = MOST_PAGES) -> list[Any]:
+    async def list_tools(self, max_pages: int = MOST_PAGES, *, cache_mode: str = "use") -> list[Any]:
         """Return the descriptors of all tools."""
         return await self._all(self.session.list_tools, ("tools",), max_pages)
 
     # --- resources, prompts ---------------------------------------------------------------------------
 
-    async def list_resources_mcp(self, *, cursor: str | None = None) -> Any:
+    async def list_resources_mcp(self, *, cursor: str | None = None, cache_mode: str = "use") -> Any:
         """Return one page of the resources."""
         return await self.session.list_resources(cursor)
 
@@ -367,7 +398,7 @@ class Client:
         """Return the descriptors of all resources."""
         return await self._all(self.session.list_resources, ("resources",), max_pages)
 
-    async def list_resource_templates_mcp(self, *, cursor: str | None = None) -> Any:
+    async def list_resource_templates_mcp(self, *, cursor: str | None = None, cache_mode: str = "use") -> Any:
         """Return one page of the resource templates."""
         return await self.session.list_resource_templates(cursor)
 
@@ -382,14 +413,15 @@ class Client:
         return await self.session.read_resource(uri, meta=meta)
 
     async def read_resource(
-        self, uri: Any, *, version: str | None = None, meta: dict[str, Any] | None = None
+        self, uri: Any, *, version: str | None = None, meta: dict[str, Any] | None = None, **tasks: Any
     ) -> list[Any]:
         """Return the contents of a resource."""
+        _refuse_tasks("read_resource", tasks)
         found = await self.read_resource_mcp(uri, _with_version(meta, version))
         contents: list[Any] = found.contents
         return contents
 
-    async def list_prompts_mcp(self, *, cursor: str | None = None) -> Any:
+    async def list_prompts_mcp(self, *, cursor: str | None = None, cache_mode: str = "use") -> Any:
         """Return one page of the prompts."""
         return await self.session.list_prompts(cursor)
 
@@ -410,8 +442,10 @@ class Client:
         *,
         version: str | None = None,
         meta: dict[str, Any] | None = None,
+        **tasks: Any,
     ) -> Any:
         """Get a prompt. Arguments that are no texts are sent as JSON."""
+        _refuse_tasks("get_prompt", tasks)
         return await self.get_prompt_mcp(name, arguments, _with_version(meta, version))
 
     async def complete_mcp(
@@ -468,6 +502,37 @@ class Client:
     async def send_roots_list_changed(self) -> None:
         """Notify the server that the roots have changed."""
         await self.session.send_roots_list_changed()
+
+    if not TYPE_CHECKING:  # type checkers should report an unknown name
+
+        def __getattr__(self, name: str) -> Any:
+            known = [words for part, words in _ALTERNATIVES.items() if part in name]
+            raise not_offered("Client", name, dict.fromkeys([name], *known[:1]) if known else {})
+
+
+_ALTERNATIVES = {
+    "prior_discover": "the server is asked when the client connects",
+    "result_claims": "an extension has them: extensions=[…]",
+    "skill": "skills are an extension of the protocol that fastrpc does not have",
+    "task": "tasks are an extension of the protocol that fastrpc does not have: a call ends with its result",
+    "verify": "SSL_CERT_FILE names certificates to trust",
+}
+
+
+def _refuse(**options: object) -> None:
+    """Raise NotOffered for an option that is given, and that would be ignored."""
+    for name, value in options.items():
+        if value is not None and not (name == "verify" and value is True):
+            raise not_offered("Client", name, _ALTERNATIVES)
+
+
+def _refuse_tasks(method: str, options: dict[str, Any]) -> None:
+    """Raise NotOffered for a call as a task, TypeError for an option that there is not."""
+    for name in options:
+        if name not in TASK_OPTIONS:
+            raise TypeError(f"Client.{method}: there is no option {name}")
+    if options.get("task"):
+        raise not_offered("Client", "task", _ALTERNATIVES)
 
 
 def _read(result: Any, *spellings: str) -> Any:

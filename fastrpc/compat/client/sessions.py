@@ -316,9 +316,13 @@ class ClientSession:
         result = await self.call(name, arguments, read_timeout_seconds, progress_callback, meta)
         if isinstance(result, CallResult):
             return typed("CallToolResult", result.raw)
+        return await self.finished(result, name, read_timeout_seconds)
+
+    async def finished(self, result: dict[str, Any], name: str, limit: timedelta | float | None) -> Any:
+        """Return the CallToolResult that an extension makes of a result of its own type. Raises RuntimeError
+        if none claims it."""
         if self._extensions is not None:
-            seconds = seconds_of(read_timeout_seconds)
-            finished = await self._extensions.finished(result, self, name, seconds)
+            finished = await self._extensions.finished(result, self, name, seconds_of(limit))
             if finished is not None:
                 return finished
         raise RuntimeError(f"{name}: the result is of type {result.get('resultType')}, which nothing claims")

@@ -10,6 +10,7 @@ from copy import copy
 from fastrpc import running_call
 from fastrpc.compat.components.described_tool import DescribedTool
 from fastrpc.compat.components.tools import FunctionTool
+from fastrpc.compat.contents_meta import with_meta
 from fastrpc.compat.dialect import FASTMCP
 from fastrpc.compat.functions import adapted
 from fastrpc.compat.values import checked_annotations, plain, prompt_value, resource_value, tool_value
@@ -82,4 +83,5 @@ def _made(kind: str, component: Any, server: Any) -> Any:
     options["annotations"] = checked_annotations(getattr(component, "annotations", None))
     options["uri"] = component.key
     kinds: Any = ResourceDefinition if kind == "resource" else TemplateDefinition
+    function = with_meta(function, component.meta, FASTMCP, is_template=kind != "resource")
     return made(kinds, adapted(function, server, resource_value), options)

@@ -230,8 +230,7 @@ class ServerSession:
     def _changed(self, kind: str, name: str) -> Done:
         if not self._is_modern:
             return self._notify(f"notifications/{name}/list_changed", None)
-        for dispatcher in list(self._server.runtime.dispatchers):
-            dispatcher.list_changed(kind)
+        self._server.runtime.announce("list_changed", kind)
         return DONE
 
     def send_notification(self, notification: Any, related_request_id: object = None) -> Done:

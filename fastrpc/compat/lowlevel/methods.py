@@ -269,7 +269,7 @@ class LowLevelRuntime(Runtime):
 
     def capabilities(self, version: str) -> dict[str, Any]:
         declared: dict[str, Any] = self.server.declared_capabilities()
-        found = {"experimental": self.experimental, "extensions": self.extensions, **declared}
+        found = {"extensions": self.extensions, **declared}
         return known("ServerCapabilities", found, version)
 
     @property

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.field_types import FieldType, ModelType
 
 TYPE_CHECKING = False
@@ -23,6 +24,17 @@ class NotificationOptions:
         self.prompts_changed = prompts_changed
         self.resources_changed = resources_changed
         self.tools_changed = tools_changed
+
+
+class NoTasks(dict):  # type: ignore[type-arg]
+    """``server.experimental``, in which the SDK's 1.x has tasks: no capabilities, and whatever else is
+    read of it raises NotOffered."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotOffered(
+            f"fastrpc.compat: server.experimental has no {name}; tasks are an extension of the protocol that "
+            "fastrpc does not have, report progress"
+        )
 
 
 class InitializationOptions(ModelType):

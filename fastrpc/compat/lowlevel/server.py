@@ -12,7 +12,12 @@ from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.lowlevel.context import NotificationContext, RequestContext
 from fastrpc.compat.lowlevel.handlers import NotificationHandlers, RequestHandlers
 from fastrpc.compat.lowlevel.methods import ListedTool, LowLevelFeatures, LowLevelRuntime, ToolCalls
-from fastrpc.compat.lowlevel.options import InitializationOptions, NotificationOptions, StandardStream
+from fastrpc.compat.lowlevel.options import (
+    InitializationOptions,
+    NoTasks,
+    NotificationOptions,
+    StandardStream,
+)
 from fastrpc.compat.lowlevel.own_methods import current, params_of
 from fastrpc.compat.lowlevel.values import contents_of, is_result, result_of
 from fastrpc.compat.models import typed
@@ -61,9 +66,6 @@ _DECLARED = {
 """The capability that a handler stands for."""
 
 
-_ALTERNATIVES = {
-    "experimental": "tasks are no part of the protocol",
-}
 _STATELESS = "fastrpc.compat: run has no stateless=True for streams; serve over HTTP by server.run(http=…)"
 
 
@@ -109,6 +111,7 @@ class Server(PlainServer):
         )
         self.hints = members_of(cache_hints)
         """The members of cacheable results, by method."""
+        self.experimental = NoTasks()
         self._features = LowLevelFeatures()
         self._tool_calls: ToolCalls | None = None
         self._options: InitializationOptions | None = None
@@ -523,13 +526,6 @@ class Server(PlainServer):
             if runtime is not None:
                 runtime.server_info = self.info
                 runtime.instructions = options.instructions
-
-    if not TYPE_CHECKING:  # type checkers should report an unknown name
-
-        def __getattr__(self, name: str) -> Any:
-            from fastrpc.compat.context import not_offered
-
-            raise not_offered("the low-level Server", name, _ALTERNATIVES)
 
 
 def _caller(function: Any, request_name: str) -> Callable[[dict[str, Any]], Awaitable[Any]]:

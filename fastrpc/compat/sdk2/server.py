@@ -6,9 +6,7 @@ server that uses none of it pays nothing, but for that check in templates.
 
 from __future__ import annotations
 
-from fastrpc.compat.dialect import SDK_1, SDK_2
-from fastrpc.compat.values import resource_value
-from fastrpc.content import Contents
+from fastrpc.compat.dialect import SDK_2
 from fastrpc.engine.runtime import Runtime
 from fastrpc.errors import DefinitionError
 from fastrpc.server import Server
@@ -118,14 +116,6 @@ class SdkParts(Server):
             options.setdefault("cache_scope", hint["cacheScope"])
         return options
 
-    def _with_meta(self, function: Any, meta: Any) -> Any:
-        """Return a resource's function whose contents have the resource's ``_meta``, as in the SDK."""
-        if not meta or self.dialect not in (SDK_1, SDK_2) or not callable(function):
-            return function
-        from fastrpc.compat.resource_security import wrapped
-
-        return wrapped(function, after=lambda value: _described(value, meta))
-
     # --- middleware -----------------------------------------------------------------------------------
 
     def _take_sdk_middleware(self) -> None:
@@ -163,13 +153,6 @@ class SdkParts(Server):
         elif self._own_methods is not None:
             found.features = self._own_methods
         return found
-
-
-def _described(value: Any, meta: dict[str, Any]) -> Any:
-    found = resource_value(value)
-    if found is None or isinstance(found, (list, tuple, Contents)):
-        return found
-    return Contents(found, meta=meta)
 
 
 class CompatRuntime(Runtime):

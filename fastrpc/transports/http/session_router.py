@@ -3,8 +3,8 @@
 The system distributes connections over the workers; a session lives in one of them, whose number is in the
 session's id (`session_ids`). A request that arrives at another worker is forwarded over a Unix socket, in a
 folder with mode 0700, as frames with the events of ASGI. The worker that serves it checks it, as if it had
-arrived there. Requests of 2026-07-28 need no session and are never forwarded. Also sends
-`notifications/resources/updated` to the clients of the other workers.
+arrived there. Requests of 2026-07-28 need no session and are never forwarded. What a worker announces to all
+clients (`Runtime.announce`) goes the same way to the other workers, in order.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.request import Request
 
-HEAD, PART, LAST, UPDATED = b"HPLN"
+HEAD, PART, LAST, ANNOUNCED = b"HPLA"
 LONGEST_FRAME = 1024 * 1024
-UPDATED_SECONDS = 2.0
+SHARE_SECONDS = 2.0
+"""Seconds that another worker may take for announcements; then it does not get them."""
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 
@@ -43,17 +44,18 @@ class NoSession(ProtocolError):
 class SessionRouter:
     """An ASGI application in front of one worker's. `number` is the worker's, `count` how many there are.
 
-    `on_resource_updated` is called with the URI of a resource that has changed according to another worker.
+    `on_announcement` is called with what another worker has announced.
     """
 
     def __init__(
-        self, app: HttpApp, folder: str, number: int, count: int, on_resource_updated: Callable[[str], object]
+        self, app: HttpApp, folder: str, number: int, count: int, on_announcement: Callable[..., object]
     ) -> None:
         self._app = app
         self._folder = folder
         self._number = number
         self._count = count
-        self._on_resource_updated = on_resource_updated
+        self._on_announcement = on_announcement
+        self._unsent: dict[int, list[bytes]] = {}  # announcements, by worker, each of which has a task
         self._tasks: set[asyncio.Task[None]] = set()
         self._forwarded = 0
         self._server: asyncio.AbstractServer | None = None
@@ -163,8 +165,8 @@ class SessionRouter:
         self._tasks.add(task)
         try:
             kind, data = await _frame(reader)
-            if kind == UPDATED:
-                self._on_resource_updated(data.decode())
+            if kind == ANNOUNCED:
+                await self._take_announcements(data, reader)
             else:
                 body = _Body(reader)
                 await self._app(_scope_of(data), body.receive, _Response(writer).send)
@@ -176,31 +178,52 @@ class SessionRouter:
             self._tasks.discard(task)
             writer.close()
 
-    # --- changed resources ----------------------------------------------------------------------------
+    # --- announcements --------------------------------------------------------------------------------
 
-    def share_update(self, uri: str) -> None:
-        """Notify the other workers that a resource has changed. Thread-safe."""
+    def share(self, announcement: bytes) -> None:
+        """Send an announcement to the other workers. Thread-safe."""
         if self._loop is not None:
             try:
-                self._loop.call_soon_threadsafe(self._share_update, uri)
+                self._loop.call_soon_threadsafe(self._share, announcement)
             except RuntimeError:  # the loop is closed: this worker has ended
                 pass
 
-    def _share_update(self, uri: str) -> None:
+    def _share(self, announcement: bytes) -> None:
         for other in range(self._count):
-            if other != self._number:
-                task = asyncio.ensure_future(self._send_update(other, uri))
+            if other in self._unsent:
+                self._unsent[other].append(announcement)
+            elif other != self._number:
+                self._unsent[other] = [announcement]
+                task = asyncio.ensure_future(self._send_announcements(other))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
-    async def _send_update(self, other: int, uri: str) -> None:
+    async def _send_announcements(self, other: int) -> None:
+        """Send another worker its announcements, one connection after the other: they stay in order."""
+        while announcements := self._unsent[other]:
+            self._unsent[other] = []
+            try:
+                await asyncio.wait_for(self._send_all(other, announcements), SHARE_SECONDS)
+            except (OSError, asyncio.TimeoutError) as error:
+                what = f"{len(announcements)} announcement(s)"
+                diagnostics.write("info", f"worker {other} did not take {what}: {type(error).__name__}")
+        del self._unsent[other]
+
+    async def _send_all(self, other: int, announcements: list[bytes]) -> None:
+        reader, writer = await asyncio.open_unix_connection(self._path(other))
         try:
-            _, writer = await asyncio.open_unix_connection(self._path(other))
-            _write(writer, UPDATED, uri.encode())
-            await asyncio.wait_for(writer.drain(), UPDATED_SECONDS)
+            for announcement in announcements:
+                _write(writer, ANNOUNCED, announcement)
+            writer.write_eof()
+            await reader.read()  # it closes when it has taken all
+        finally:
             writer.close()
-        except (OSError, asyncio.TimeoutError) as error:
-            diagnostics.write("info", f"worker {other} was not told of {uri:.200}: {type(error).__name__}")
+
+    async def _take_announcements(self, data: bytes, reader: asyncio.StreamReader) -> None:
+        """Take one announcement, and those behind it, until the end (IncompleteReadError)."""
+        while True:
+            self._on_announcement(*json.loads(data))
+            _, data = await _frame(reader)
 
     def _path(self, number: int) -> str:
         return os.path.join(self._folder, str(number))

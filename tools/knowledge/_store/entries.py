@@ -65,7 +65,7 @@ class Entry:
         self.id: str = row.id
         self.category: str = row.category
         self.content: str = row.content
-        self.tags: list[str] = _tags_in(row.tags)
+        self.tags: list[str] = tags_in(row.tags)
         self.source: str = row.source
         self.written_at: float = row.written_at
         self.superseded_by: str | None = row.superseded_by
@@ -90,7 +90,7 @@ class Entries:
             older = _number_of(connection, reader, supersedes) if supersedes else None
             if supersedes and older is None:
                 return None
-            space = _space(connection, reader.owner, reader.class_in(scope))
+            space = space_of(connection, reader.owner, reader.class_in(scope))
             known = connection.execute(
                 select(entries.c.number, entries.c.tags).where(
                     entries.c.space == space, entries.c.digest == digest
@@ -103,7 +103,7 @@ class Entries:
                 return None
             else:
                 number = known.number
-                values = _written(category, [*_tags_in(known.tags), *tags], source)
+                values = _written(category, [*tags_in(known.tags), *tags], source)
                 connection.execute(update(entries).where(entries.c.number == number).values(values))
             entry = Entry(connection.execute(_columns().where(entries.c.number == number)).one())
             if older is not None:
@@ -115,7 +115,7 @@ class Entries:
         """Write down facts for all of an owner's callers, pairs of a source and a content, in one
         transaction; return how many were new."""
         with self.database.changing() as connection:
-            space, index = _space(connection, reader.owner, ""), index_of(connection)
+            space, index = space_of(connection, reader.owner, ""), index_of(connection)
             known = set(
                 connection.execute(select(entries.c.digest).where(entries.c.space == space)).scalars()
             )
@@ -249,7 +249,7 @@ def _written(category: str, tags: Iterable[str], source: str) -> dict[str, objec
     }
 
 
-def _tags_in(kept: str) -> list[str]:
+def tags_in(kept: str) -> list[str]:
     return kept.split("\n")[1:-1]
 
 
@@ -262,11 +262,22 @@ def _add(
     values: dict[str, object],
 ) -> int:
     """Add a new entry, also to the index; return its number."""
-    row = {"id": _new_id(), "space": space, "content": content, "digest": digest, **values}
+    row = _row(space, content, digest, values)
     done: Any = connection.execute(insert(entries).values(row))
     number = int(done.inserted_primary_key[0])
     index.add(connection, number, content)
     return number
+
+
+def _row(space: int, content: str, digest: bytes, values: dict[str, object]) -> dict[str, Any]:
+    return {"id": _new_id(), "space": space, "content": content, "digest": digest, **values}
+
+
+def entry_row(
+    space: int, content: str, digest: bytes, category: str, tags: Iterable[str], source: str
+) -> dict[str, Any]:
+    """Return the row of a new entry."""
+    return _row(space, content, digest, _written(category, tags, source))
 
 
 def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:
@@ -291,7 +302,7 @@ def _in(reader: Reader, scope: str) -> Any:
     return entries.c.space.in_(_own(reader, scope))
 
 
-def _space(connection: Connection, owner: str, caller_class: str) -> int:
+def space_of(connection: Connection, owner: str, caller_class: str) -> int:
     """Return the number of a space, which is made if there is none."""
     wanted = select(spaces.c.number).where(spaces.c.owner == owner, spaces.c.caller_class == caller_class)
     found = connection.execute(wanted).scalar()

@@ -61,3 +61,15 @@ tombstones = Table(
     Column("space", NUMBER, nullable=False),
     Column("forgotten_at", Double, nullable=False),
 )
+
+counts = Table(
+    "knowledge_counts",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("tool", Text, primary_key=True),
+    Column("start", BigInteger, primary_key=True),
+    Column("calls", BigInteger, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    Column("refusals", BigInteger, nullable=False),
+)
+"""Calls of each hour; `start` is the hour's, of what is older than 90 days the day's (UTC)."""

@@ -9,6 +9,7 @@ condition on `e`, the entries, with a rank: less is better.
 from __future__ import annotations
 
 from sqlalchemy import text
+from sqlalchemy.exc import DatabaseError
 
 from .._search.words import stems, terms
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     Parameters = dict[str, object]
 
+FTS5 = "CREATE VIRTUAL TABLE knowledge_words USING fts5 (words, stems, tokenize = 'ascii')"
 MOST_POSITIONS = 16_383
 """Of a tsvector; words behind them are found, but by no phrase (PostgreSQL, 12.9: limitations)."""
 
@@ -31,11 +33,27 @@ class WordIndex:
 
     insertion: str
     deletion: str
+    key: str
+    """The column that is an entry's number."""
 
     def add(self, connection: Connection, number: int, content: str) -> None:
+        connection.execute(text(self.insertion), self._row(number, content))
+
+    def add_many(self, connection: Connection, rows: Iterable[tuple[int, str]]) -> None:
+        """Add entries, pairs of number and content, of which there is one at least."""
+        connection.execute(text(self.insertion), [self._row(number, content) for number, content in rows])
+
+    def _row(self, number: int, content: str) -> Parameters:
         words = terms(content)
-        row = {"number": number, "words": self.written(words), "stems": self.written(stems(words))}
-        connection.execute(text(self.insertion), row)
+        return {"number": number, "words": self.written(words), "stems": self.written(stems(words))}
+
+    def clear(self, connection: Connection) -> None:
+        """Take all entries out."""
+        connection.execute(text("DELETE FROM knowledge_words"))
+
+    def damage(self, connection: Connection) -> list[str]:
+        """Return what the database itself finds wrong."""
+        return []
 
     def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
         connection.execute(text(self.deletion), [{"number": each} for each in numbers])
@@ -50,6 +68,7 @@ class Fts5Index(WordIndex):
 
     insertion = "INSERT INTO knowledge_words (rowid, words, stems) VALUES (:number, :words, :stems)"
     deletion = "DELETE FROM knowledge_words WHERE rowid = :number"
+    key = "rowid"
     tables = "knowledge_words JOIN knowledge_entries AS e ON e.number = knowledge_words.rowid"
     rank = "knowledge_words.rank"
     stems = "knowledge_words.stems"
@@ -59,6 +78,20 @@ class Fts5Index(WordIndex):
         """Take entries out, and what FTS5 would leave of them until it merges its parts."""
         super().remove(connection, numbers)
         connection.execute(text("INSERT INTO knowledge_words (knowledge_words) VALUES ('optimize')"))
+
+    def clear(self, connection: Connection) -> None:
+        connection.execute(text("DROP TABLE knowledge_words"))
+        connection.execute(text(FTS5))
+
+    def damage(self, connection: Connection) -> list[str]:
+        found = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
+        try:
+            connection.execute(
+                text("INSERT INTO knowledge_words (knowledge_words) VALUES ('integrity-check')")
+            )
+        except DatabaseError:
+            found.append("the index of words is damaged: fastrpc knowledge reindex mends it")
+        return [line for line in found if line != "ok"]
 
     def written(self, terms: list[str]) -> str:
         return " ".join(terms)
@@ -87,6 +120,7 @@ class TextSearchIndex(WordIndex):
         "(:number, CAST(:words AS tsvector), CAST(:stems AS tsvector))"
     )
     deletion = "DELETE FROM knowledge_words WHERE number = :number"
+    key = "number"
     tables = "knowledge_words AS w JOIN knowledge_entries AS e ON e.number = w.number"
     rank = "-ts_rank_cd(w.stems, CAST(:wished AS tsquery), 1)"
     """A long entry counts less, by the logarithm of its length."""

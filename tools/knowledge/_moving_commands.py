@@ -1,0 +1,250 @@
+"""``fastrpc knowledge import``, ``export``, ``stats``, ``check`` and ``reindex``.
+
+They work on the store itself, while servers use it, too. Whoever may read the database may run them: there is
+no guard in front. What an import skips is named on standard error, and the exit code is 1 then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from time import monotonic
+
+from fastrpc import ToolError, UsageError
+from fastrpc.callers import current_user
+from fastrpc.command_line import CommandParser
+from fastrpc.storage import StorageError, open_database
+
+from . import _import_formats, memory
+from ._settings import DATABASE
+from ._store import moving
+from ._store.kind import KNOWLEDGE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc.storage.database import Database
+
+CATEGORIES = ("fact", "preference", "observation")
+MOST_NAMED = 100
+"""Of what is skipped; the others are counted."""
+BAR = 30
+
+
+def import_entries(arguments: list[str]) -> int:
+    """Import a file or a folder. Raises UsageError."""
+    options = _parse(
+        "import",
+        "FILE|FOLDER [OPTION…]",
+        "Import notes in Markdown, JSON and JSON lines: what memory.write takes, the memory.jsonl of "
+        "server-memory, a folder of basic-memory, an export of mem0. What is known is not added again.",
+        "  fastrpc knowledge import notes\n  fastrpc knowledge import memory.jsonl --owner ada\n",
+        arguments,
+        ("path", "a file, or a folder with files"),
+    )
+    return _run(options, lambda database: _import(database, options))
+
+
+def export_entries(arguments: list[str]) -> int:
+    """Write an owner's entries as JSON lines. Raises UsageError."""
+    options = _parse(
+        "export",
+        "[OPTION…]",
+        "Write all entries of an owner to standard output, a JSON object a line, the oldest first.",
+        "  fastrpc knowledge export > memory.jsonl\n",
+        arguments,
+    )
+    return _run(options, lambda database: _export(database, options.owner))
+
+
+def show_statistics(arguments: list[str]) -> int:
+    """Say how much the store holds. Raises UsageError."""
+    options = _parse(
+        "stats", "[OPTION…]", "Say how much the store holds.", "  fastrpc knowledge stats\n", arguments
+    )
+    return _run(options, _show_statistics)
+
+
+def check_store(arguments: list[str]) -> int:
+    """Check the store; 1 if it is not whole. Raises UsageError."""
+    description = (
+        "Check the database, its index of words and each entry. The exit code is 1 if something is wrong."
+    )
+    options = _parse("check", "[OPTION…]", description, "  fastrpc knowledge check\n", arguments)
+    return _run(options, _check)
+
+
+def reindex_store(arguments: list[str]) -> int:
+    """Make the index of words anew. Raises UsageError."""
+    description = "Make the index of words anew, in one transaction. Servers write nothing meanwhile."
+    options = _parse("reindex", "[OPTION…]", description, "  fastrpc knowledge reindex\n", arguments)
+    return _run(options, _reindex)
+
+
+def _parse(
+    name: str, usage: str, description: str, examples: str, arguments: list[str], *positional: tuple[str, str]
+) -> Namespace:
+    parser = CommandParser(f"knowledge {name}", usage, description, examples)
+    for argument, text in positional:
+        parser.add_argument(argument, help=text)
+    parser.add_argument("--database", default=DATABASE.read(), metavar="URL", help=DATABASE.description)
+    if name in ("import", "export"):
+        whose = "whose entries they are: the owner of a token; you, over stdio, unless given"
+        parser.add_argument("--owner", default=current_user(), metavar="OWNER", help=whose)
+    return parser.parse(arguments)
+
+
+def _run(options: Namespace, work: Callable[[Database], int]) -> int:
+    try:
+        database = open_database(options.database, KNOWLEDGE)
+        try:
+            return work(database)
+        finally:
+            database.close()
+    except StorageError as error:
+        raise UsageError(str(error)) from None
+
+
+def _import(database: Database, options: Namespace) -> int:
+    added = known = skipped = 0
+    lot: list[moving.Record] = []
+
+    def store() -> None:
+        nonlocal added, known
+        new = moving.add(database, options.owner, lot)
+        added, known = added + new, known + len(lot) - new
+        lot.clear()
+
+    bar = Bar(_size_of(options.path))
+    try:
+        for where, item in _import_formats.items(options.path, bar.advance):
+            try:
+                if isinstance(item, _import_formats.Broken):
+                    raise item
+                lot.append(_record(item))
+            except (_import_formats.Broken, ToolError) as error:
+                skipped += 1
+                if skipped <= MOST_NAMED:
+                    bar.clear()
+                    _say(f"{where}: {error}: skipped")
+            if len(lot) >= moving.LOT:
+                store()
+        if lot:
+            store()
+    except OSError as error:
+        raise UsageError(f"{options.path}: {error.strerror or error}") from None
+    finally:
+        bar.clear()
+    if skipped > MOST_NAMED:
+        _say(f"{skipped - MOST_NAMED:,} more were skipped")
+    print(f"{added:,} added, {known:,} known already, {skipped:,} skipped")
+    return 1 if skipped else 0
+
+
+def _record(item: dict[str, Any]) -> moving.Record:
+    """Return what an item is as an entry. Raises ToolError, Broken."""
+    content, tags, source = item["content"], item.get("tags") or [], item.get("source") or ""
+    category, scope = item.get("category") or "fact", item.get("scope") or "user"
+    for name, value in (("content", content), ("source", source)):
+        if not isinstance(value, str):
+            raise _import_formats.Broken(f"{name}: expected a string, got {type(value).__name__}")
+    if not isinstance(tags, list) or not all(isinstance(each, str) for each in tags):
+        raise _import_formats.Broken("tags: expected a list of strings")
+    for name, value, choices in (("category", category, CATEGORIES), ("scope", scope, ("user", "agent"))):
+        if value not in choices:
+            raise _import_formats.Broken(f"{name}: expected {', '.join(choices)}, got {str(value)!r:.60}")
+    memory.check(content, tags, source)
+    caller_class = str(item.get("class") or "") if scope == "agent" else ""
+    ids = [str(item.get(name) or "") for name in ("id", "superseded_by", "supersedes")]
+    date = _seconds(item.get("date"))
+    return moving.Record(content, category, caller_class, memory.folded_tags(tags), source, date, *ids)
+
+
+def _seconds(date: object) -> float | None:
+    """Return a date as seconds since 1970; None for none. Raises Broken."""
+    from datetime import datetime, timezone
+
+    if date is None or date == "":
+        return None
+    try:
+        if isinstance(date, (int, float)) and not isinstance(date, bool):
+            datetime.fromtimestamp(date, timezone.utc)
+            return float(date)
+        found = datetime.fromisoformat(str(date).strip().replace("Z", "+00:00"))
+        return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise _import_formats.Broken(f"date: expected ISO 8601, got {str(date)!r:.60}") from None
+
+
+def _export(database: Database, owner: str) -> int:
+    for record in moving.everything(database, owner):
+        line: dict[str, Any] = {"id": record.id, "content": record.content, "category": record.category}
+        line["scope"] = "agent" if record.caller_class else "user"
+        if record.caller_class:
+            line["class"] = record.caller_class
+        line |= {"tags": record.tags, "source": record.source, "date": record.written_at}
+        if record.superseded_by:
+            line["superseded_by"] = record.superseded_by
+        print(json.dumps(line, ensure_ascii=False))
+    return 0
+
+
+def _show_statistics(database: Database) -> int:
+    print(database.shown)
+    for name, number in moving.counts(database).items():
+        print(f"{name:<16}{number:>12,}")
+    return 0
+
+
+def _check(database: Database) -> int:
+    found = moving.problems(database)
+    print("\n".join(found) or f"{database.shown}: whole")
+    return 1 if found else 0
+
+
+def _reindex(database: Database) -> int:
+    print(f"{moving.reindex(database):,} entries indexed")
+    return 0
+
+
+class Bar:
+    """A progress bar on standard error, where that is a terminal; nothing elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._is_shown = sys.stderr is not None and sys.stderr.isatty() and total > 0
+        self._done = 0
+        self._drawn_at = 0.0
+
+    def advance(self, number: int) -> None:
+        """So many more bytes have been read."""
+        self._done += number
+        if self._is_shown and (now := monotonic()) - self._drawn_at > 0.1:
+            self._drawn_at = now
+            part = min(self._done / self._total, 1.0)
+            full = round(part * BAR)
+            sys.stderr.write(f"\r[{'#' * full}{'.' * (BAR - full)}] {part:4.0%}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Take it away: a line follows."""
+        if self._is_shown and self._drawn_at:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _size_of(path: str) -> int:
+    try:
+        if os.path.isdir(path):
+            return sum(os.lstat(place).st_size for place, _ in _import_formats.files(path))
+        return os.stat(path).st_size
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")

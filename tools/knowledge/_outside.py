@@ -1,0 +1,142 @@
+"""Text from outside, as prompts quote it: read by the URI that a client knows, enclosed so that it is data.
+
+    name, text = read_text("knowledge://memory/mem_…", reader)
+    enclosed(text, source=name)
+
+`SOURCES` has a source for each kind of address; the part of the toolset that has texts adds its own. What
+is quoted stands in ``<external_content id="…" source="…">`` with a random id. No tag of that name in it is
+left, however it is spelt, and it is cut to a budget, which is said behind it.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import unicodedata
+from functools import lru_cache
+
+from fastrpc import ArgumentError
+
+from . import _settings, _store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from ._store.entries import Reader
+
+    class Source(Protocol):
+        """Texts of one kind, ``SCHEME://KIND/{id}``. Nothing of another owner is there."""
+
+        def text(self, reader: Reader, id: str) -> tuple[str, str] | None:
+            """Return the name and the text, None where there is none."""
+
+        def ids(self, reader: Reader, typed: str) -> list[str]:
+            """Return ids whose name has what was typed in it, newest first."""
+
+
+BUDGET = 48_000
+"""Characters of one text in a prompt."""
+LONGEST_SOURCE = 200
+LOOKED_AT = 1000
+"""The newest entries, among which a name is looked for."""
+TAG = re.compile(r"<[/\\]*external[_-]*content")
+ALIKE = str.maketrans("‹〈⟨❮˂≺⁄∕аеосхтн", "<<<<<<//aeocxtn")
+"""Signs and Cyrillic letters that look like those of a tag, and have no compatible form."""
+
+
+class Memory:
+    """The entries of the memory."""
+
+    def text(self, reader: Reader, id: str) -> tuple[str, str] | None:
+        entry = _store.current().read(reader, id)
+        return None if entry is None else (id, entry.content)
+
+    def ids(self, reader: Reader, typed: str) -> list[str]:
+        wanted = typed.casefold()
+        newest = _store.current().page(reader, None, LOOKED_AT)
+        return [entry.id for entry in newest if wanted in entry.content[:LONGEST_SOURCE].casefold()]
+
+
+SOURCES: dict[str, Source] = {"memory": Memory()}
+
+
+def read_text(uri: str, reader: Reader) -> tuple[str, str]:
+    """Return the name and the text of what is at an address. Raises ArgumentError."""
+    scheme, _, rest = uri.partition("://")
+    kind, _, id = rest.partition("/")
+    source = SOURCES.get(kind) if scheme == _settings.SCHEME.read() else None
+    found = source.text(reader, id) if source is not None and id else None
+    if found is None:
+        kinds = " or ".join(f"{_settings.SCHEME.read()}://{each}/…" for each in SOURCES)
+        raise ArgumentError(
+            f"documentUri: expected the URI of a text ({kinds}), got {uri:.100}: there is none."
+        )
+    return found
+
+
+def uris(reader: Reader, typed: str) -> list[str]:
+    """Return the addresses of texts whose address begins with what was typed, or whose name has it."""
+    scheme = _settings.SCHEME.read()
+    found = []
+    for kind, source in SOURCES.items():
+        prefix = f"{scheme}://{kind}/"
+        if typed and prefix.startswith(typed):
+            found += [prefix + id for id in source.ids(reader, "")]
+        elif typed.startswith(prefix):
+            begun = typed.removeprefix(prefix)
+            found += [prefix + id for id in source.ids(reader, "") if id.startswith(begun)]
+        else:
+            found += [prefix + id for id in source.ids(reader, typed)]
+    return found
+
+
+def enclosed(text: str, source: str, left_out: str) -> str:
+    """Return a text as data. `left_out` says how many characters are missing, with the fields `missing`,
+    `total` and `source`."""
+    kept = _beginning(text)
+    id, name = secrets.token_hex(8), _attribute(source)
+    whole = f'<external_content id="{id}" source="{name}">\n{defanged(kept)}\n</external_content>'
+    if len(kept) == len(text):
+        return whole
+    missing = f"{len(text) - len(kept):,}"
+    return f"{whole}\n{left_out.format(missing=missing, total=f'{len(text):,}', source=name)}"
+
+
+def defanged(text: str) -> str:
+    """Return a text in which no tag ``external_content`` opens or closes, in any spelling: letters of any
+    case and width, with spaces, marks or invisible characters between them."""
+    folded, places = [], []
+    for at, character in enumerate(text):
+        for each in _folded(character):
+            folded.append(each)
+            places.append(at)
+    parts, end = [], 0
+    for found in TAG.finditer("".join(folded)):
+        parts += [text[end : places[found.start()]], "&lt;", "/" * ("/" in found[0]), "external-content"]
+        end = places[found.end() - 1] + 1
+    return "".join([*parts, text[end:]])
+
+
+@lru_cache(4096)
+def _folded(character: str) -> str:
+    """Return what a character is for a reader of tags; "" for one that is not seen."""
+    kept = unicodedata.normalize("NFKD", character).casefold().translate(ALIKE)
+    seen = "".join(each for each in kept if unicodedata.category(each)[0] not in "CMZ")
+    return "_" if seen and unicodedata.category(seen[0]) == "Pc" else seen
+
+
+def _beginning(text: str) -> str:
+    """Return as much of a text as is quoted, up to the end of a line or a word where one is near."""
+    if len(text) <= BUDGET:
+        return text
+    kept = text[:BUDGET]
+    at = max(kept.rfind("\n", BUDGET - 2000), kept.rfind(" ", BUDGET - 100))
+    return kept[:at] if at > 0 else kept
+
+
+def _attribute(text: str) -> str:
+    line = "".join(" " if unicodedata.category(each)[0] in "CZ" else each for each in defanged(text))
+    for sign, name in (("&", "&amp;"), ('"', "&quot;"), ("<", "&lt;"), (">", "&gt;")):
+        line = line.replace(sign, name)
+    return line[:LONGEST_SOURCE]

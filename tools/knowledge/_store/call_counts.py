@@ -1,0 +1,92 @@
+"""How often each owner's callers have called each tool, by hour: hours for 90 days, then days.
+
+What a server counts it adds up in memory and brings here; each method is one transaction, and several servers
+add to the same rows. Raises StorageError.
+"""
+
+from __future__ import annotations
+
+import time
+
+from sqlalchemy import bindparam, delete, func, select, text
+
+from .schema import counts, entries, spaces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.storage.database import Database
+
+    from .entries import Reader
+
+    Key = tuple[str, str, int]
+
+HOUR, DAY = 3600, 86_400
+HOURS_KEPT = 90 * DAY
+ADDITION = text(
+    "INSERT INTO knowledge_counts (owner, tool, start, calls, errors, refusals) "
+    "VALUES (:owner, :tool, :start, :calls, :errors, :refusals) "
+    "ON CONFLICT (owner, tool, start) DO UPDATE SET calls = knowledge_counts.calls + excluded.calls, "
+    "errors = knowledge_counts.errors + excluded.errors, "
+    "refusals = knowledge_counts.refusals + excluded.refusals"
+)
+
+
+def add(database: Database, added: dict[Key, list[int]]) -> None:
+    """Add calls, errors and refusals by owner, tool and hour; make days of old hours."""
+    rows = [
+        {
+            "owner": owner,
+            "tool": tool,
+            "start": start,
+            "calls": each[0],
+            "errors": each[1],
+            "refusals": each[2],
+        }
+        for (owner, tool, start), each in added.items()
+    ]
+    is_old = (counts.c.start < int(time.time()) - HOURS_KEPT) & (counts.c.start % DAY != 0)
+    with database.changing() as connection:
+        if rows:
+            connection.execute(ADDITION, rows)
+        old = connection.execute(select(counts).where(is_old)).mappings().all()
+        if old:
+            connection.execute(ADDITION, [{**row, "start": row["start"] - row["start"] % DAY} for row in old])
+            key = [counts.c[name] == bindparam(f"old_{name}") for name in ("owner", "tool", "start")]
+            connection.execute(
+                delete(counts).where(*key),
+                [{f"old_{name}": row[name] for name in ("owner", "tool", "start")} for row in old],
+            )
+
+
+def of_calls(
+    database: Database, owner: str, metric: str, since: float, until: float, tool: str
+) -> list[tuple[int, int]]:
+    """Return pairs of an hour's or a day's start and a metric, in order."""
+    wanted = select(counts.c.start, func.sum(counts.c[metric])).where(
+        counts.c.owner == owner,
+        counts.c.start >= since - since % HOUR,
+        counts.c.start < until,
+        counts.c[metric] > 0,
+    )
+    if tool:
+        wanted = wanted.where(counts.c.tool == tool)
+    with database.reading() as connection:
+        rows = connection.execute(wanted.group_by(counts.c.start).order_by(counts.c.start)).all()
+    return [(int(start), int(number)) for start, number in rows]
+
+
+def of_entries(database: Database, reader: Reader, since: float, until: float) -> list[tuple[int, int]]:
+    """Return pairs of a day's start and how many entries were written, in order."""
+    classes = sorted(reader.classes_in("all"))
+    wanted = (
+        select(entries.c.written_at)
+        .join(spaces, spaces.c.number == entries.c.space)
+        .where(spaces.c.owner == reader.owner, spaces.c.caller_class.in_(classes))
+        .where(entries.c.written_at >= since, entries.c.written_at < until)
+    )
+    found: dict[int, int] = {}
+    with database.reading() as connection:
+        for written_at in connection.execute(wanted).scalars():
+            start = int(written_at) - int(written_at) % DAY
+            found[start] = found.get(start, 0) + 1
+    return sorted(found.items())
