@@ -1,4 +1,5 @@
-"""The knowledge toolset: what people and their agents want remembered, found by words in any language.
+"""The knowledge toolset: what people and their agents want remembered, and their documents, found by words in
+any language.
 
 `fastrpc serve fastrpc.tools.knowledge` serves it. Each owner sees their own entries alone. Importing this
 imports no library.
@@ -6,19 +7,20 @@ imports no library.
 
 from __future__ import annotations
 
-from . import agents, insights, memory
+from . import agents, documents, insights, memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-__all__ = ["agents", "insights", "memory"]
+__all__ = ["agents", "documents", "insights", "memory"]
 
 
 def attach(server: Server) -> None:
-    """Serve the entries as resources, the prompts, and the agents where there are some."""
-    from . import _prompts, _resources
+    """Serve documents and entries as resources, the prompts, and the agents where there are some."""
+    from . import _document_resources, _prompts, _resources
 
+    _document_resources.attach(server)
     _resources.attach(server)
     _prompts.attach(server)
     agents.attach(server)

@@ -19,5 +19,22 @@ AGENTS = Setting(
     "FASTRPC_KNOWLEDGE_AGENTS", "folder", "", "a folder for each agent, with SOUL.md and a config"
 )
 
-OPTIONS = {"--database": DATABASE, "--scheme": SCHEME, "--language": LANGUAGE, "--agents": AGENTS}
+DOCUMENTS = Setting(
+    "FASTRPC_KNOWLEDGE_DOCUMENTS", "folders", (), "the folders of which document.add may read files by path"
+)
+DOCUMENTS_CALLERS = Setting(
+    "FASTRPC_KNOWLEDGE_DOCUMENTS_CALLERS",
+    "patterns",
+    "",
+    "globs of the classes of callers that may name such files over HTTP; unset: none",
+)
+
+OPTIONS = {
+    "--database": DATABASE,
+    "--scheme": SCHEME,
+    "--language": LANGUAGE,
+    "--agents": AGENTS,
+    "--documents": DOCUMENTS,
+    "--documents-callers": DOCUMENTS_CALLERS,
+}
 """What `fastrpc serve` takes for this toolset besides its own options."""

@@ -1,4 +1,5 @@
-"""What a document holds: `extract` turns a file into text by page, `passages` cuts that into pieces.
+"""What a document holds: `extract` and `extract_data` turn a file into text by page, `passages` cuts that
+into pieces.
 
 A document is read in a process of its own (`document_worker`), because a stranger wrote it: bounded in memory
 and time, without secrets in its environment, ended with everything below it however the call or the server
@@ -21,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Extracted", "ExtractionError", "Passage", "extract", "passages"]
+__all__ = ["Extracted", "ExtractionError", "Passage", "extract", "extract_data", "passages", "read_file"]
 
 FILE_BYTES = 50 * 1024 * 1024
 MEMORY = 1024 * 1024 * 1024
@@ -39,19 +40,30 @@ class ExtractionError(ToolError):
 
 
 async def extract(path: str, *, name: str = "", media_type: str = "") -> Extracted:
-    """Return the text of a document: PDF, DOCX, XLSX, PPTX, ODT, ODS, EPUB, EML, HTML, CSV, Markdown, text,
-    and pictures where tesseract is installed.
+    """Return the text of a document: `extract_data` of a file's content. A symbolic link is not followed.
+    `name` is what messages call it, by default the path's last part. Raises ExtractionError."""
+    shown = name or os.path.basename(path) or path
+    return await extract_data(await asyncio.to_thread(read_file, path, shown), shown, media_type=media_type)
 
-    `name` is what messages call it, by default the path's last part; with `media_type` it decides among kinds
-    of text, else the content does. A symbolic link is not followed. Raises ExtractionError.
-    """
-    shown = (name or os.path.basename(path) or path)[:LONGEST_NAME]
+
+def read_file(path: str, name: str, dir_fd: int | None = None) -> bytes:
+    """Return the content of a document's file, which is called `name` in messages. Raises ExtractionError."""
+    shown = name[:LONGEST_NAME]
     try:
-        data = await asyncio.to_thread(regular_files.read_regular, path, FILE_BYTES, follow=False)
+        return regular_files.read_regular(path, FILE_BYTES, follow=False, dir_fd=dir_fd)
     except OSError as error:
         raise ExtractionError(f"{shown}: {_why_not(error)}") from None
     except ValueError:
         raise ExtractionError(f"{shown!r}: its path holds a character that no file name can have") from None
+
+
+async def extract_data(data: bytes, name: str, *, media_type: str = "") -> Extracted:
+    """Return the text of a document: PDF, DOCX, XLSX, PPTX, ODT, ODS, EPUB, EML, HTML, CSV, Markdown, text,
+    and pictures where tesseract is installed.
+
+    `name` and `media_type` decide among kinds of text, else the content does. Raises ExtractionError.
+    """
+    shown = name[:LONGEST_NAME]
     if not data:
         raise ExtractionError(f"{shown}: it is empty")
     answer = await _in_worker(data, shown, media_type)

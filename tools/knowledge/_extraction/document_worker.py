@@ -90,8 +90,8 @@ IMAGES = (
 HEADER_LINE = re.compile(rb"(?:[!-9;-~]+:[ \t][^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*){2,}")
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 FOOTNOTE = re.compile(r"^\[\^[^\]\n]+\]:", re.MULTILINE)
-HTML_TITLE = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
-HTML_LANGUAGE = re.compile(r"<html[^>]*\blang=[\"']?([\w-]+)", re.IGNORECASE)
+HTML_TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,2000})</title", re.IGNORECASE)
+HTML_LANGUAGE = re.compile(r"<html[^<>]{0,1000}\blang=[\"']?([\w-]{1,35})", re.IGNORECASE)
 TOO_MANY_PAGES = re.compile(r"too many pages: (\d+)")
 ACTIONS = re.compile(rb"/(?:JavaScript|JS|Launch)\b")
 TESSDATA = (
@@ -391,7 +391,7 @@ class Library:
             import xberg
         except ImportError:
             raise Refusal(
-                "reading it takes xberg; install it with: pip install 'fastrpc-mcp[knowledge]'"
+                "reading it takes xberg; install it with: pip install 'fastrpc-mcp[documents]'"
             ) from None
         self.xberg: Any = xberg
         self.languages = languages()
@@ -458,9 +458,9 @@ def languages() -> list[str]:
 
 TABLE_RULE = re.compile(r"\|?(?:\s*:?-{3,}:?\s*\|)+\s*(?::?-{3,}:?\s*)?$")
 MARKS = (
-    (re.compile(r"<!--.*?-->", re.DOTALL), ""),
-    (re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*(?:\s\"[^\"\n]*\")?\)"), r"\1"),
-    (re.compile(r"(?<!\\)(\*\*|__)(?=\S)(.+?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"<!--(?:(?!<!--).)*?-->", re.DOTALL), ""),
+    (re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]{0,4000}(?:\s\"[^\"\n]{0,500}\")?\)"), r"\1"),
+    (re.compile(r"(?<!\\)(\*\*|__)(?=\S)((?:(?!\1)[^\n]){1,1000})(?<=\S)\1"), r"\2"),
     (re.compile(r"(?<![\\\w*])([*_])(?=\S)([^*_\n]+?)(?<=\S)\1(?![\w*])"), r"\2"),
     (re.compile(r"\\([\\`*_{}\[\]()<>#+.!|~$^-])"), r"\1"),
 )

@@ -23,7 +23,7 @@ UNBROKEN = 1_000  # characters
 WORDS = re.compile(r"[^\W\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
 UNSPACED = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 WORDS_A_CHARACTER = 0.6  # of writing without spaces: a Chinese word has 1.5 to 1.8 characters
-HEADING = re.compile(r"(#{1,6}) +(.*\S)")
+HEADING = re.compile(r"(#{1,6}) +(\S.*)")
 # Ends of sentences, and lines: where a paragraph that is too long is cut first.
 SENTENCES = re.compile(r"(?<=[.!?؟۔।])\s+|(?<=[。！？；])|\n")
 SPACES = re.compile(r"(?<=\s)(?=\S)|(?<=[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff])")
@@ -87,7 +87,7 @@ def _note(heading: re.Match[str], headings: list[str], levels: list[int]) -> Non
         levels.pop()
         headings.pop()
     levels.append(level)
-    headings.append(heading[2])
+    headings.append(heading[2].rstrip())
 
 
 def _pieces(block: str) -> Iterator[str]:

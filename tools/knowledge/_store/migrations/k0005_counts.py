@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "k0005"
-down_revision = "k0001"
+down_revision = "k0002"
 
 
 def upgrade() -> None:
