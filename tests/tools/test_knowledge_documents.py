@@ -16,6 +16,7 @@ import pytest
 from fastrpc.tools.knowledge._extraction import Extracted, passages
 from fastrpc.tools.knowledge._search.question import read
 from fastrpc.tools.knowledge._store import documents as stored
+from fastrpc.tools.knowledge._store import moving
 from fastrpc.tools.knowledge._store.documents import Document, Documents
 from fastrpc.tools.knowledge._store.entries import Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
@@ -313,7 +314,7 @@ def add(
 
 
 def files(store: Documents) -> list[str]:
-    return sorted(os.listdir(store.originals._folder))
+    return sorted(os.listdir(store.originals.folder))
 
 
 def found(store: Documents, question: str, reader: Reader = ADA, **options: Any) -> list[tuple[str, int]]:
@@ -405,7 +406,7 @@ def test_an_original_that_cannot_be_stored_leaves_no_document(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fastrpc.regular_files.create_file", full)
+    monkeypatch.setattr("fastrpc.regular_files.replace_file", full)
     with pytest.raises(StorageError, match="the original cannot be stored: No space left on device"):
         store.begin(ADA, "a.txt", b"words", ())
     assert store.page(ADA, None, 9) == []
@@ -426,3 +427,25 @@ def test_deleting_leaves_no_word_in_any_file(tmp_path: Path) -> None:
     assert not any(word in everything() for word in words)
     assert found(store, "weather") == [("weather.txt", 1)]
     database.close()
+
+
+def test_a_check_finds_what_is_wrong_with_documents_and_reindex_mends_the_index(store: Documents) -> None:
+    document = add(store, "a.txt", "ships and fees", "lighthouse")
+    assert moving.problems(store.database) == []
+    assert moving.counts(store.database)["documents"] == 1
+    with store.database.changing() as connection:
+        connection.exec_driver_sql("DELETE FROM knowledge_passage_words")
+    assert moving.problems(store.database) == [
+        "2 passages that the index of words does not have: fastrpc knowledge reindex mends it"
+    ]
+    assert found(store, "ships") == []
+    assert moving.reindex(store.database) == 2
+    assert found(store, "ships") == [("a.txt", 1)]
+    Path(store.originals.folder, document.digest).write_bytes(b"changed")
+    Path(store.originals.folder, "0" * 64).touch()
+    assert moving.problems(store.database) == [
+        "1 documents whose file is missing or changed: add them again",
+        f"1 files of no document in {store.originals.folder}",
+    ]
+    store.begin(ADA, "a.txt", b"ships and fees\flighthouse", ())
+    assert store.original(document) == b"ships and fees\flighthouse"

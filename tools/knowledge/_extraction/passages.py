@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .extracted import Extracted
 
-AIM = 220.0  # words of a passage: measured in docs/knowledge.md
+AIM = 220.0  # words of a passage
 MOST = 300.0
 LEAST = 40.0  # below it, the next section joins
 UNBROKEN = 1_000  # characters

@@ -12,8 +12,9 @@ import time
 from sqlalchemy import func, insert, select, text, update
 
 from .entries import ID, entry_row, space_of, tags_in
-from .schema import entries, spaces, tombstones
-from .word_index import index_of
+from .originals import Originals
+from .schema import documents, entries, passages, spaces, tombstones
+from .word_index import ENTRIES, PASSAGES, index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ def counts(database: Database) -> dict[str, int]:
         },
         "superseded": select(func.count()).select_from(entries).where(is_old),
         "forgotten": select(func.count()).select_from(tombstones),
+        "documents": select(func.count()).select_from(documents),
+        "passages": select(func.count()).select_from(passages),
     }
     with database.reading() as connection:
         return {name: int(connection.execute(each).scalar_one()) for name, each in wanted.items()}
@@ -138,44 +141,73 @@ def problems(database: Database) -> list[str]:
     """Return what is wrong with a store, in sentences; nothing for one that is whole."""
     found = []
     with database.changing() as connection:
-        index = index_of(connection)
-        found += index.damage(connection)
-        key = index.key
-        for what, statement in (
-            (
-                "entries that the index of words does not have",
-                "SELECT count(*) FROM knowledge_entries "
-                f"WHERE number NOT IN (SELECT {key} FROM knowledge_words)",
-            ),
-            (
-                "rows of the index of words without an entry",
-                "SELECT count(*) FROM knowledge_words "
-                f"WHERE {key} NOT IN (SELECT number FROM knowledge_entries)",
-            ),
-        ):
-            number = int(connection.execute(text(statement)).scalar_one())
-            if number:
-                found.append(f"{number:,} {what}: fastrpc knowledge reindex mends it")
+        if connection.dialect.name == "sqlite":
+            lines = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
+            found += [line for line in lines if line != "ok"]
+        for what, texts in ((ENTRIES, "entries"), (PASSAGES, "passages")):
+            found += _index_problems(connection, what, texts)
         wrong = sum(
             hashlib.sha256(content.encode()).digest() != bytes(digest)
             for content, digest in connection.execute(select(entries.c.content, entries.c.digest))
         )
     if wrong:
         found.append(f"{wrong:,} entries whose content is not what was written")
+    return found + _original_problems(database)
+
+
+def _index_problems(connection: Connection, what: tuple[str, str], texts: str) -> list[str]:
+    index = index_of(connection, what)
+    found = index.damage(connection)
+    for problem, statement in (
+        (
+            f"{texts} that the index of words does not have",
+            f"SELECT count(*) FROM {index.texts} WHERE number NOT IN (SELECT {index.key} FROM {index.table})",
+        ),
+        (
+            f"rows of the index of words without {texts}",
+            f"SELECT count(*) FROM {index.table} WHERE {index.key} NOT IN (SELECT number FROM {index.texts})",
+        ),
+    ):
+        number = int(connection.execute(text(statement)).scalar_one())
+        if number:
+            found.append(f"{number:,} {problem}: fastrpc knowledge reindex mends it")
+    return found
+
+
+def _original_problems(database: Database) -> list[str]:
+    """Say which files of documents are not what was added, and which belong to no document: a server that was
+    killed while it added one may leave its file."""
+    originals = Originals(database)
+    with database.reading() as connection:
+        rows = connection.execute(select(documents.c.digest, documents.c.size).distinct()).all()
+    found = []
+    broken = sum(not originals.is_whole(row.digest, row.size) for row in rows)
+    if broken:
+        found.append(f"{broken:,} documents whose file is missing or changed: add them again")
+    if unknown := originals.digests() - {row.digest for row in rows}:
+        found.append(f"{len(unknown):,} files of no document in {originals.folder}")
     return found
 
 
 def reindex(database: Database) -> int:
-    """Make the index of words anew, in one transaction; return of how many entries."""
+    """Make the indexes of words anew, in one transaction; return of how many entries and passages."""
     with database.changing() as connection:
-        index = index_of(connection)
-        index.clear(connection)
-        count = after = 0
-        while True:
-            wanted = select(entries.c.number, entries.c.content).where(entries.c.number > after)
-            found = connection.execute(wanted.order_by(entries.c.number).limit(LOT))
-            rows = [(row.number, row.content) for row in found]
-            if not rows:
-                return count
-            index.add_many(connection, rows)
-            count, after = count + len(rows), rows[-1][0]
+        of_entries = _reindex(
+            connection, ENTRIES, select(entries.c.number, entries.c.content), entries.c.number
+        )
+        line = passages.c.heading + "\n" + passages.c.content
+        of_passages = _reindex(connection, PASSAGES, select(passages.c.number, line), passages.c.number)
+    return of_entries + of_passages
+
+
+def _reindex(connection: Connection, what: tuple[str, str], wanted: Any, number: Any) -> int:
+    index = index_of(connection, what)
+    index.clear(connection)
+    count = after = 0
+    while True:
+        found = connection.execute(wanted.where(number > after).order_by(number).limit(LOT))
+        rows = [(each, content) for each, content in found]
+        if not rows:
+            return count
+        index.add_many(connection, rows)
+        count, after = count + len(rows), rows[-1][0]

@@ -7,6 +7,7 @@ its hash until the end of the transaction (`lock`), so none is removed that anot
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 from sqlalchemy import text
@@ -31,7 +32,7 @@ class Originals:
 
     def __init__(self, database: Database) -> None:
         path = database.path
-        self._folder = f"{path}.originals" if path else f"{KNOWLEDGE.default_path}.originals"
+        self.folder = f"{path}.originals" if path else f"{KNOWLEDGE.default_path}.originals"
 
     def lock(self, connection: Connection, digest: str) -> None:
         """Wait until nobody else adds or removes this original. SQLite has one writer at a time anyway."""
@@ -40,10 +41,12 @@ class Originals:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
 
     def add(self, digest: str, data: bytes) -> None:
-        """Store an original, unless it is there. Raises StorageError."""
+        """Store an original, unless it is there and whole. Raises StorageError."""
+        if self.is_whole(digest, len(data)):
+            return
         try:
-            os.makedirs(self._folder, 0o700, exist_ok=True)
-            regular_files.create_file(self._place(digest), [data])
+            os.makedirs(self.folder, 0o700, exist_ok=True)
+            regular_files.replace_file(self._place(digest), data)
         except OSError as error:
             raise _away("cannot be stored", error) from None
 
@@ -63,8 +66,22 @@ class Originals:
         except OSError as error:
             raise _away("cannot be removed", error) from None
 
+    def is_whole(self, digest: str, size: int) -> bool:
+        """Whether an original is there, and what was added."""
+        try:
+            return hashlib.sha256(self.read(digest, size)).hexdigest() == digest
+        except StorageError:
+            return False
+
+    def digests(self) -> set[str]:
+        """Return the names of all files that are there."""
+        try:
+            return set(os.listdir(self.folder))
+        except FileNotFoundError:
+            return set()
+
     def _place(self, digest: str) -> str:
-        return os.path.join(self._folder, digest)
+        return os.path.join(self.folder, digest)
 
 
 def _away(what: str, error: OSError) -> StorageError:
