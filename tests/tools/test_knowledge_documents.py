@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fastrpc.tools.knowledge as knowledge
 import pytest
 from fastrpc.tools.knowledge._extraction import Extracted, passages
 from fastrpc.tools.knowledge._search.question import read
@@ -23,7 +25,7 @@ from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
 
-from fastrpc import Client, RemoteError
+from fastrpc import Client, RemoteError, Server, testing
 from fastrpc.storage import StorageError, open_database
 
 pytest_plugins = ["support.postgres"]
@@ -201,6 +203,37 @@ def test_a_document_that_cannot_be_read_is_kept_as_failed_and_tried_again(client
     unread = client.call_tool("document.extract", {"id": document["id"]})
     assert unread.text.startswith(f"id: {document['id']} has no text, it is failed: it is damaged")
     assert client.read_resource(document["uri"]).data == base64.b64decode(data)
+
+
+def test_a_call_that_is_cancelled_leaves_a_document_that_failed_and_can_be_added_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def endless(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def state(client: Any) -> str:
+        listed = await client.call("document.list")
+        return " ".join(each["state"] for each in listed.structured["documents"])
+
+    async def conversation() -> None:
+        app = Server("knowledge")
+        app.include(knowledge)
+        async with testing.Client(app) as client:
+            with monkeypatch.context() as patched:
+                patched.setattr("fastrpc.tools.knowledge._extraction.extract_data", endless)
+                adding = asyncio.ensure_future(client.call("document.add", name="a.txt", content="words"))
+                while await state(client) != "extracting":
+                    await asyncio.sleep(0.01)
+                known = await client.call("document.add", name="a.txt", content="words")
+                assert known.text.startswith("Known as ")
+                adding.cancel()
+                while await state(client) != "failed":
+                    await asyncio.sleep(0.01)
+            added = await client.call("document.add", name="a.txt", content="words")
+            assert added.structured["document"]["state"] == "ready"
+
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path))
+    asyncio.run(asyncio.wait_for(conversation(), 60))
 
 
 # --- paths ----------------------------------------------------------------------------------------------
