@@ -71,7 +71,10 @@ TEST_PACKAGES = [
     "pytest-xdist",
     "pyyaml",
 ]
-EXTRAS = ("schema", "contracts", "vyper", "guard", "knowledge", "postgresql", "http", "oauth", "tools", "all")
+EXTRAS = (
+    *("schema", "contracts", "vyper", "guard", "knowledge", "documents", "postgresql", "http", "oauth"),
+    *("tools", "all"),
+)
 NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "all")}  # playwright has no wheel for musl
 # Of the environment: how to reach the registry; that nothing may skip.
 KEPT = ("PIP_", "UV_", "SSL_", "CI")

@@ -75,6 +75,11 @@ class Database:
         """The URL without its secrets."""
         return self._place.shown
 
+    @property
+    def path(self) -> str:
+        """SQLite's file, "" for a database elsewhere."""
+        return self._place.path
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that reads. Raises StorageError."""

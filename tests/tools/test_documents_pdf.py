@@ -7,6 +7,7 @@ import io
 import zlib
 
 import pytest
+from fastrpc.tools._page_text import in_reading_order
 from fastrpc.tools.agent import _documents
 from fastrpc.tools.agent._documents import pdf as documents_pdf
 
@@ -132,8 +133,16 @@ def test_the_pieces_of_a_line_are_put_in_reading_order() -> None:
         "one ",
         "two",
     ]
-    assert documents_pdf.in_reading_order(pieces) == "\nكتبته ليلى الحدّاد في ٤ مارس ٢٠٢٦\none two"
-    assert documents_pdf.in_reading_order([".«", "نعم", "» :", "قال"]) == "قال: «نعم»."
+    from_the_left = [(piece, float(place)) for place, piece in enumerate(pieces)]
+    assert in_reading_order(from_the_left) == "\nكتبته ليلى الحدّاد في ٤ مارس ٢٠٢٦\none two"
+    assert in_reading_order([(each, 0.0) for each in (".«", "نعم", "» :", "قال")]) == "قال: «نعم»."
+
+
+def test_pieces_that_are_drawn_from_the_right_are_left_in_their_order() -> None:
+    drawn = [("السفينة وغاطسها", 403.0), (" ", 399.0), ("1", 399.0), (" يصعد المرشدون", 72.0), (".", 72.0)]
+    assert in_reading_order(drawn) == "السفينة وغاطسها 1 يصعد المرشدون."
+    scattered = [("السفينة", 216.0), ("تستقبل", 262.0), ("هذا ", 301.0), ("كيف", 269.0)]
+    assert in_reading_order(scattered) == "هذا كيف تستقبل السفينة"
 
 
 def encrypted(password: str) -> bytes:

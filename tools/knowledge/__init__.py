@@ -1,4 +1,5 @@
-"""The knowledge toolset: what people and their agents want remembered, found by words in any language.
+"""The knowledge toolset: what people and their agents want remembered, and their documents, found by words in
+any language.
 
 `fastrpc serve fastrpc.tools.knowledge` serves it. Each owner sees their own entries alone. Importing this
 imports no library.
@@ -6,27 +7,28 @@ imports no library.
 
 from __future__ import annotations
 
-from . import agents, clock, graph, insights, memory
+from . import agents, clock, documents, graph, insights, memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-__all__ = ["agents", "clock", "graph", "insights", "memory"]
+__all__ = ["agents", "clock", "documents", "graph", "insights", "memory"]
 
 
 def attach(server: Server) -> None:
-    """Serve the entries as resources, the prompts, and the agents where there are some; name the tools as the
-    settings say."""
+    """Serve documents and entries as resources, the prompts, and the agents where there are some; name the
+    tools as the settings say."""
     from fastrpc import UsageError
 
-    from . import _prompts, _resources, _settings
+    from . import _document_resources, _prompts, _resources, _settings
 
     names = _settings.NAMES.read()
     if names not in ("dotted", "underscore"):
         raise UsageError(f"--names: expected dotted or underscore, got {names!r:.40}")
     if names == "underscore":
         server.tools.use_underscores()
+    _document_resources.attach(server)
     _resources.attach(server)
     _prompts.attach(server)
     agents.attach(server)

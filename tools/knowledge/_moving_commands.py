@@ -207,7 +207,7 @@ def _check(database: Database) -> int:
 
 
 def _reindex(database: Database) -> int:
-    print(f"{moving.reindex(database):,} entries indexed")
+    print(f"{moving.reindex(database):,} entries and passages indexed")
     return 0
 
 

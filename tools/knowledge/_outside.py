@@ -58,7 +58,23 @@ class Memory:
         return [entry.id for entry in newest if wanted in entry.content[:LONGEST_SOURCE].casefold()]
 
 
-SOURCES: dict[str, Source] = {"memory": Memory()}
+class Documents:
+    """The texts of documents."""
+
+    def text(self, reader: Reader, id: str) -> tuple[str, str] | None:
+        store = _store.current_documents()
+        document = store.get(reader, id)
+        if document is None or document.state != "ready":
+            return None
+        return document.name, store.whole_text(document)
+
+    def ids(self, reader: Reader, typed: str) -> list[str]:
+        wanted = typed.casefold()
+        newest = _store.current_documents().page(reader, None, LOOKED_AT, state="ready")
+        return [each.id for each in newest if wanted in f"{each.name}\n{each.title}".casefold()]
+
+
+SOURCES: dict[str, Source] = {"memory": Memory(), "documents": Documents()}
 
 
 def read_text(uri: str, reader: Reader) -> tuple[str, str]:

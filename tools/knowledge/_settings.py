@@ -25,11 +25,23 @@ NAMES = Setting(
     "the names of tools: dotted, or underscore for clients that take no dots",
 )
 
+DOCUMENTS = Setting(
+    "FASTRPC_KNOWLEDGE_DOCUMENTS", "folders", (), "the folders of which document.add may read files by path"
+)
+DOCUMENTS_CALLERS = Setting(
+    "FASTRPC_KNOWLEDGE_DOCUMENTS_CALLERS",
+    "patterns",
+    "",
+    "globs of the classes of callers that may name such files over HTTP; unset: none",
+)
+
 OPTIONS = {
     "--database": DATABASE,
     "--scheme": SCHEME,
     "--language": LANGUAGE,
     "--agents": AGENTS,
     "--names": NAMES,
+    "--documents": DOCUMENTS,
+    "--documents-callers": DOCUMENTS_CALLERS,
 }
 """What `fastrpc serve` takes for this toolset besides its own options."""

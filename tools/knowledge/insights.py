@@ -55,18 +55,18 @@ class Insights(TypedDict):
 @tool(name="insights.query", effect="read", run="thread")
 def query(
     ctx: Context,
-    metric: Literal["calls", "errors", "refusals", "entries"],
+    metric: Literal["calls", "errors", "refusals", "entries", "documents"],
     by: Literal["day", "week", "month"] = "day",
     since: Annotated[str, "A date: 2026-05-01"] = "",
     until: Annotated[str, "A date, itself not counted"] = "",
     tool: Annotated[str, "Calls of this tool alone"] = "",
     chart: Annotated[bool, "A chart beside the table"] = False,
 ) -> Insights:
-    """Count calls of tools, errors, refusals or entries of the memory, by day, week or month (UTC)."""
+    """Count calls of tools, errors, refusals, entries or documents, by day, week or month (UTC)."""
     from ._store import call_counts
 
-    if tool and metric == "entries":
-        raise ToolError("tool: expected nothing where metric is entries.")
+    if tool and metric in ("entries", "documents"):
+        raise ToolError(f"tool: expected nothing where metric is {metric}.")
     end = _time("until", until) if until else time.time() + 1
     start = _time("since", since) if since else end - DEFAULT_DAYS[by] * DAY
     if start >= end:
@@ -75,6 +75,8 @@ def query(
     COUNTER.flush()
     if metric == "entries":
         found = call_counts.of_entries(database, reader, start, end)
+    elif metric == "documents":
+        found = call_counts.of_documents(database, reader, start, end)
     else:
         found = call_counts.of_calls(database, reader.owner, metric, start, end, tool)
     periods: dict[str, int] = {}

@@ -159,21 +159,23 @@ def check(content: str, tags: list[str], source: str) -> None:
     """Raise ToolError for what no entry may have."""
     if not content.strip():
         raise ToolError("content: expected what to remember, got an empty text.")
-    for name, text in (
-        ("content", content),
-        ("source", source),
-        *((f"tags[{at}]", each) for at, each in enumerate(tags)),
-    ):
-        _check_text(name, text)
+    check_text("content", content)
+    check_text("source", source)
     if (size := len(content.encode())) > LONGEST_BYTES:
         raise ToolError(f"content: expected at most {LONGEST_BYTES:,} bytes, got {size:,}.")
+    check_tags(tags)
+    if len(source) > LONGEST_SOURCE:
+        raise ToolError(f"source: expected at most {LONGEST_SOURCE:,} characters, got {len(source):,}.")
+
+
+def check_tags(tags: list[str]) -> None:
+    """Raise ToolError for tags that nothing may have."""
     if len(tags) > MOST_TAGS:
         raise ToolError(f"tags: expected at most {MOST_TAGS}, got {len(tags)}.")
     for at, tag in enumerate(tags):
+        check_text(f"tags[{at}]", tag)
         if not tag.strip() or len(tag) > LONGEST_TAG or "\n" in tag:
             raise ToolError(f"tags[{at}]: expected a line of 1 to {LONGEST_TAG} characters, got {tag!r:.80}.")
-    if len(source) > LONGEST_SOURCE:
-        raise ToolError(f"source: expected at most {LONGEST_SOURCE:,} characters, got {len(source):,}.")
 
 
 def folded_tags(tags: list[str]) -> list[str]:
@@ -183,7 +185,7 @@ def folded_tags(tags: list[str]) -> list[str]:
     return [folded(each.strip()) for each in tags]
 
 
-def _check_text(name: str, text: str) -> None:
+def check_text(name: str, text: str) -> None:
     """Refuse what a database cannot hold."""
     if "\0" in text:
         raise ToolError(f"{name}: expected a text, got a NUL in it.")

@@ -1,4 +1,5 @@
-"""The store: entries, what indexes them, and whose they are, in SQLite or PostgreSQL (`fastrpc.storage`).
+"""The store: entries, documents, what indexes them, and whose they are, in SQLite or PostgreSQL
+(`fastrpc.storage`).
 
 `current()` is this process's store, opened at the first call that needs it. Every server of a machine, or of
 a PostgreSQL database, shares what is in it. A change is on disk when the call that made it is answered.
@@ -12,6 +13,7 @@ from .._settings import DATABASE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .documents import Documents
     from .entries import Entries
 
 _opening = Lock()
@@ -33,3 +35,10 @@ def current() -> Entries:
 
             found = _opened[place] = Entries(open_database(url, KNOWLEDGE))
         return found
+
+
+def current_documents() -> Documents:
+    """Return the documents of the store that the settings name. Raises StorageError."""
+    from .documents import Documents
+
+    return Documents(current().database)

@@ -10,10 +10,14 @@ import time
 
 from sqlalchemy import bindparam, delete, func, select, text
 
-from .schema import counts, entries, spaces
+from .schema import counts, documents, entries, spaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from sqlalchemy import Select
+
     from fastrpc.storage.database import Database
 
     from .entries import Reader
@@ -84,9 +88,23 @@ def of_entries(database: Database, reader: Reader, since: float, until: float) -
         .where(spaces.c.owner == reader.owner, spaces.c.caller_class.in_(classes))
         .where(entries.c.written_at >= since, entries.c.written_at < until)
     )
+    return _by_day(database, wanted)
+
+
+def of_documents(database: Database, reader: Reader, since: float, until: float) -> list[tuple[int, int]]:
+    """Return pairs of a day's start and how many documents were added, in order."""
+    wanted = (
+        select(documents.c.added_at)
+        .join(spaces, spaces.c.number == documents.c.space)
+        .where(spaces.c.owner == reader.owner, documents.c.added_at >= since, documents.c.added_at < until)
+    )
+    return _by_day(database, wanted)
+
+
+def _by_day(database: Database, wanted: Select[Any]) -> list[tuple[int, int]]:
     found: dict[int, int] = {}
     with database.reading() as connection:
-        for written_at in connection.execute(wanted).scalars():
-            start = int(written_at) - int(written_at) % DAY
+        for at in connection.execute(wanted).scalars():
+            start = int(at) - int(at) % DAY
             found[start] = found.get(start, 0) + 1
     return sorted(found.items())

@@ -236,7 +236,7 @@ def _statement(
         parameters |= values
     for at, (name, value) in enumerate(question.fields):
         conditions.append(_FIELDS[name].format(f"field_{at}"))
-        parameters[f"field_{at}"] = f"%\n{_escaped(str(value))}\n%" if name == "tag" else value
+        parameters[f"field_{at}"] = f"%\n{escaped(str(value))}\n%" if name == "tag" else value
     return (
         f"SELECT {columns} FROM {tables} WHERE {' AND '.join(conditions)} "
         f"ORDER BY e.superseded_by IS NOT NULL, {order}e.written_at DESC LIMIT :limit"
@@ -260,7 +260,7 @@ _FIELDS = {
 }
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
@@ -302,7 +302,7 @@ def _add(
 
 
 def _row(space: int, content: str, digest: bytes, values: dict[str, object]) -> dict[str, Any]:
-    return {"id": _new_id(), "space": space, "content": content, "digest": digest, **values}
+    return {"id": new_id("mem_"), "space": space, "content": content, "digest": digest, **values}
 
 
 def entry_row(
@@ -357,5 +357,5 @@ def space_of(connection: Connection, owner: str, caller_class: str) -> int:
     return int(found)
 
 
-def _new_id() -> str:
-    return "mem_" + "".join(secrets.choice(ID_LETTERS) for _ in range(12))
+def new_id(prefix: str) -> str:
+    return prefix + "".join(secrets.choice(ID_LETTERS) for _ in range(12))

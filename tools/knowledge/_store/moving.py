@@ -13,8 +13,9 @@ from sqlalchemy import delete, func, insert, select, text, update
 
 from .entries import ID, count_change, entry_row, space_of, tags_in
 from .mentions import add_mentions
-from .schema import entries, mentions, spaces, tombstones
-from .word_index import index_of
+from .originals import Originals
+from .schema import documents, entries, mentions, passages, spaces, tombstones
+from .word_index import ENTRIES, PASSAGES, index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ def counts(database: Database) -> dict[str, int]:
         },
         "superseded": select(func.count()).select_from(entries).where(is_old),
         "forgotten": select(func.count()).select_from(tombstones),
+        "documents": select(func.count()).select_from(documents),
+        "passages": select(func.count()).select_from(passages),
     }
     with database.reading() as connection:
         return {name: int(connection.execute(each).scalar_one()) for name, each in wanted.items()}
@@ -143,51 +146,91 @@ def problems(database: Database) -> list[str]:
     """Return what is wrong with a store, in sentences; nothing for one that is whole."""
     found = []
     with database.changing() as connection:
-        index = index_of(connection)
-        found += index.damage(connection)
-        key = index.key
-        for what, statement in (
-            (
-                "entries that the index of words does not have",
-                "SELECT count(*) FROM knowledge_entries "
-                f"WHERE number NOT IN (SELECT {key} FROM knowledge_words)",
-            ),
-            (
-                "rows of the index of words without an entry",
-                "SELECT count(*) FROM knowledge_words "
-                f"WHERE {key} NOT IN (SELECT number FROM knowledge_entries)",
-            ),
-            (
-                "entities that no entry names",
-                "SELECT count(*) FROM knowledge_mentions "
-                "WHERE entry NOT IN (SELECT number FROM knowledge_entries)",
-            ),
-        ):
-            number = int(connection.execute(text(statement)).scalar_one())
-            if number:
-                found.append(f"{number:,} {what}: fastrpc knowledge reindex mends it")
+        if connection.dialect.name == "sqlite":
+            lines = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
+            found += [line for line in lines if line != "ok"]
+        for what, texts in ((ENTRIES, "entries"), (PASSAGES, "passages")):
+            found += _index_problems(connection, what, texts)
+        lost = select(func.count()).where(mentions.c.entry.not_in(select(entries.c.number)))
+        if number := int(connection.execute(lost).scalar_one()):
+            found.append(f"{number:,} entities that no entry names: fastrpc knowledge reindex mends it")
         wrong = sum(
             hashlib.sha256(content.encode()).digest() != bytes(digest)
             for content, digest in connection.execute(select(entries.c.content, entries.c.digest))
         )
     if wrong:
         found.append(f"{wrong:,} entries whose content is not what was written")
+    return found + _original_problems(database)
+
+
+def _index_problems(connection: Connection, what: tuple[str, str], texts: str) -> list[str]:
+    index = index_of(connection, what)
+    found = index.damage(connection)
+    for problem, statement in (
+        (
+            f"{texts} that the index of words does not have",
+            f"SELECT count(*) FROM {index.texts} WHERE number NOT IN (SELECT {index.key} FROM {index.table})",
+        ),
+        (
+            f"rows of the index of words without {texts}",
+            f"SELECT count(*) FROM {index.table} WHERE {index.key} NOT IN (SELECT number FROM {index.texts})",
+        ),
+    ):
+        number = int(connection.execute(text(statement)).scalar_one())
+        if number:
+            found.append(f"{number:,} {problem}: fastrpc knowledge reindex mends it")
+    return found
+
+
+def _original_problems(database: Database) -> list[str]:
+    """Say which files of documents are not what was added, and which belong to no document: a server that was
+    killed while it added one may leave its file."""
+    originals = Originals(database)
+    with database.reading() as connection:
+        rows = connection.execute(select(documents.c.digest, documents.c.size).distinct()).all()
+    found = []
+    broken = sum(not originals.is_whole(row.digest, row.size) for row in rows)
+    if broken:
+        found.append(f"{broken:,} documents whose file is missing or changed: add them again")
+    if unknown := originals.digests() - {row.digest for row in rows}:
+        found.append(f"{len(unknown):,} files of no document in {originals.folder}")
     return found
 
 
 def reindex(database: Database) -> int:
-    """Make the index of words and the graph anew, in one transaction; return of how many entries."""
+    """Make the indexes of words and the graph anew, in one transaction; return of how many entries and
+    passages."""
     with database.changing() as connection:
-        index = index_of(connection)
-        index.clear(connection)
-        connection.execute(delete(mentions))
-        count = after = 0
-        while True:
-            wanted = select(entries).where(entries.c.number > after)
-            rows = connection.execute(wanted.order_by(entries.c.number).limit(LOT)).all()
-            if not rows:
-                return count
-            index.add_many(connection, [(row.number, row.content) for row in rows])
-            for row in rows:
-                add_mentions(connection, row.space, [(row.number, row.content, tags_in(row.tags))])
-            count, after = count + len(rows), rows[-1].number
+        of_entries = _reindex(
+            connection, ENTRIES, select(entries.c.number, entries.c.content), entries.c.number
+        )
+        _make_graph(connection)
+        line = passages.c.heading + "\n" + passages.c.content
+        of_passages = _reindex(connection, PASSAGES, select(passages.c.number, line), passages.c.number)
+    return of_entries + of_passages
+
+
+def _reindex(connection: Connection, what: tuple[str, str], wanted: Any, number: Any) -> int:
+    index = index_of(connection, what)
+    index.clear(connection)
+    count = after = 0
+    while True:
+        found = connection.execute(wanted.where(number > after).order_by(number).limit(LOT))
+        rows = [(each, content) for each, content in found]
+        if not rows:
+            return count
+        index.add_many(connection, rows)
+        count, after = count + len(rows), rows[-1][0]
+
+
+def _make_graph(connection: Connection) -> None:
+    connection.execute(delete(mentions))
+    after = 0
+    while True:
+        wanted = select(entries).where(entries.c.number > after)
+        rows = connection.execute(wanted.order_by(entries.c.number).limit(LOT)).all()
+        if not rows:
+            return
+        for row in rows:
+            add_mentions(connection, row.space, [(row.number, row.content, tags_in(row.tags))])
+        after = rows[-1].number

@@ -2,7 +2,8 @@
 
 A space is what one owner keeps for all of their callers (`caller_class` is "" then), or for the callers of
 one class. `number` is the order in which entries were written; none is given twice. The index of words is a
-table of its own in each kind of database, `knowledge_words`, with a row for each entry's number.
+table of its own in each kind of database, `knowledge_words`, with a row for each entry's number;
+`knowledge_passage_words` has one for each passage's.
 """
 
 from __future__ import annotations
@@ -75,6 +76,55 @@ mentions = Table(
     Index("knowledge_mentions_key", "space", "key", "entry"),
 )
 """What each entry names. An entity is no row of its own: it is there as long as an entry names it."""
+documents = Table(
+    "knowledge_documents",
+    metadata,
+    Column("number", NUMBER, primary_key=True, autoincrement=True),
+    Column("id", String(20), nullable=False, unique=True),
+    Column("space", NUMBER, ForeignKey("knowledge_spaces.number"), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("warnings", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("language", Text, nullable=False),
+    Column("pages", Integer, nullable=False),
+    Column("added_at", Double, nullable=False),
+    UniqueConstraint("space", "digest"),
+    Index("knowledge_documents_digest", "digest"),
+    sqlite_autoincrement=True,
+)
+"""`digest` is the SHA-256 of the original, in hexadecimal, which is its file's name; `changed_at` is when
+`state` was set; `warnings` are lines."""
+
+pages = Table(
+    "knowledge_pages",
+    metadata,
+    Column("document", NUMBER, ForeignKey("knowledge_documents.number"), primary_key=True),
+    Column("page", Integer, primary_key=True),
+    Column("content", Text, nullable=False),
+    Column("markdown", Text),
+)
+"""`markdown` is null where a document has no form."""
+
+passages = Table(
+    "knowledge_passages",
+    metadata,
+    Column("number", NUMBER, primary_key=True, autoincrement=True),
+    Column("document", NUMBER, ForeignKey("knowledge_documents.number"), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("page", Integer, nullable=False),
+    Column("heading", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    UniqueConstraint("document", "position"),
+    sqlite_autoincrement=True,
+)
+"""`heading` is a line for each heading that a passage stands under, the outermost first."""
 
 counts = Table(
     "knowledge_counts",

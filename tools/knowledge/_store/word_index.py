@@ -3,7 +3,7 @@ search.
 
 Both index the same terms (`_search.words`), which they take apart no further: FTS5's tokenizer `ascii` keeps
 every letter beyond ASCII, and a tsvector is written with its positions. Both answer a question as a
-condition on `e`, the entries, with a rank: less is better.
+condition on `e`, the rows of the table that is indexed (entries, passages), with a rank: less is better.
 """
 
 from __future__ import annotations
@@ -23,40 +23,57 @@ if TYPE_CHECKING:
 
     Parameters = dict[str, object]
 
-FTS5 = "CREATE VIRTUAL TABLE knowledge_words USING fts5 (words, stems, tokenize = 'ascii')"
+ENTRIES = "knowledge_words", "knowledge_entries"
+PASSAGES = "knowledge_passage_words", "knowledge_passages"
+"""An index, and the table of which it has a row for each number."""
 MOST_POSITIONS = 16_383
 """Of a tsvector; words behind them are found, but by no phrase (PostgreSQL, 12.9: limitations)."""
 
 
 class WordIndex:
-    """What both have in common: a row for each entry, of its terms and their stems."""
+    """What both have in common: a row for each text, of its terms and their stems."""
 
-    insertion: str
-    deletion: str
     key: str
-    """The column that is an entry's number."""
+    """The column that is a text's number."""
+    tables: str
+    """What is read to ask: the index beside the texts, which are `e`."""
+    rank: str
+    stems: str
+    """What a text's stems are read from."""
+
+    def __init__(self, table: str, texts: str) -> None:
+        self.table = table
+        self.texts = texts
 
     def add(self, connection: Connection, number: int, content: str) -> None:
-        connection.execute(text(self.insertion), self._row(number, content))
+        self.add_rows(connection, [{"number": number, **self.row_of(content)}])
 
     def add_many(self, connection: Connection, rows: Iterable[tuple[int, str]]) -> None:
-        """Add entries, pairs of number and content, of which there is one at least."""
-        connection.execute(text(self.insertion), [self._row(number, content) for number, content in rows])
+        """Add texts, pairs of number and content, of which there is one at least."""
+        self.add_rows(connection, [{"number": number, **self.row_of(content)} for number, content in rows])
 
-    def _row(self, number: int, content: str) -> Parameters:
+    def row_of(self, content: str) -> Parameters:
+        """Return the row of a text but for its number. Takes a second for some megabytes."""
         words = terms(content)
-        return {"number": number, "words": self.written(words), "stems": self.written(stems(words))}
+        return {"words": self.written(words), "stems": self.written(stems(words))}
+
+    def add_rows(self, connection: Connection, rows: list[Parameters]) -> None:
+        """Add rows, of which there is one at least."""
+        raise NotImplementedError
 
     def clear(self, connection: Connection) -> None:
-        """Take all entries out."""
-        connection.execute(text("DELETE FROM knowledge_words"))
+        """Take all texts out."""
+        connection.execute(text(f"DELETE FROM {self.table}"))
 
     def damage(self, connection: Connection) -> list[str]:
         """Return what the database itself finds wrong."""
         return []
 
     def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
-        connection.execute(text(self.deletion), [{"number": each} for each in numbers])
+        connection.execute(
+            text(f"DELETE FROM {self.table} WHERE {self.key} = :number"),
+            [{"number": each} for each in numbers],
+        )
 
     def written(self, terms: list[str]) -> str:
         """Return terms as the database takes them."""
@@ -64,34 +81,38 @@ class WordIndex:
 
 
 class Fts5Index(WordIndex):
-    """SQLite's: a row of FTS5 for each entry."""
+    """SQLite's: a row of FTS5 for each text."""
 
-    insertion = "INSERT INTO knowledge_words (rowid, words, stems) VALUES (:number, :words, :stems)"
-    deletion = "DELETE FROM knowledge_words WHERE rowid = :number"
     key = "rowid"
-    tables = "knowledge_words JOIN knowledge_entries AS e ON e.number = knowledge_words.rowid"
-    rank = "knowledge_words.rank"
-    stems = "knowledge_words.stems"
-    """What an entry's stems are read from."""
+
+    def __init__(self, table: str, texts: str) -> None:
+        super().__init__(table, texts)
+        self.tables = f"{table} JOIN {texts} AS e ON e.number = {table}.rowid"
+        self.rank = f"{table}.rank"
+        self.stems = f"{table}.stems"
+
+    def add_rows(self, connection: Connection, rows: list[Parameters]) -> None:
+        connection.execute(
+            text(f"INSERT INTO {self.table} (rowid, words, stems) VALUES (:number, :words, :stems)"), rows
+        )
 
     def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
-        """Take entries out, and what FTS5 would leave of them until it merges its parts."""
+        """Take texts out, and what FTS5 would leave of them until it merges its parts."""
         super().remove(connection, numbers)
-        connection.execute(text("INSERT INTO knowledge_words (knowledge_words) VALUES ('optimize')"))
+        connection.execute(text(f"INSERT INTO {self.table} ({self.table}) VALUES ('optimize')"))
 
     def clear(self, connection: Connection) -> None:
-        connection.execute(text("DROP TABLE knowledge_words"))
-        connection.execute(text(FTS5))
+        connection.execute(text(f"DROP TABLE {self.table}"))
+        connection.execute(
+            text(f"CREATE VIRTUAL TABLE {self.table} USING fts5 (words, stems, tokenize = 'ascii')")
+        )
 
     def damage(self, connection: Connection) -> list[str]:
-        found = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
         try:
-            connection.execute(
-                text("INSERT INTO knowledge_words (knowledge_words) VALUES ('integrity-check')")
-            )
+            connection.execute(text(f"INSERT INTO {self.table} ({self.table}) VALUES ('integrity-check')"))
         except DatabaseError:
-            found.append("the index of words is damaged: fastrpc knowledge reindex mends it")
-        return [line for line in found if line != "ok"]
+            return ["the index of words is damaged: fastrpc knowledge reindex mends it"]
+        return []
 
     def written(self, terms: list[str]) -> str:
         return " ".join(terms)
@@ -103,29 +124,34 @@ class Fts5Index(WordIndex):
         if question.stems:
             wished = f"stems : ({' OR '.join(map(_phrase, question.stems))})"
             needed.append(f"({' OR '.join([wished, *needed])})" if needed else wished)
-        return "knowledge_words MATCH :query", {"query": " AND ".join(needed)}
+        return f"{self.table} MATCH :query", {"query": " AND ".join(needed)}
 
     def without(self, question: Question) -> tuple[str, Parameters]:
         """Return the condition for what may not be there."""
         query = f"words : ({' OR '.join(map(_phrase, question.without))})"
-        found = "SELECT rowid FROM knowledge_words WHERE knowledge_words MATCH :without"
+        found = f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH :without"
         return f"e.number NOT IN ({found})", {"without": query}
 
 
 class TextSearchIndex(WordIndex):
-    """PostgreSQL's: two vectors for each entry."""
+    """PostgreSQL's: two vectors for each text."""
 
-    insertion = (
-        "INSERT INTO knowledge_words (number, words, stems) VALUES "
-        "(:number, CAST(:words AS tsvector), CAST(:stems AS tsvector))"
-    )
-    deletion = "DELETE FROM knowledge_words WHERE number = :number"
     key = "number"
-    tables = "knowledge_words AS w JOIN knowledge_entries AS e ON e.number = w.number"
     rank = "-ts_rank_cd(w.stems, CAST(:wished AS tsquery), 1)"
-    """A long entry counts less, by the logarithm of its length."""
+    """A long text counts less, by the logarithm of its length."""
     stems = "NULL"
     """A tsvector has its own order: the stems are made of the content again."""
+
+    def __init__(self, table: str, texts: str) -> None:
+        super().__init__(table, texts)
+        self.tables = f"{table} AS w JOIN {texts} AS e ON e.number = w.number"
+
+    def add_rows(self, connection: Connection, rows: list[Parameters]) -> None:
+        insertion = (
+            f"INSERT INTO {self.table} (number, words, stems) VALUES "
+            "(:number, CAST(:words AS tsvector), CAST(:stems AS tsvector))"
+        )
+        connection.execute(text(insertion), rows)
 
     def written(self, terms: list[str]) -> str:
         """Return them as the text of a tsvector, with the positions that it can hold."""
@@ -145,7 +171,7 @@ class TextSearchIndex(WordIndex):
 
     def without(self, question: Question) -> tuple[str, Parameters]:
         query = " | ".join(f"({_followed(each)})" for each in question.without)
-        found = "SELECT number FROM knowledge_words WHERE words @@ CAST(:without AS tsquery)"
+        found = f"SELECT number FROM {self.table} WHERE words @@ CAST(:without AS tsquery)"
         return f"e.number NOT IN ({found})", {"without": query}
 
 
@@ -157,9 +183,9 @@ def coverage(question: Question, content: str, kept: str | None) -> float:
     return sum(f" {' '.join(each)} " in text for each in question.stems) / len(question.stems)
 
 
-def index_of(connection: Connection) -> Fts5Index | TextSearchIndex:
-    """Return the index that this kind of database has."""
-    return Fts5Index() if connection.dialect.name == "sqlite" else TextSearchIndex()
+def index_of(connection: Connection, what: tuple[str, str] = ENTRIES) -> Fts5Index | TextSearchIndex:
+    """Return the index that this kind of database has, of the entries or of the PASSAGES."""
+    return Fts5Index(*what) if connection.dialect.name == "sqlite" else TextSearchIndex(*what)
 
 
 def _phrase(terms: Iterable[str]) -> str:

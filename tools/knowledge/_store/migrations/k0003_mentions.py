@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "k0003"
-down_revision = "k0001"
+down_revision = "k0002"
 
 NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 

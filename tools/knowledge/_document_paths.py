@@ -1,0 +1,90 @@
+"""Reads files by paths that callers name: below the folders of `--documents` alone, and through no symbolic
+link.
+
+Who calls over HTTP names paths only if `--documents-callers` has their class. A path is walked folder by
+folder, so that none is exchanged for a link meanwhile. The folders themselves are the server's, and may be
+links.
+"""
+
+from __future__ import annotations
+
+import os
+from fnmatch import fnmatchcase
+
+from fastrpc import Context, ToolError
+
+from . import _extraction, _settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONGEST = 4096
+
+
+def read(ctx: Context, path: str) -> tuple[str, bytes]:
+    """Return a file's name and content. Raises ToolError."""
+    folders: Sequence[str] = _settings.DOCUMENTS.read()
+    if not folders:
+        raise ToolError(
+            "path: the server was started without --documents DIR; give name, and content or base64."
+        )
+    if not _may_name_paths(ctx):
+        raise ToolError(
+            "path: this caller may not name files of the server; give name, and content or base64."
+        )
+    if not path or len(path) > LONGEST or "\0" in path:
+        raise ToolError(f"path: expected the path of a file, got {path!r:.80}.")
+    return _read_below(folders, path)
+
+
+def _may_name_paths(ctx: Context) -> bool:
+    """Whether it is the user who runs the server, or one of a class that may."""
+    if ctx.caller.principal.startswith("os:"):
+        return True
+    allowed = [each.strip() for each in str(_settings.DOCUMENTS_CALLERS.read()).split(",")]
+    return any(fnmatchcase(ctx.caller.caller_class, each) for each in allowed if each)
+
+
+def _read_below(folders: Sequence[str], path: str) -> tuple[str, bytes]:
+    """Return the name and the content of a file of the first folder that has it."""
+    problem = None
+    for folder in folders:
+        parts = _parts_below(folder, path)
+        if not parts:
+            continue
+        try:
+            return parts[-1].encode(errors="replace").decode(), _walk(folder, parts, path)
+        except FileNotFoundError:
+            problem = f"path: there is no {path:.200}."
+        except OSError as error:
+            problem = f"path: {path:.200}: {error.strerror}; links are not followed."
+    raise ToolError(problem or f"path: expected a file below {' or '.join(folders)}, got {path:.200}.")
+
+
+def _parts_below(folder: str, path: str) -> list[str]:
+    """Return the names that lead from a folder to a path, none for one that is not below it."""
+    below = path
+    if os.path.isabs(path):
+        places = (folder, os.path.realpath(folder))
+        place = next((each for each in places if path.startswith(each.rstrip("/") + "/")), None)
+        if place is None:
+            return []
+        below = path[len(place) :]
+    parts = [part for part in below.split("/") if part not in ("", ".")]
+    return [] if ".." in parts else parts
+
+
+def _walk(folder: str, parts: list[str], path: str) -> bytes:
+    """Return the content of a file. Raises OSError for what is on the way, ToolError for the file itself."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptor = os.open(folder, flags)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        os.stat(parts[-1], dir_fd=descriptor, follow_symlinks=False)
+        return _extraction.read_file(parts[-1], os.path.basename(path), dir_fd=descriptor)
+    finally:
+        os.close(descriptor)

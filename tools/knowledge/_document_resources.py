@@ -1,0 +1,83 @@
+"""Documents as resources: ``SCHEME://documents/{id}`` is the text, ``/{id}/original`` the file as it came,
+``SCHEME://documents/`` the newest as JSON. They are listed by page, newest first.
+
+A cursor is the number of the document that a page ended with: what comes and goes meanwhile shifts nothing.
+"""
+
+from __future__ import annotations
+
+from fastrpc import Context
+
+from . import _readers, _settings, _store
+from .documents import uri_of
+from .memory import date_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc import Server
+
+    from ._store.documents import Document
+
+PAGE = 100
+ORIGINAL = "original"
+
+
+def attach(server: Server) -> None:
+    prefix = f"{_settings.SCHEME.read()}://documents/"
+    server.resources(prefix, mime_type="text/plain", run="thread")(Documents(prefix))
+
+
+class Documents:
+    """The provider of all documents."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def list(self, cursor: str | None, ctx: Context) -> Any:
+        """Return a page of documents."""
+        before = int(cursor) if cursor is not None and cursor.isdecimal() else None
+        found = _store.current_documents().page(_readers.reader_of(ctx), before, PAGE)
+        return [_listed(each) for each in found], str(found[-1].number) if len(found) == PAGE else None
+
+    def read(self, uri: str, ctx: Context) -> Any:
+        """Return a document's text or file, or the list of all; None where there is none."""
+        from fastrpc import Contents
+
+        id, _, part = uri.removeprefix(self._prefix).partition("/")
+        store, reader = _store.current_documents(), _readers.reader_of(ctx)
+        if not id:
+            newest = store.page(reader, None, PAGE)
+            return Contents([_catalogued(each) for each in newest], "application/json")
+        document = store.get(reader, id) if part in ("", ORIGINAL) else None
+        if document is None:
+            return None
+        if part == ORIGINAL or document.state != "ready":
+            return Contents(store.original(document), document.type)
+        return store.whole_text(document)
+
+
+def _listed(document: Document) -> dict[str, Any]:
+    tags = f" ({', '.join(document.tags)})" if document.tags else ""
+    date = date_of(document.added_at)[:10]
+    return {
+        "uri": uri_of(document.id),
+        "name": document.name,
+        "description": f"{document.title or document.name} — uploaded {date}{tags}",
+        "mime_type": document.type,
+    }
+
+
+def _catalogued(document: Document) -> dict[str, Any]:
+    return {
+        "id": document.id,
+        "uri": uri_of(document.id),
+        "name": document.name,
+        "type": document.type,
+        "size": document.size,
+        "state": document.state,
+        "tags": document.tags,
+        "added": date_of(document.added_at),
+        "pages": document.pages,
+    }

@@ -1,0 +1,32 @@
+"""What was read of a document, held in memory: made by `extract`, cut by `passages`."""
+
+from __future__ import annotations
+
+
+class Extracted:
+    """The text of a document.
+
+    `pages` are plain text: a PDF's pages, slides, sheets, or the whole as one. `markdown` has the same pages
+    with headings, lists and tables; None where the form is not known, as of plain text and of PDFs in
+    right-to-left script. `warnings` are sentences without a beginning, such as "it holds macros, which are
+    not run". `title` and `language` are what the document says of itself, or empty.
+    """
+
+    __slots__ = ("language", "markdown", "media_type", "pages", "title", "warnings")
+
+    def __init__(
+        self,
+        pages: list[str],
+        *,
+        markdown: list[str] | None = None,
+        media_type: str = "text/plain",
+        title: str = "",
+        language: str = "",
+        warnings: list[str] | None = None,
+    ) -> None:
+        self.pages = pages
+        self.markdown = markdown
+        self.media_type = media_type
+        self.title = title
+        self.language = language
+        self.warnings = warnings or []

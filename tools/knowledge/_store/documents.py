@@ -1,0 +1,357 @@
+"""`Documents`: the documents of all owners, their pages and passages. Each method is one transaction.
+
+A document belongs to its owner, whatever class of caller added it; nothing of another owner is found,
+counted or said to be there. The same file twice is one document. Its state is `extracting`, `chunking`,
+`ready` or `failed`; one that nobody has worked on for some minutes has failed, since who did has ended.
+Raises StorageError.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from math import sqrt
+from typing import NamedTuple
+
+from sqlalchemy import delete, func, insert, or_, select, text, update
+
+from .entries import escaped, new_id, space_of, tags_in
+from .originals import Originals
+from .schema import documents, pages, passages, spaces
+from .word_index import PASSAGES, coverage, index_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from sqlalchemy.engine import Connection
+
+    from fastrpc.storage.database import Database
+
+    from .._extraction import Extracted, Passage
+    from .._search.question import Question
+    from .entries import Reader
+
+EXTRACTING, CHUNKING, READY, FAILED = "extracting", "chunking", "ready", "failed"
+GIVEN_UP_SECONDS = 300.0
+"""After so long without a change nobody works on a document any more: extracting takes a minute at most, and
+writing its passages waits ten seconds for other writers."""
+INTERRUPTED = "its extraction was interrupted; add it again"
+RERANKED = 50
+LOT = 1000
+"""Rows of one statement."""
+UNKNOWN_TYPE = "application/octet-stream"
+
+
+class Document:
+    """A document as the store has it."""
+
+    __slots__ = (
+        "added_at", "digest", "id", "language", "name", "number", "pages", "reason", "size", "state", "tags",
+        "title", "type", "warnings",
+    )  # fmt: skip
+
+    def __init__(self, row: Any) -> None:
+        self.number: int = row.number
+        self.id: str = row.id
+        self.digest: str = row.digest
+        self.name: str = row.name
+        self.type: str = row.type
+        self.size: int = row.size
+        self.tags: list[str] = tags_in(row.tags)
+        self.warnings: list[str] = row.warnings.splitlines()
+        self.title: str = row.title
+        self.language: str = row.language
+        self.pages: int = row.pages
+        self.added_at: float = row.added_at
+        is_given_up = _is_unfinished(row.state) and row.changed_at < _given_up()
+        self.state: str = FAILED if is_given_up else row.state
+        self.reason: str = INTERRUPTED if is_given_up else row.reason
+
+
+class FoundPassage(NamedTuple):
+    """A passage that answers a question; the higher the score, the better."""
+
+    document: str
+    name: str
+    page: int
+    heading: list[str]
+    content: str
+    score: float
+
+
+class Documents:
+    """The documents in one database, and their originals beside it."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.originals = Originals(database)
+
+    # --- writing ------------------------------------------------------------------------------------------
+
+    def begin(self, reader: Reader, name: str, data: bytes, tags: Iterable[str]) -> tuple[Document, bool]:
+        """Take a file in; return its document, and whether its text is still to be extracted by who asks. One
+        that is known gets the later date, the tags of both, and is not extracted again unless that failed."""
+        digest, now = hashlib.sha256(data).hexdigest(), time.time()
+        with self.database.changing() as connection:
+            self.originals.lock(connection, digest)
+            space = space_of(connection, reader.owner, "")
+            is_it = (documents.c.space == space) & (documents.c.digest == digest)
+            row = connection.execute(select(documents).where(is_it)).first()
+            known = None if row is None else Document(row)
+            values: dict[str, Any] = {
+                "tags": "\n".join(["", *dict.fromkeys([*(known.tags if known else ()), *tags]), ""]),
+                "added_at": now,
+            }
+            is_begun = known is None or known.state == FAILED
+            if is_begun:
+                values |= {
+                    "name": name, "type": UNKNOWN_TYPE, "state": EXTRACTING, "changed_at": now, "reason": "",
+                    "warnings": "", "title": "", "language": "", "pages": 0,
+                }  # fmt: skip
+            if known is None:
+                values |= {"id": new_id("doc_"), "space": space, "digest": digest, "size": len(data)}
+                connection.execute(insert(documents).values(values))
+            else:
+                connection.execute(update(documents).where(is_it).values(values))
+            self.originals.add(digest, data)
+            return Document(connection.execute(select(documents).where(is_it)).one()), is_begun
+
+    def is_chunking(self, number: int) -> None:
+        """Note that a document's text is there, and is cut into passages."""
+        self._set(number, state=CHUNKING)
+
+    def fail(self, number: int, reason: str) -> None:
+        """Note why a document's text is not there."""
+        self._set(number, state=FAILED, reason=reason)
+
+    def _set(self, number: int, **values: str) -> None:
+        with self.database.changing() as connection:
+            connection.execute(
+                update(documents).where(documents.c.number == number).values(changed_at=time.time(), **values)
+            )
+
+    def finish(self, number: int, extracted: Extracted, found: Sequence[Passage]) -> Document | None:
+        """Write what was extracted, all of it or nothing. None: the document was deleted meanwhile."""
+        with self.database.reading() as connection:
+            index = index_of(connection, PASSAGES)
+        words = [index.row_of("\n".join([*each.heading, each.text])) for each in found]
+        with self.database.changing() as connection:
+            is_it = documents.c.number == number
+            done = connection.execute(
+                update(documents).where(is_it).values(
+                    type=extracted.media_type, state=READY, changed_at=time.time(), reason="",
+                    warnings="\n".join(extracted.warnings), title=extracted.title,
+                    language=extracted.language, pages=len(extracted.pages),
+                )
+            )  # fmt: skip
+            if not done.rowcount:
+                return None
+            _remove_text(connection, number)
+            rows = _page_rows(number, extracted)
+            for start in range(0, len(rows), LOT):
+                connection.execute(insert(pages), rows[start : start + LOT])
+            for start in range(0, len(found), LOT):
+                _add_passages(connection, number, found[start : start + LOT])
+            numbers = connection.execute(
+                select(passages.c.number).where(passages.c.document == number).order_by(passages.c.position)
+            ).scalars()
+            rows = [{"number": each, **row} for each, row in zip(numbers, words, strict=True)]
+            for start in range(0, len(rows), LOT):
+                index.add_rows(connection, rows[start : start + LOT])
+            return Document(connection.execute(select(documents).where(is_it)).one())
+
+    def delete(self, reader: Reader, id: str) -> bool:
+        """Delete a document with its text, and the original, if no other document is made of it. False: there
+        is none."""
+        with self.database.changing() as connection:
+            row = connection.execute(select(documents).where(_is(reader, id))).first()
+            if row is None:
+                return False
+            self.originals.lock(connection, row.digest)
+            _remove_text(connection, row.number)
+            connection.execute(delete(documents).where(documents.c.number == row.number))
+            others = select(func.count()).select_from(documents).where(documents.c.digest == row.digest)
+            if not connection.execute(others).scalar_one():
+                self.originals.remove(row.digest)
+        self.database.overwrite_deleted()
+        return True
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    def get(self, reader: Reader, id: str) -> Document | None:
+        """Return a document, None if the reader has none of this id."""
+        with self.database.reading() as connection:
+            row = connection.execute(select(documents).where(_is(reader, id))).first()
+        return None if row is None else Document(row)
+
+    def page(
+        self, reader: Reader, before: int | None, limit: int, *, tag: str = "", state: str = ""
+    ) -> list[Document]:
+        """Return documents, the newest first, those behind a document's number if one is given."""
+        wanted = select(documents).where(_own(reader)).order_by(documents.c.number.desc()).limit(limit)
+        if before is not None:
+            wanted = wanted.where(documents.c.number < before)
+        if tag:
+            wanted = wanted.where(documents.c.tags.like(f"%\n{escaped(tag)}\n%", escape="\\"))
+        if state:
+            wanted = wanted.where(_has_state(state))
+        with self.database.reading() as connection:
+            return [Document(row) for row in connection.execute(wanted)]
+
+    def text(
+        self, document: Document, first: int, last: int, most: int, *, as_markdown: bool = False
+    ) -> list[tuple[int, str]]:
+        """Return pages of a document, pairs of number and text, until they have so many characters."""
+        wanted = select(pages).where(pages.c.document == document.number, pages.c.page.between(first, last))
+        found: list[tuple[int, str]] = []
+        with self.database.reading() as connection:
+            for row in connection.execute(wanted.order_by(pages.c.page)):
+                content = row.content if row.markdown is None or not as_markdown else row.markdown
+                found.append((row.page, content))
+                most -= len(content)
+                if most <= 0:
+                    break
+        return found
+
+    def whole_text(self, document: Document) -> str:
+        """Return the text of all pages."""
+        wanted = select(pages.c.content).where(pages.c.document == document.number).order_by(pages.c.page)
+        with self.database.reading() as connection:
+            return "\n\n".join(connection.execute(wanted).scalars())
+
+    def original(self, document: Document) -> bytes:
+        """Return the file that a document was made of."""
+        return self.originals.read(document.digest, document.size)
+
+    def search(
+        self, reader: Reader, question: Question, ids: Sequence[str], tags: Sequence[str], limit: int
+    ) -> list[FoundPassage]:
+        """Return what answers a question, best first."""
+        with self.database.reading() as connection:
+            own = select(spaces.c.number).where(spaces.c.owner == reader.owner, spaces.c.caller_class == "")
+            space = connection.execute(own).scalar()
+            if space is None:
+                return []
+            index = index_of(connection, PASSAGES)
+            statement, parameters = _statement(question, int(space), ids, tags, index, limit)
+            rows = connection.execute(text(statement), parameters).all()
+        found = [
+            FoundPassage(
+                row.id, row.name, row.page, row.heading.splitlines(), row.content, _score(question, row)
+            )
+            for row in rows
+        ]
+        return sorted(found, key=lambda each: -each.score)[:limit]
+
+
+def _statement(
+    question: Question, space: int, ids: Sequence[str], tags: Sequence[str], index: Any, limit: int
+) -> tuple[str, dict[str, object]]:
+    """Return the statement that finds passages, and its parameters."""
+    conditions = [f"d.space = {space}", f"d.state = '{READY}'"]
+    parameters: dict[str, object] = {"limit": max(limit, RERANKED)}
+    tables, columns, order = f"{index.texts} AS e", "NULL AS stems, 0.0 AS score", ""
+    parts = []
+    if question.asks:
+        tables, order = index.tables, "score, "
+        columns = f"{index.stems} AS stems, {index.rank} AS score"
+        parts.append(index.asked(question))
+    if question.without:
+        parts.append(index.without(question))
+    for condition, values in parts:
+        conditions.append(condition)
+        parameters |= values
+    if ids:
+        names = {f"id_{at}": id for at, id in enumerate(ids)}
+        conditions.append(f"d.id IN ({', '.join(f':{name}' for name in names)})")
+        parameters |= names
+    fields = [*question.fields, *(("tag", tag) for tag in tags)]
+    for at, (name, value) in enumerate(fields):
+        conditions.append(_FIELDS[name].format(f"field_{at}"))
+        parameters[f"field_{at}"] = f"%\n{escaped(str(value))}\n%" if name == "tag" else value
+    return (
+        f"SELECT d.id, d.name, e.page, e.heading, e.content, {columns} FROM {tables} "
+        f"JOIN knowledge_documents AS d ON d.number = e.document WHERE {' AND '.join(conditions)} "
+        f"ORDER BY {order}d.added_at DESC, e.position LIMIT :limit"
+    ), parameters
+
+
+_FIELDS = {
+    "tag": "d.tags LIKE :{} ESCAPE '\\'",
+    "category": "d.type = :{}",
+    "source": "lower(d.name) = :{}",
+    "before": "d.added_at < :{}",
+    "after": "d.added_at >= :{}",
+}
+
+
+def _score(question: Question, row: Any) -> float:
+    """Return how well a passage answers, by the recipe for entries (docs/knowledge.md)."""
+    if not question.asks:
+        return 0.0
+    return round(-float(row.score) * sqrt(coverage(question, row.content, row.stems)), 6)
+
+
+def _page_rows(number: int, extracted: Extracted) -> list[dict[str, Any]]:
+    markdown = extracted.markdown
+    return [
+        {
+            "document": number,
+            "page": at + 1,
+            "content": each,
+            "markdown": None if markdown is None else markdown[at],
+        }
+        for at, each in enumerate(extracted.pages)
+    ]
+
+
+def _add_passages(connection: Connection, number: int, found: Sequence[Passage]) -> None:
+    rows = [
+        {
+            "document": number,
+            "position": each.position,
+            "page": each.page,
+            "heading": "\n".join(each.heading),
+            "content": each.text,
+        }
+        for each in found
+    ]
+    connection.execute(insert(passages), rows)
+
+
+def _remove_text(connection: Connection, number: int) -> None:
+    """Remove a document's pages and passages."""
+    numbers = connection.execute(select(passages.c.number).where(passages.c.document == number)).scalars()
+    if gone := list(numbers):
+        index_of(connection, PASSAGES).remove(connection, gone)
+        connection.execute(delete(passages).where(passages.c.document == number))
+    connection.execute(delete(pages).where(pages.c.document == number))
+
+
+def _own(reader: Reader) -> Any:
+    """Return the condition that a document is the reader's."""
+    own = select(spaces.c.number).where(spaces.c.owner == reader.owner, spaces.c.caller_class == "")
+    return documents.c.space.in_(own)
+
+
+def _is(reader: Reader, id: str) -> Any:
+    # PostgreSQL takes no text with a NUL.
+    return _own(reader) & (documents.c.id == id.replace("\0", " ").encode(errors="replace").decode())
+
+
+def _has_state(state: str) -> Any:
+    is_begun = documents.c.state.in_((EXTRACTING, CHUNKING))
+    if state == FAILED:
+        return or_(documents.c.state == FAILED, is_begun & (documents.c.changed_at < _given_up()))
+    found: Any = documents.c.state == state
+    return found & (documents.c.changed_at >= _given_up()) if _is_unfinished(state) else found
+
+
+def _is_unfinished(state: str) -> bool:
+    return state in (EXTRACTING, CHUNKING)
+
+
+def _given_up() -> float:
+    return time.time() - GIVEN_UP_SECONDS
