@@ -17,6 +17,14 @@ def loop(id: str, *body: str, **config: Any) -> dict[str, Any]:
     return {"id": id, "type": "logic.loop", "config": {"times": 2, "body": list(body), **config}}
 
 
+def parallel(id: str, *body: str) -> dict[str, Any]:
+    return {"id": id, "type": "logic.parallel", "config": {"body": list(body)}}
+
+
+def skill(id: str) -> dict[str, Any]:
+    return {"id": id, "type": "action.skill", "config": {"tool": "t"}}
+
+
 def workflow(*nodes: dict[str, Any], edges: str = "", **members: Any) -> dict[str, Any]:
     """A definition; `edges` are such as ``a>b``."""
     pairs = [each.split(">") for each in edges.split()]
@@ -72,6 +80,17 @@ def test_nodes_are_in_the_order_of_a_run_and_those_of_loops_apart() -> None:
         (workflow(loop("a", "b", times=1001), B), "node a: config.times: expected 0 to 1000"),
         (workflow(loop("a", "b"), B, C, edges="a>b b>c"), "node b: the edge from b to c leads into"),
         (workflow(loop("a", "b", "c"), B, C), "node c: no edge leads to it; the body of a begins at b"),
+        (
+            workflow({"id": "a", "type": "logic.wait", "config": {"seconds": 1, "until": "x"}}),
+            "node a: config: expected seconds or until",
+        ),
+        (workflow(parallel("p", "a"), A), "node a: expected action.skill in the body of p"),
+        (workflow(parallel("p", "x", "y"), skill("x"), skill("y"), edges="x>y"), "steps of p wait for none"),
+        (workflow(parallel("p")), "node p: config.body: expected ids of nodes, got none"),
+        (
+            workflow({"id": "a", "type": "logic.switch", "config": {"value": "{{ $x }}"}}),
+            "node a: $x: expected one of $node",
+        ),
         (
             workflow({"id": "a", "type": "logic.wait", "config": {"seconds": 1e9}}),
             "node a: config.seconds: expected 0 to 2,592,000",

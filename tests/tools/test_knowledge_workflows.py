@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fastrpc.tools.knowledge._workflows import stepping
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
 from support.waiting import eventually
@@ -17,6 +18,7 @@ from support.waiting import eventually
 from fastrpc import Client
 from fastrpc.client import SyncClient
 
+pytest_plugins = ["support.postgres"]
 TOOLSET = "fastrpc.tools.knowledge"
 SERVER = """
 import os, time
@@ -91,11 +93,11 @@ def workflow(id: str, *nodes: dict[str, Any], edges: str = "", **members: Any) -
 SEEN = workflow("seen", LOOK, SHORT, SKIP, WRITE, edges="look>short short>skip:true short>write:false")
 
 
-def served(folder: Path) -> SyncClient:
+def served(folder: Path, **more: str) -> SyncClient:
     """A client of a server in this folder."""
     (folder / "server.py").write_text(SERVER)
     command = [sys.executable, "server.py"]
-    return Client.sync(command, cwd=str(folder), env=variables(folder))
+    return Client.sync(command, cwd=str(folder), env=variables(folder, **more))
 
 
 def called(client: SyncClient, tool: str, **arguments: Any) -> Any:
@@ -165,6 +167,81 @@ def test_a_loop_calls_for_each_item_and_has_a_list_of_outputs(tmp_path: Path) ->
         assert run["error"] == "each: items: expected a list of at most 1,000, got str"
 
 
+def test_a_switch_takes_the_edge_of_its_value_or_default(tmp_path: Path) -> None:
+    nodes = [{"id": "s", "type": "logic.switch", "config": {"value": "{{ $trigger.at }}"}}]
+    nodes += [{"id": id, "type": "data.transform", "config": {"template": id}} for id in "ab"]
+    found = workflow("w", *nodes)
+    found["edges"] = [{"from": "s", "to": "a", "when": "1"}, {"from": "s", "to": "b", "when": "default"}]
+    with served(tmp_path) as client:
+        called(client, "workflow.create", workflow=found)
+        for at, output in ((1, "a"), ("1", "a"), (2, "b"), ("", "b")):
+            run = called(client, "workflow.trigger", id="w", input={"at": at}, wait_seconds=60)
+            assert run["output"] == output
+
+
+def test_tools_of_a_parallel_are_called_at_the_same_time(tmp_path: Path) -> None:
+    (tmp_path / "hold pay").touch()
+    (tmp_path / "hold look").touch()
+    both = {"id": "both", "type": "logic.parallel", "config": {"body": ["pay", "look"]}}
+    last = {
+        "id": "last",
+        "type": "data.transform",
+        "config": {"template": "{{ $node.look.output.items[1] }}"},
+    }
+    found = workflow("w", both, PAY, LOOK, last, edges="both>last", variables={"to": "Bob"})
+    with served(tmp_path) as client:
+        called(client, "workflow.create", workflow=found)
+        run = called(client, "workflow.trigger", id="w", input={"at": "Ur"})["id"]
+        eventually(
+            lambda: (tmp_path / "notes").exists() and (tmp_path / "notes").read_text().count("\n") == 2
+        )
+        for name in ("pay", "look"):
+            (tmp_path / f"hold {name}").unlink()
+        assert ended(client, run)["output"] == "UR"
+        run = called(client, "workflow.trigger", id="w", wait_seconds=60)
+        assert run["error"].startswith("both.look: {{ $trigger.at }}")
+        assert [(each["node"], each["state"]) for each in run["steps"]] == [
+            ("both.pay", "completed"), ("both.look", "failed"),
+        ]  # fmt: skip
+
+
+def test_a_wait_ends_at_the_time_it_names(tmp_path: Path) -> None:
+    wait = {"id": "wait", "type": "logic.wait", "config": {"until": "{{ $trigger.at }}"}}
+    with served(tmp_path) as client:
+        called(client, "workflow.create", workflow=workflow("w", wait))
+        for at, state, error in (
+            ("2026-01-01T00:00:00Z", "completed", ""),
+            ("2026-01-01T00:00:00", "failed", "wait: until: expected a time with its zone"),
+            ("soon", "failed", "wait: until: expected a time such as 2026-05-01T09:00:00Z, got 'soon'"),
+            ("2999-01-01T00:00:00Z", "failed", "wait: until: expected a time within 30 days"),
+        ):
+            run = called(client, "workflow.trigger", id="w", input={"at": at}, wait_seconds=60)
+            assert run["state"] == state
+            assert run["error"].startswith(error)
+
+
+def test_a_step_triggers_no_workflow_by_whatever_name_it_calls(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        called(client, "workflow.create", workflow=workflow("w", SKIP))
+    command = [sys.executable, "server.py"]
+    options = {"cwd": str(tmp_path), "env": variables(tmp_path)}
+    with Client.sync(command, client_info=stepping.CLIENT_INFO, **options) as client:
+        refused = client.call_tool("workflow.trigger", {"id": "w"})
+    assert refused.is_error
+    assert refused.text == "a step of a workflow triggers no other"
+
+
+def test_runs_are_kept_where_the_store_is(tmp_path: Path, database_url: str) -> None:
+    """In SQLite and in PostgreSQL."""
+    found = workflow("w", PAY, variables={"to": "Bob"})
+    with served(tmp_path, FASTRPC_KNOWLEDGE_DATABASE=database_url) as client:
+        called(client, "workflow.create", workflow=found)
+        run = called(client, "workflow.trigger", id="w", wait_seconds=60)["id"]
+    with served(tmp_path, FASTRPC_KNOWLEDGE_DATABASE=database_url) as client:
+        assert called(client, "workflow.run", run_id=run)["output"] == {"paid": "Bob"}
+        assert [each["id"] for each in called(client, "workflow.runs", state="completed")["runs"]] == [run]
+
+
 def test_a_step_that_only_reads_is_repeated_behind_kill_9_and_what_was_done_is_not(tmp_path: Path) -> None:
     (tmp_path / "hold look").touch()
     with served(tmp_path) as client:
@@ -192,6 +269,17 @@ def test_a_step_that_writes_is_not_repeated_behind_kill_9_and_the_run_says_so(tm
     assert found["state"] == "failed"
     assert found["error"].startswith("pay: whether pay was done is not known")
     assert (tmp_path / "notes").read_text() == "pay Bob\n"
+
+
+def test_a_run_whose_server_ends_in_the_middle_of_a_step_goes_on_in_the_next(tmp_path: Path) -> None:
+    (tmp_path / "hold look").touch()
+    with served(tmp_path) as client:
+        called(client, "workflow.create", workflow=workflow("w", LOOK))
+        run = called(client, "workflow.trigger", id="w", input={"at": "Ur"})["id"]
+        eventually(lambda: (tmp_path / "notes").exists())
+    (tmp_path / "hold look").unlink()
+    with served(tmp_path) as client:
+        assert ended(client, run)["output"] == {"items": ["Ur", "UR"]}
 
 
 def test_a_run_waits_over_the_end_of_a_server_and_can_be_cancelled(tmp_path: Path) -> None:

@@ -73,15 +73,13 @@ class DeletedWorkflow(TypedDict):
 
 
 class ListedRun(TypedDict):
-    """A run. Times are ISO 8601 (UTC), empty for what has not been; `error` begins with the node."""
+    """A run. Times are ISO 8601 (UTC), empty for what has not been."""
 
     id: str
     workflow: str
     state: str
     started: str
     ended: str
-    output: Any
-    error: str
 
 
 class ListedRuns(TypedDict):
@@ -104,9 +102,11 @@ class Step(TypedDict):
 
 
 class Run(ListedRun):
-    """A run with its last steps."""
+    """A run with its last steps; `error` begins with the node."""
 
     input: Any
+    output: Any
+    error: str
     step_count: int
     steps: list[Step]
 
@@ -148,7 +148,8 @@ async def create(
 ) -> CreatedWorkflow:
     """Create a workflow, or replace the one of its id. Types of nodes: action.skill {tool, arguments},
     data.transform {template}, logic.if_else {condition}, logic.loop {items | times, body}, logic.wait
-    {seconds}. Templates: {{ $node.ID.output }}, {{ $vars.x }}, {{ $trigger.x }}, in loops {{ $item }}."""
+    {seconds | until}, logic.switch {value}, logic.parallel {body}. Templates: {{ $node.ID.output }},
+    {{ $vars.x }}, {{ $trigger.x }}, in loops {{ $item }}."""
     import asyncio
 
     from fastrpc.self_calls import client_for
@@ -197,8 +198,10 @@ async def trigger(
     import asyncio
     import time
 
-    from ._workflows import engine
+    from ._workflows import engine, stepping
 
+    if ctx.client_info == stepping.CLIENT_INFO:
+        raise ToolError("a step of a workflow triggers no other")
     text, owner = await asyncio.to_thread(_definition, ctx, id), _readers.reader_of(ctx).owner
     starter = {
         "principal": ctx.principal,
@@ -226,10 +229,8 @@ def list_runs(
     limit: Annotated[int, Meta(ge=1, le=100)] = 20,
 ) -> ListedRuns:
     """List runs of workflows, the newest first."""
-    from ._workflows import engine
-
-    found = _engine().runs(_readers.reader_of(ctx).owner, id, engine.MOST_LISTED if state else limit)
-    runs = [_listed_run(each) for each in found if state in ("", each["state"])][:limit]
+    found = _engine().runs(_readers.reader_of(ctx).owner, id, state, limit)
+    runs = [_listed_run(each) for each in found]
     lines = [f"{len(runs)} run{'' if len(runs) == 1 else 's'}{':' if runs else '.'}"]
     lines += [f"{each['id']}  {each['state']}  {each['started']}" for each in runs]
     return _answer("\n".join(lines), ListedRuns(count=len(runs), runs=runs))
@@ -335,7 +336,10 @@ def _run_of(owner: str, id: str) -> Run:
         )
         for each in found["steps"]
     ]  # fmt: skip
-    return Run(**_listed_run(found), input=found["input"], step_count=found["step_count"], steps=steps)
+    return Run(
+        **_listed_run(found), input=found["input"], output=found["output"], error=found["error"],
+        step_count=found["step_count"], steps=steps,
+    )  # fmt: skip
 
 
 def _run_text(run: Run) -> str:
@@ -357,7 +361,7 @@ def _listed(found: dict[str, Any], changed_at: float) -> ListedWorkflow:
 def _listed_run(found: dict[str, Any]) -> ListedRun:
     return ListedRun(
         id=found["id"], workflow=found["workflow"], state=found["state"], started=_date(found["started_at"]),
-        ended=_date(found["ended_at"]), output=found["output"], error=found["error"],
+        ended=_date(found["ended_at"]),
     )  # fmt: skip
 
 

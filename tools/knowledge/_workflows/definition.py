@@ -3,7 +3,7 @@
 A run begins at the first node that no edge leads to, goes along the edges, and comes to a node when all that
 lead there are decided and one of them was taken. Edges make no circle: what is repeated is the body of a
 ``logic.loop``, nodes that its `body` names and that only edges among themselves, and to and from the loop,
-touch.
+touch. The nodes in the body of a ``logic.parallel`` are single calls, which no edge joins.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "data.transform": {"template": object},
     "logic.if_else": {"condition": str},
     "logic.loop": {"items": (str, list, type(None)), "times": (int, type(None)), "body": list},
-    "logic.wait": {"seconds": (int, float)},
+    "logic.parallel": {"body": list},
+    "logic.switch": {"value": str},
+    "logic.wait": {"seconds": (int, float, type(None)), "until": (str, type(None))},
 }
 """The types of nodes that there are, with what their configuration has. What may be None may be left out."""
 TRIGGERS = ("manual",)
@@ -79,6 +81,10 @@ class Workflow:
         for edge in edges:
             self.edges_to[edge.target].append(edge)
         self.order: dict[str, list[str]] = {}
+
+    def choices_of(self, id: str) -> set[str]:
+        """Return what the edges from a node are taken for."""
+        return {edge.when for edges in self.edges_to.values() for edge in edges if edge.source == id}
 
     def tools(self) -> dict[str, str]:
         """Return the tools that its nodes call, by node."""
@@ -147,7 +153,7 @@ def _node(where: str, found: Any) -> Node:
         raise BadWorkflow(f"node {id}: type {kind!r:.80} is none of {', '.join(CONFIGS)}")
     required = [name for name, types in members.items() if types is object or not _may_be_none(types)]
     _check_members(f"node {id}: config", config, members, required)
-    return Node(id, kind, config, tuple(config["body"]) if kind == "logic.loop" else ())
+    return Node(id, kind, config, tuple(config.get("body", ())))
 
 
 def _may_be_none(types: Any) -> bool:
@@ -172,14 +178,12 @@ def _loops(nodes: dict[str, Node]) -> dict[str, str]:
     """Return the loop of each node that is in the body of one."""
     loop_of: dict[str, str] = {}
     for loop, node in nodes.items():
-        if node.kind != "logic.loop":
+        if "body" not in CONFIGS[node.kind]:
             continue
         if not node.body:
             raise BadWorkflow(f"node {loop}: config.body: expected ids of nodes, got none")
-        if (node.config.get("items") is None) == (node.config.get("times") is None):
-            raise BadWorkflow(f"node {loop}: config: expected items or times")
-        if not 0 <= (node.config.get("times") or 0) <= MOST_TURNS:
-            raise BadWorkflow(f"node {loop}: config.times: expected 0 to {MOST_TURNS}")
+        if node.kind == "logic.loop":
+            _check_turns(node)
         for id in node.body:
             if not isinstance(id, str) or id not in nodes:
                 raise BadWorkflow(f"node {loop}: config.body: there is no node {id!r:.80}")
@@ -194,6 +198,13 @@ def _loops(nodes: dict[str, Node]) -> dict[str, str]:
             passed.add(at)
             at = loop_of.get(at, "")
     return loop_of
+
+
+def _check_turns(loop: Node) -> None:
+    if (loop.config.get("items") is None) == (loop.config.get("times") is None):
+        raise BadWorkflow(f"node {loop.id}: config: expected items or times")
+    if not 0 <= (loop.config.get("times") or 0) <= MOST_TURNS:
+        raise BadWorkflow(f"node {loop.id}: config.times: expected 0 to {MOST_TURNS}")
 
 
 def _is_turn(edge: Edge, loop_of: dict[str, str]) -> bool:
@@ -222,11 +233,23 @@ def _order(workflow: Workflow, loop: str, ids: list[str]) -> list[str]:
             )
         order += ready
         left = [id for id in left if id not in ready]
+    if loop and workflow.nodes[loop].kind == "logic.parallel":
+        _check_parallel(workflow, loop, ids)
+        return order
     begins = [id for id in ids if not workflow.edges_to[id]]
     for id in begins[1:]:
         place = f"the body of {loop}" if loop else "a run"
         raise BadWorkflow(f"node {id}: no edge leads to it; {place} begins at {begins[0]}")
     return order
+
+
+def _check_parallel(workflow: Workflow, parallel: str, ids: list[str]) -> None:
+    """Refuse what is not a number of single steps."""
+    for id in ids:
+        if workflow.nodes[id].kind != "action.skill":
+            raise BadWorkflow(f"node {id}: expected action.skill in the body of {parallel}")
+        for edge in workflow.edges_to[id]:
+            raise BadWorkflow(f"node {id}: the edge from {edge.source}: steps of {parallel} wait for none")
 
 
 def _on_a_circle(workflow: Workflow, left: list[str]) -> str:
@@ -252,5 +275,8 @@ def _check_templates(workflow: Workflow, id: str, node: Node) -> None:
             raise BadWorkflow(f"node {id}: $node.{name:.80}: there is no such node")
     if node.kind == "action.skill" and node.config["tool"] in CALLS_NO_STEP:
         raise BadWorkflow(f"node {id}: no step calls {node.config['tool']}")
-    if node.kind == "logic.wait" and not 0 <= node.config["seconds"] <= LONGEST_WAIT:
-        raise BadWorkflow(f"node {id}: config.seconds: expected 0 to {LONGEST_WAIT:,}")
+    if node.kind == "logic.wait":
+        if (node.config.get("seconds") is None) == (node.config.get("until") is None):
+            raise BadWorkflow(f"node {id}: config: expected seconds or until")
+        if not 0 <= (node.config.get("seconds") or 0) <= LONGEST_WAIT:
+            raise BadWorkflow(f"node {id}: config.seconds: expected 0 to {LONGEST_WAIT:,}")

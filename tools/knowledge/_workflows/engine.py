@@ -36,11 +36,14 @@ if TYPE_CHECKING:
 LONGEST_RUN = 31 * 86_400
 """Seconds. With the bounds on steps no run is without an end."""
 UNFINISHED = ["PENDING", "ENQUEUED", "DELAYED"]
-MOST_LISTED = 1000
 
 
 class WorkflowsUnavailable(FastrpcError):
     """Workflows cannot run here."""
+
+
+class LeftBehind(BaseException):
+    """A run ends here to go on in another process. No Exception: DBOS records those as the end of the run."""
 
 
 class Place:
@@ -113,7 +116,6 @@ class Engine:
         """Serving has ended: leave runs to the next server."""
         if self.pid != os.getpid():
             return
-        stepping.STOPPING.set()
         left = self._dbos.list_workflows(
             executor_id=self.process, status=UNFINISHED, limit=1, load_input=False
         )
@@ -136,11 +138,13 @@ class Engine:
             self._dbos.start_workflow(self._run, workflow.json, starter, trigger)
         return id
 
-    def runs(self, owner: str, workflow: str, limit: int) -> list[dict[str, Any]]:
-        """Return an owner's runs, the newest first; of one workflow unless its id is empty."""
+    def runs(self, owner: str, workflow: str, state: str, limit: int) -> list[dict[str, Any]]:
+        """Return an owner's runs, the newest first, without what came of them; of one workflow unless its id
+        is empty, in one state unless that is."""
         found = self._dbos.list_workflows(
             user=owner, workflow_id_prefix=f"{workflow}:" if workflow else None, limit=limit, sort_desc=True,
-            load_input=False,
+            status=[name for name, of in STATES.items() if of == state] if state else None,
+            load_input=False, load_output=False,
         )  # fmt: skip
         return [_head(each) for each in found]
 
@@ -175,34 +179,38 @@ class Engine:
             os.close(lock)
 
 
-async def _run(found: dict[str, Any], starter: dict[str, str], trigger: dict[str, Any]) -> dict[str, Any]:
+async def _run(found: dict[str, Any], starter: dict[str, str], trigger: dict[str, Any]) -> Any:
     """Run a workflow, as DBOS calls it."""
     assert Place.server is not None
     assert Place.loop is not None
     steps = stepping.Steps(Place.server, Place.loop, current().process, starter)
     try:
         return await interpreter.run(found, trigger, steps)
-    except asyncio.CancelledError:
-        if stepping.STOPPING.is_set():
-            raise stepping.LeftBehind from None
-        raise
+    except asyncio.CancelledError:  # the server ends, or DBOS has recorded that the run is cancelled
+        raise LeftBehind from None
 
 
-STATES = {"PENDING": "running", "ENQUEUED": "queued", "DELAYED": "queued", "CANCELLED": "cancelled"}
+STATES = {
+    "PENDING": "running",
+    "ENQUEUED": "queued",
+    "DELAYED": "queued",
+    "SUCCESS": "completed",
+    "ERROR": "failed",
+    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "failed",
+    "CANCELLED": "cancelled",
+}
 
 
 def _head(found: WorkflowStatus) -> dict[str, Any]:
     """Return what a run is like, without its steps."""
-    ended = found.output if isinstance(found.output, dict) else {"state": "failed", "error": str(found.error)}
-    state = STATES.get(found.status)
     return {
         "id": found.workflow_id,
         "workflow": found.workflow_id.partition(":")[0],
-        "state": state or ended["state"],
+        "state": STATES[found.status],
         "started_at": (found.created_at or 0) / 1000,
         "ended_at": (found.completed_at or 0) / 1000,
-        "output": None if state else ended.get("output"),
-        "error": "" if state or "error" not in ended else f"{ended.get('node') or 'run'}: {ended['error']}",
+        "output": found.output,
+        "error": "" if found.error is None else str(found.error),
     }
 
 

@@ -8,6 +8,7 @@ not known whether it was done is repeated only if its tool says that this does n
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 
 from . import definition, templates
 
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
 
     from .definition import Node, Workflow
 
+    Record = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
+
     class Durable(Protocol):
         """What a run needs: records that outlast the process."""
 
         process: str
         """Another one after a crash."""
 
-        async def record(self, name: str, function: Callable[[], Awaitable[Any]]) -> Any:
-            """Return what the function gives, from the record if it has been called before."""
+        def record(self, name: str) -> Record:
+            """Return the next record's place: what is called with a function, and returns what it gives, from
+            the record if it has been called before."""
 
         async def sleep(self, seconds: float) -> None:
             """Wait; what has been waited before a crash counts."""
@@ -45,17 +49,19 @@ class StepFailed(Exception):
     """A step has failed, and the run with it."""
 
 
-async def run(found: dict[str, Any], trigger: dict[str, Any], durable: Durable) -> dict[str, Any]:
-    """Run a workflow; return its state, and the node and the error if it has failed. Raises nothing but
-    cancellation and what the engine raises."""
+class RunFailed(Exception):
+    """A run has failed; the message begins with the node."""
+
+
+async def run(found: dict[str, Any], trigger: dict[str, Any], durable: Durable) -> Any:
+    """Run a workflow; return the output of its last step. Raises RunFailed, and what the engine raises."""
     workflow = definition.read(found)
     data = {"node": {}, "vars": workflow.variables, "trigger": trigger, "item": None, "index": None}
     running = _Run(workflow, data, durable)
     try:
-        output = await running.part("", "")
+        return await running.part("", "")
     except StepFailed as failed:
-        return {"state": "failed", "node": running.at, "error": str(failed)}
-    return {"state": "completed", "output": output}
+        raise RunFailed(f"{running.at}: {failed}") from None
 
 
 class _Run:
@@ -83,17 +89,28 @@ class _Run:
                 raise StepFailed(f"a run has at most {MOST_STEPS:,} steps")
             output = await self._step(self._workflow.nodes[id], self.at)
             self._data["node"][id] = {"output": output}
-            outcomes[id] = str(output).lower() if isinstance(output, bool) else ""
+            outcomes[id] = self._outcome(id, output)
         return output
+
+    def _outcome(self, id: str, output: Any) -> str:
+        """Return what the edges from a node choose by: of a switch the value that one of them has, or
+        `default`."""
+        if isinstance(output, bool):
+            return str(output).lower()
+        if self._workflow.nodes[id].kind != "logic.switch":
+            return ""
+        return str(output) if str(output) in self._workflow.choices_of(id) else "default"
 
     async def _step(self, node: Node, path: str) -> Any:
         if node.kind == "action.skill":
             return await self._skill(node, path)
         if node.kind == "logic.loop":
             return await self._loop(node, path)
+        if node.kind == "logic.parallel":
+            return await self._parallel(node, path)
         if node.kind == "logic.wait":
             return await self._wait(node, path)
-        return _output(await self._durable.record(f"{path}:end", lambda: self._pure(node)))
+        return _output(await self._durable.record(f"{path}:end")(lambda: self._pure(node)))
 
     async def _pure(self, node: Node) -> Any:
         """Return the record of a node that has no effect."""
@@ -101,12 +118,38 @@ class _Run:
             if node.kind == "logic.if_else":
                 condition = node.config["condition"]
                 return {"input": condition, "output": templates.holds(condition, self._data)}
-            template = node.config["template"]
+            template = node.config["value" if node.kind == "logic.switch" else "template"]
             return {"input": template, "output": templates.rendered(template, self._data)}
         except templates.BadTemplate as error:
             return {"input": node.config, "error": str(error)}
 
     async def _skill(self, node: Node, path: str) -> Any:
+        return await self._call(
+            node, self._durable.record(f"{path}:begin"), self._durable.record(f"{path}:end")
+        )
+
+    async def _parallel(self, node: Node, path: str) -> Any:
+        """Call the tools of a body at the same time. All come to their end, whichever fails."""
+        import asyncio
+
+        self._steps += len(node.body)
+        steps = [
+            (id, self._durable.record(f"{path}.{id}:begin"), self._durable.record(f"{path}.{id}:end"))
+            for id in self._workflow.order[node.id]
+        ]  # the places of their records are given here, in an order that a run has again
+        calls = [self._call(self._workflow.nodes[id], begin, end) for id, begin, end in steps]
+        outputs = {}
+        for (id, _, _), output in zip(
+            steps, await asyncio.gather(*calls, return_exceptions=True), strict=True
+        ):
+            if isinstance(output, BaseException):
+                self.at = f"{path}.{id}" if isinstance(output, StepFailed) else path
+                raise output
+            outputs[id] = output
+            self._data["node"][id] = {"output": output}
+        return outputs
+
+    async def _call(self, node: Node, begin_record: Record, end_record: Record) -> Any:
         tool, durable = node.config["tool"], self._durable
 
         async def begin() -> Any:
@@ -116,7 +159,7 @@ class _Run:
                 return {"input": node.config, "error": str(error)}
             return {"input": arguments, "process": durable.process}
 
-        begun = await durable.record(f"{path}:begin", begin)
+        begun = await begin_record(begin)
         _output({"output": None, **begun})
 
         async def call() -> Any:
@@ -132,7 +175,7 @@ class _Run:
                 return {"error": str(failed)}
             return {"output": output}
 
-        return _output(await durable.record(f"{path}:end", call))
+        return _output(await end_record(call))
 
     async def _loop(self, node: Node, path: str) -> Any:
         outer = self._data["item"], self._data["index"]
@@ -153,7 +196,7 @@ class _Run:
             return {"input": items, "output": items}
 
         outputs = []
-        for index, item in enumerate(_output(await self._durable.record(f"{path}:begin", begin))):
+        for index, item in enumerate(_output(await self._durable.record(f"{path}:begin")(begin))):
             self._data["item"], self._data["index"] = item, index
             outputs.append(await self.part(node.id, f"{path}[{index}]."))
         self._data["item"], self._data["index"] = outer
@@ -166,20 +209,40 @@ class _Run:
                 return {"error": str(failed)}
             return {"output": {"items": outputs}}
 
-        return _output(await self._durable.record(f"{path}:end", end))
+        return _output(await self._durable.record(f"{path}:end")(end))
 
     async def _wait(self, node: Node, path: str) -> Any:
-        seconds = node.config["seconds"]
-
         async def begin() -> Any:
-            return {"input": {"seconds": seconds}, "waits": True}
+            try:
+                seconds = self._seconds(node)
+            except (templates.BadTemplate, StepFailed) as error:
+                return {"input": node.config, "error": str(error)}
+            return {"input": node.config, "output": seconds, "waits": True}
 
         async def end() -> Any:
             return {"output": {"seconds": seconds}}
 
-        await self._durable.record(f"{path}:begin", begin)
+        seconds = _output(await self._durable.record(f"{path}:begin")(begin))
         await self._durable.sleep(seconds)
-        return _output(await self._durable.record(f"{path}:end", end))
+        return _output(await self._durable.record(f"{path}:end")(end))
+
+    def _seconds(self, node: Node) -> float:
+        """Return how long to wait. Raises BadTemplate and StepFailed."""
+        if (until := node.config.get("until")) is None:
+            return float(node.config["seconds"])
+        text = templates.rendered(until, self._data)
+        try:
+            time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        except (AttributeError, ValueError):
+            raise StepFailed(
+                f"until: expected a time such as 2026-05-01T09:00:00Z, got {text!r:.80}"
+            ) from None
+        if time.tzinfo is None:
+            raise StepFailed(f"until: expected a time with its zone, got {text!r:.80}")
+        seconds = (time - datetime.now(timezone.utc)).total_seconds()
+        if seconds > definition.LONGEST_WAIT:
+            raise StepFailed(f"until: expected a time within 30 days, got {text!r:.80}")
+        return max(seconds, 0.0)
 
 
 def _output(record: dict[str, Any]) -> Any:

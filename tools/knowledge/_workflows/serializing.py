@@ -6,17 +6,21 @@ import json
 
 from dbos import Serializer
 
+from .interpreter import RunFailed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 ERROR = "__error__"
+LONGEST_ERROR = 2000
 
 
 class _Json(Serializer):
     def serialize(self, data: Any) -> str:
         if isinstance(data, BaseException):
-            data = {ERROR: f"{type(data).__name__}: {data}"[:1000]}
+            kind = "" if isinstance(data, RunFailed) else f"{type(data).__name__}: "
+            data = {ERROR: f"{kind}{data}"[:LONGEST_ERROR]}
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
     def deserialize(cls, serialized_data: str) -> Any:

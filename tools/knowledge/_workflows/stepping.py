@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from threading import Event
 
 from .interpreter import StepFailed
 
@@ -21,14 +20,12 @@ if TYPE_CHECKING:
 
     from fastrpc import Client, Server
 
+    from .interpreter import Record
+
 LONGEST_SHOWN = 4000
 """Characters of an input or an output where a run is shown."""
-STOPPING = Event()
-"""This process ends: what is cancelled goes on in another one."""
-
-
-class LeftBehind(BaseException):
-    """A run ends here to go on in another process. No Exception: DBOS records those as the end of the run."""
+CLIENT_INFO = {"name": "fastrpc.workflow", "version": "1"}
+"""By which a tool knows that a step calls it."""
 
 
 class Steps:
@@ -42,14 +39,19 @@ class Steps:
         self._loop = loop
         self._starter = starter
 
-    async def record(self, name: str, function: Callable[[], Awaitable[Any]]) -> Any:
-        """Return what the function gives, from the record if it has been called before."""
+    def record(self, name: str) -> Record:
+        """Return the next record's place."""
         from dbos import DBOS
 
-        async def step() -> Any:
-            return await function()
+        place = DBOS.reserve_step()
 
-        return await DBOS.run_step_async({"name": name, "preemptible": True}, step)
+        async def recorded(function: Callable[[], Awaitable[Any]]) -> Any:
+            async def step() -> Any:
+                return await function()
+
+            return await place.run_async({"name": name, "preemptible": True}, step)
+
+        return recorded
 
     async def sleep(self, seconds: float) -> None:
         """Wait; what has been waited before a crash counts."""
@@ -93,7 +95,7 @@ class Steps:
             if (caller.owner, caller.caller_class) != was:
                 raise StepFailed("whoever started this run has no valid token any more, or other rights")
             try:
-                async with client_for(self._server, principal) as client:
+                async with client_for(self._server, principal, client_info=CLIENT_INFO) as client:
                     return await ask(client)
             except ClientError as error:
                 raise StepFailed(str(error)[:1000]) from None
