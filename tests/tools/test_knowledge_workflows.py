@@ -282,6 +282,37 @@ def test_a_run_whose_server_ends_in_the_middle_of_a_step_goes_on_in_the_next(tmp
         assert ended(client, run)["output"] == {"items": ["Ur", "UR"]}
 
 
+def test_a_server_leaves_the_runs_alone_of_one_that_lives(tmp_path: Path) -> None:
+    (tmp_path / "hold look").touch()
+    with served(tmp_path) as first, served(tmp_path) as second:
+        called(first, "workflow.create", workflow=workflow("w", LOOK))
+        run = called(first, "workflow.trigger", id="w", input={"at": "Ur"})["id"]
+        eventually(lambda: (tmp_path / "notes").exists())
+        with served(tmp_path) as third:
+            for client in (second, third):
+                assert called(client, "workflow.run", run_id=run)["state"] == "running"
+                called(client, "workflow.trigger", id="w", input={"at": "Rome"})
+        (tmp_path / "hold look").unlink()
+        assert ended(second, run)["output"] == {"items": ["Ur", "UR"]}
+    assert (tmp_path / "notes").read_text().count("look Ur") == 1
+
+
+def test_a_run_that_is_cancelled_in_the_middle_of_a_step_goes_no_further(tmp_path: Path) -> None:
+    (tmp_path / "hold look").touch()
+    with served(tmp_path) as client:
+        found = workflow("w", LOOK, PAY, edges="look>pay", variables={"to": "Bob"})
+        called(client, "workflow.create", workflow=found)
+        run = called(client, "workflow.trigger", id="w", input={"at": "Ur"})["id"]
+        eventually(lambda: (tmp_path / "notes").exists())
+        assert called(client, "workflow.cancel", run_id=run)["cancelled"]
+        shown = ended(client, run)
+        assert (shown["state"], shown["steps"][0]["state"]) == ("cancelled", "cancelled")
+        (tmp_path / "hold look").unlink()
+        run = called(client, "workflow.trigger", id="w", input={"at": "Rome"}, wait_seconds=60)
+        assert run["state"] == "completed"
+    assert (tmp_path / "notes").read_text().split("\n") == ["look Ur", "look Rome", "pay Bob", ""]
+
+
 def test_a_run_waits_over_the_end_of_a_server_and_can_be_cancelled(tmp_path: Path) -> None:
     wait = {"id": "wait", "type": "logic.wait", "config": {"seconds": 86_400}}
     with served(tmp_path) as client:
