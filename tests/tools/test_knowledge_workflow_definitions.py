@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +104,13 @@ def test_what_cannot_be_run_is_refused_with_the_reason(found: Any, message: str)
     with pytest.raises(BadWorkflow) as raised:
         definition.read(found)
     assert message in str(raised.value)
+
+
+def test_the_workflow_in_the_documents_can_be_run() -> None:
+    page = Path(__file__, "../../../docs/knowledge.md").resolve().read_text(encoding="utf-8")
+    found = definition.read(json.loads(page.partition("```json\n")[2].partition("```")[0]))
+    definition.check_tools(found, ["memory.search", "memory.write"])
+    assert found.order == {"": ["find", "new", "keep"]}
 
 
 def test_an_unknown_tool_is_refused() -> None:
