@@ -297,6 +297,29 @@ def test_a_server_leaves_the_runs_alone_of_one_that_lives(tmp_path: Path) -> Non
     assert (tmp_path / "notes").read_text().count("look Ur") == 1
 
 
+def test_a_run_goes_on_in_another_server_that_is_there_when_its_own_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "hold look").touch()
+    with served(tmp_path) as first, served(tmp_path) as second:
+        called(first, "workflow.create", workflow=workflow("w", LOOK))
+        run = called(first, "workflow.trigger", id="w", input={"at": "Ur"})["id"]
+        killed_in(first, tmp_path, "look")
+        (tmp_path / "hold look").unlink()
+        assert ended(second, run)["output"] == {"items": ["Ur", "UR"]}
+
+
+def test_a_broken_database_of_runs_is_an_error_until_it_is_mended(tmp_path: Path) -> None:
+    broken = tmp_path / "state" / "knowledge-runs.sqlite3"
+    with served(tmp_path) as client:
+        called(client, "workflow.create", workflow=workflow("w", SKIP))
+        broken.write_bytes(b"no database" * 1000)
+        refused = client.call_tool("workflow.trigger", {"id": "w"})
+        assert refused.text.startswith("the database of workflows: ")
+        assert not list((tmp_path / "state" / "workflows").iterdir())
+        broken.unlink()
+        run = called(client, "workflow.trigger", id="w", input={"at": "Ur"}, wait_seconds=60)
+        assert run["state"] == "completed"
+
+
 def test_a_run_that_is_cancelled_in_the_middle_of_a_step_goes_no_further(tmp_path: Path) -> None:
     (tmp_path / "hold look").touch()
     with served(tmp_path) as client:

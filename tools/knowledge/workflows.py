@@ -268,10 +268,11 @@ def attach(server: Server) -> None:
             engine.Place.loop = asyncio.get_running_loop()
         except RuntimeError:
             return
-        server.unwatch(look)
-        engine.Place.loop.run_in_executor(None, engine.resume_left_behind)
+        if engine.is_any_left_behind():
+            resuming = engine.Place.loop.run_in_executor(None, engine.resume_left_behind)
+            resuming.add_done_callback(lambda done: done.exception())  # the next look tries again
 
-    server.watch(look, every_seconds=2.0)
+    server.watch(look, every_seconds=5.0)
 
 
 class Workflows:

@@ -2,7 +2,7 @@
 or in its PostgreSQL database.
 
 DBOS is imported and begins with the first run of a process, and where an earlier server has left runs behind:
-`resume_left_behind` finds them by a locked file for each process that runs workflows. A file that nobody has
+`is_any_left_behind` knows them by a locked file for each process that runs workflows. A file that nobody has
 locked is that of a server that has ended; its runs go on here. Workflows run in an event loop of DBOS's,
 their calls in the server's. Everything here blocks, and is called on threads.
 """
@@ -55,6 +55,8 @@ class Place:
 
 _starting = Lock()
 _engines: list[Engine] = []
+_registered: list[Any] = []
+"""DBOS has `_run` once for the life of the process."""
 
 
 def current() -> Engine:
@@ -65,10 +67,14 @@ def current() -> Engine:
         return _engines[0]
 
 
+def is_any_left_behind() -> bool:
+    """Whether a server has left runs behind which has ended. Quick: a file for each server is tried."""
+    return any(_left_behind())
+
+
 def resume_left_behind() -> None:
-    """Let runs go on that a server has left behind which has ended."""
-    if any(_left_behind()):
-        current().resume()
+    """Let those runs go on here. Raises WorkflowsUnavailable."""
+    current().resume()
 
 
 class Engine:
@@ -89,7 +95,9 @@ class Engine:
         if server is None or Place.loop is None:
             raise WorkflowsUnavailable("workflows run in a server alone")
         self._lock = _locked(_lock_path(self.process))
-        self._run = DBOS.workflow(name="run")(_run)
+        if not _registered:
+            _registered.append(DBOS.workflow(name="run")(_run))
+        self._run = _registered[0]
         try:
             # Callers over HTTP are others than those over stdio: their runs go on where they began.
             DBOS(
@@ -105,6 +113,8 @@ class Engine:
             )
             DBOS.launch()
         except Exception as error:
+            DBOS.destroy()  # the next call may begin anew
+            self._unlock()
             raise WorkflowsUnavailable(f"the database of workflows: {type(error).__name__}") from error
         self._dbos = DBOS
         server.observe(self)
@@ -120,8 +130,14 @@ class Engine:
             executor_id=self.process, status=UNFINISHED, limit=1, load_input=False
         )
         self._dbos.destroy()
-        if not left:
-            os.unlink(_lock_path(self.process))
+        if left:
+            os.close(self._lock)
+        else:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        """Say that nothing is left behind."""
+        os.unlink(_lock_path(self.process))
         os.close(self._lock)
 
     def start(self, workflow: Workflow, starter: dict[str, str], trigger: dict[str, Any]) -> str:
@@ -173,10 +189,14 @@ class Engine:
     def resume(self) -> None:
         """Let runs go on of processes that have ended."""
         for process, lock in _left_behind(keep=True):
-            for each in self._dbos.list_workflows(executor_id=process, status=["PENDING"], load_input=False):
-                self._dbos.resume_workflow(each.workflow_id)
-            os.unlink(_lock_path(process))
-            os.close(lock)
+            try:
+                for each in self._dbos.list_workflows(
+                    executor_id=process, status=["PENDING"], load_input=False, load_output=False
+                ):
+                    self._dbos.resume_workflow(each.workflow_id)
+                os.unlink(_lock_path(process))
+            finally:
+                os.close(lock)
 
 
 async def _run(found: dict[str, Any], starter: dict[str, str], trigger: dict[str, Any]) -> Any:
