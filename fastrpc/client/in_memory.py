@@ -39,10 +39,12 @@ if TYPE_CHECKING:
 
 
 class InMemory(Transport):
-    """The transport to a server in this process. `watcher`: for test suites."""
+    """The transport to a server in this process. `watcher`: for test suites. `principal`: for whom the
+    client calls; "" for nobody in particular."""
 
-    def __init__(self, server: Server, watcher: Watcher | None = None) -> None:
+    def __init__(self, server: Server, watcher: Watcher | None = None, principal: str = "") -> None:
         self.shown = server.name
+        self._principal = principal
         self._watcher = watcher
         self._server = server
         self._carrier: MemoryTransport | None = None
@@ -52,7 +54,7 @@ class InMemory(Transport):
         self._carrier = carrier = MemoryTransport(
             stream.receive_message if self._watcher is None else self._receive_watched
         )
-        await carrier.start(Connections(self._connect))
+        carrier.connect(Connections(self._connect), self._principal)
         stream.carry = self._carry
 
     def _connect(self) -> Connection:

@@ -26,9 +26,9 @@ class MemoryTransport(Transport):
         self._on_line = on_line
         self._gone = asyncio.Event()
 
-    def connect(self, connections: Connections) -> None:
+    def connect(self, connections: Connections, principal: str = "") -> None:
         """Open the connection, with an event loop or without: inline calls need none."""
-        self._connection = connections.open(self._write, at_once=True)
+        self._connection = connections.open(self._write, principal=principal, at_once=True)
 
     async def start(self, connections: Connections) -> None:
         self.connect(connections)

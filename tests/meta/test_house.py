@@ -193,6 +193,7 @@ LAYERS = {
     **numbered("fastrpc.gateway", 76),
     **numbered("fastrpc.openapi", 78),
     "fastrpc.client": 77,
+    "fastrpc.self_calls": 78,
     "fastrpc.client.client": 77,  # whose targets may be several servers, behind a gateway
     "fastrpc": 78,
     # 80: the edges
@@ -469,6 +470,7 @@ def test_tools_use_public_names_only() -> None:
         "processes.server_process",
         "redaction",
         "regular_files",
+        "self_calls",
         "settings",
         "storage",
         "storage.database",

@@ -7,18 +7,18 @@ imports no library.
 
 from __future__ import annotations
 
-from . import agents, clock, documents, graph, insights, memory
+from . import agents, clock, documents, graph, insights, memory, workflows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-__all__ = ["agents", "clock", "documents", "graph", "insights", "memory"]
+__all__ = ["agents", "clock", "documents", "graph", "insights", "memory", "workflows"]
 
 
 def attach(server: Server) -> None:
-    """Serve documents and entries as resources, the prompts, and the agents where there are some; name the
-    tools as the settings say."""
+    """Serve documents and entries as resources, the prompts, workflows, and the agents where there are some;
+    name the tools as the settings say."""
     from fastrpc import UsageError
 
     from . import _document_resources, _prompts, _resources, _settings
@@ -33,3 +33,4 @@ def attach(server: Server) -> None:
     _prompts.attach(server)
     agents.attach(server)
     insights.attach(server)
+    workflows.attach(server)

@@ -137,3 +137,13 @@ counts = Table(
     Column("refusals", BigInteger, nullable=False),
 )
 """Calls of each hour; `start` is the hour's, of what is older than 90 days the day's (UTC)."""
+
+workflows = Table(
+    "knowledge_workflows",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("id", String(64), primary_key=True),
+    Column("definition", Text, nullable=False),
+    Column("changed_at", Double, nullable=False),
+)
+"""`definition` is the JSON as it was loaded. Runs are DBOS's, in tables of its own."""

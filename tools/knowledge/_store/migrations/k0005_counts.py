@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "k0005"
-down_revision = "k0003"
+down_revision = "k0004"
 
 
 def upgrade() -> None:

@@ -1,0 +1,53 @@
+"""Calls that a server makes of itself for a principal: work that goes on behind a call or begins without one.
+
+    async with client_for(server, principal) as client:
+        result = await client.call_tool("memory.write", {"content": "The deadline is in May."})
+
+They go the whole way that a client's calls go: guard, limits, budgets and audit know them by the principal.
+Keep the principal of whoever has asked for the work (`Context.principal`), and compare `caller_of` with who
+that was: a token may have been revoked since.
+"""
+
+from __future__ import annotations
+
+from fastrpc.callers import unguarded
+from fastrpc.client import Client
+from fastrpc.client.in_memory import InMemory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import Unpack
+
+    from fastrpc.callers import Caller
+    from fastrpc.client.options import ClientOptions
+    from fastrpc.server import Server
+
+__all__ = ["caller_of", "client_for"]
+
+
+def client_for(server: Server, principal: str, **options: Unpack[ClientOptions]) -> Client:
+    """Return a client of a server in this process that calls for a principal, "" for nobody in particular.
+
+    If the server is mounted in another, that one is called, since its guard decides; names are as they are
+    there. To be used in the event loop that serves. `options` are those of `fastrpc.Client`.
+    """
+    served: Any = _served(server)
+    client = Client(served, **options)
+    client._make_transport = lambda: InMemory(served, principal=principal)
+    return client
+
+
+def caller_of(server: Server, principal: str) -> Caller:
+    """Return who has a principal now, as the guard knows them. Of a token that is not valid any more neither
+    the owner nor the class is what it was."""
+    found = _served(server).runtime.caller_of
+    return unguarded(principal) if found is None else found(principal)
+
+
+def _served(server: Server) -> Server:
+    """Return the server that clients are connected to."""
+    while server._hosts:
+        server = server._hosts[0]
+    return server

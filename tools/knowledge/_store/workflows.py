@@ -1,0 +1,52 @@
+"""The definitions of each owner's workflows. Each function is one transaction. Raises StorageError."""
+
+from __future__ import annotations
+
+import time
+
+from sqlalchemy import delete, func, select
+
+from .schema import workflows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.storage.database import Database
+
+MOST = 1000
+"""Of one owner."""
+
+
+def write(database: Database, owner: str, id: str, definition: str) -> bool | None:
+    """Keep a definition, instead of one of this id; return whether it is new. None: there are too many."""
+    is_it = (workflows.c.owner == owner) & (workflows.c.id == id)
+    with database.changing() as connection:
+        is_new = connection.execute(delete(workflows).where(is_it)).rowcount == 0
+        count = select(func.count()).select_from(workflows).where(workflows.c.owner == owner)
+        if int(connection.execute(count).scalar_one()) >= MOST:
+            return None
+        row = {"owner": owner, "id": id, "definition": definition, "changed_at": time.time()}
+        connection.execute(workflows.insert().values(row))
+    return is_new
+
+
+def read(database: Database, owner: str, id: str) -> str | None:
+    """Return a definition, None where there is none."""
+    wanted = select(workflows.c.definition).where(workflows.c.owner == owner, workflows.c.id == id)
+    with database.reading() as connection:
+        found = connection.execute(wanted).scalar()
+    return None if found is None else str(found)
+
+
+def of_owner(database: Database, owner: str) -> list[tuple[str, float]]:
+    """Return definitions with the times they were changed at, the newest first."""
+    wanted = select(workflows.c.definition, workflows.c.changed_at).where(workflows.c.owner == owner)
+    with database.reading() as connection:
+        rows = connection.execute(wanted.order_by(workflows.c.changed_at.desc())).all()
+    return [(definition, changed_at) for definition, changed_at in rows]
+
+
+def forget(database: Database, owner: str, id: str) -> bool:
+    """Delete a definition. False: there is none."""
+    is_it = (workflows.c.owner == owner) & (workflows.c.id == id)
+    with database.changing() as connection:
+        return connection.execute(delete(workflows).where(is_it)).rowcount == 1

@@ -1,0 +1,294 @@
+"""What makes runs last: DBOS, which records each step before the next one begins, in SQLite beside the store
+or in its PostgreSQL database.
+
+DBOS is imported and begins with the first run of a process, and where an earlier server has left runs behind:
+`is_any_left_behind` knows them by a locked file for each process that runs workflows. A file that nobody has
+locked is that of a server that has ended; its runs go on here. Workflows run in an event loop of DBOS's,
+their calls in the server's. Everything here blocks, and is called on threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+from secrets import token_hex
+from threading import Lock
+
+from fastrpc import FastrpcError
+from fastrpc.settings import STATE_DIR
+
+from .. import _settings
+from . import interpreter, stepping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from dbos import WorkflowStatus
+
+    from fastrpc import Server
+
+    from .definition import Workflow
+
+LONGEST_RUN = 31 * 86_400
+"""Seconds. With the bounds on steps no run is without an end."""
+UNFINISHED = ["PENDING", "ENQUEUED", "DELAYED"]
+
+
+class WorkflowsUnavailable(FastrpcError):
+    """Workflows cannot run here."""
+
+
+class LeftBehind(BaseException):
+    """A run ends here to go on in another process. No Exception: DBOS records those as the end of the run."""
+
+
+class Place:
+    """Where a process runs workflows: the server, and the loop that serves. Set before the first run."""
+
+    server: Server | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+
+
+_starting = Lock()
+_engines: list[Engine] = []
+_registered: list[Any] = []
+"""DBOS has `_run` once for the life of the process."""
+
+
+def current() -> Engine:
+    """Return this process's engine, started if it is not. Raises WorkflowsUnavailable."""
+    with _starting:
+        if not _engines or _engines[0].pid != os.getpid():
+            _engines[:] = [Engine()]
+        return _engines[0]
+
+
+def is_any_left_behind() -> bool:
+    """Whether a server has left runs behind which has ended. Quick: a file for each server is tried."""
+    return any(_left_behind())
+
+
+def resume_left_behind() -> None:
+    """Let those runs go on here. Raises WorkflowsUnavailable."""
+    current().resume()
+
+
+class Engine:
+    """DBOS, begun. Raises WorkflowsUnavailable if it cannot be."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.process = token_hex(8)
+        try:
+            from dbos import DBOS
+
+            from . import serializing
+        except ImportError as error:
+            raise WorkflowsUnavailable(
+                f'workflows need the library {error.name}: pip install "fastrpc-mcp[workflows]"'
+            ) from None
+        server = Place.server
+        if server is None or Place.loop is None:
+            raise WorkflowsUnavailable("workflows run in a server alone")
+        self._lock = _locked(_lock_path(self.process))
+        if not _registered:
+            _registered.append(DBOS.workflow(name="run")(_run))
+        self._run = _registered[0]
+        try:
+            # Callers over HTTP are others than those over stdio: their runs go on where they began.
+            DBOS(
+                config={
+                    "name": "fastrpc-http" if server.over_http else "fastrpc-stdio",
+                    "system_database_url": _url(),
+                    "executor_id": self.process,
+                    "application_version": "1",
+                    "serializer": serializing.json_serializer(),
+                    "log_level": "CRITICAL",  # it logs each run that is cancelled with its traceback
+                    "max_executor_threads": 64,
+                }
+            )
+            DBOS.launch()
+        except Exception as error:
+            DBOS.destroy()  # the next call may begin anew
+            self._unlock()
+            raise WorkflowsUnavailable(f"the database of workflows: {type(error).__name__}") from error
+        self._dbos = DBOS
+        server.observe(self)
+
+    def __call__(self, records: object) -> None:
+        """Calls are not observed; the end is."""
+
+    def at_end(self) -> None:
+        """Serving has ended: leave runs to the next server."""
+        if self.pid != os.getpid():
+            return
+        left = self._dbos.list_workflows(
+            executor_id=self.process, status=UNFINISHED, limit=1, load_input=False
+        )
+        self._dbos.destroy()
+        if left:
+            os.close(self._lock)
+        else:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        """Say that nothing is left behind."""
+        os.unlink(_lock_path(self.process))
+        os.close(self._lock)
+
+    def start(self, workflow: Workflow, starter: dict[str, str], trigger: dict[str, Any]) -> str:
+        """Begin a run; return its id. `starter` is who has begun it: `principal`, `owner`
+        of the workflow, `caller_owner`, `caller_class`."""
+        from dbos import DBOSContextSetAuth, SetWorkflowID, SetWorkflowTimeout
+
+        id = f"{workflow.id}:{token_hex(8)}"
+        with (
+            SetWorkflowID(id),
+            SetWorkflowTimeout(LONGEST_RUN),
+            DBOSContextSetAuth(starter["owner"], []),
+        ):
+            self._dbos.start_workflow(self._run, workflow.json, starter, trigger)
+        return id
+
+    def runs(self, owner: str, workflow: str, state: str, limit: int) -> list[dict[str, Any]]:
+        """Return an owner's runs, the newest first, without what came of them; of one workflow unless its id
+        is empty, in one state unless that is."""
+        found = self._dbos.list_workflows(
+            user=owner, workflow_id_prefix=f"{workflow}:" if workflow else None, limit=limit, sort_desc=True,
+            status=[name for name, of in STATES.items() if of == state] if state else None,
+            load_input=False, load_output=False,
+        )  # fmt: skip
+        return [_head(each) for each in found]
+
+    def run(self, owner: str, id: str, most_steps: int) -> dict[str, Any] | None:
+        """Return a run with its last steps; None if the owner has none of this id."""
+        found = self._dbos.list_workflows(workflow_ids=[id], user=owner)
+        if not found:
+            return None
+        head = _head(found[0])
+        steps = stepping.shown(self._dbos.list_workflow_steps(id), head["state"])
+        if head["state"] == "running" and steps and steps[-1]["state"] == "waiting":
+            head["state"] = "waiting"
+        args = found[0].input["args"] if found[0].input else [{}, {}, {}]
+        return {**head, "input": args[2], "step_count": len(steps), "steps": steps[-most_steps:]}
+
+    def cancel(self, owner: str, id: str) -> bool | None:
+        """Cancel a run. False: it had ended. None: the owner has none of this id."""
+        found = self._dbos.list_workflows(workflow_ids=[id], user=owner, load_input=False)
+        if not found:
+            return None
+        if found[0].status not in UNFINISHED:
+            return False
+        self._dbos.cancel_workflow(id)
+        return True
+
+    def resume(self) -> None:
+        """Let runs go on of processes that have ended."""
+        for process, lock in _left_behind(keep=True):
+            try:
+                for each in self._dbos.list_workflows(
+                    executor_id=process, status=["PENDING"], load_input=False, load_output=False
+                ):
+                    self._dbos.resume_workflow(each.workflow_id)
+                os.unlink(_lock_path(process))
+            finally:
+                os.close(lock)
+
+
+async def _run(found: dict[str, Any], starter: dict[str, str], trigger: dict[str, Any]) -> Any:
+    """Run a workflow, as DBOS calls it."""
+    assert Place.server is not None
+    assert Place.loop is not None
+    steps = stepping.Steps(Place.server, Place.loop, current().process, starter)
+    try:
+        return await interpreter.run(found, trigger, steps)
+    except asyncio.CancelledError:  # the server ends, or DBOS has recorded that the run is cancelled
+        raise LeftBehind from None
+
+
+STATES = {
+    "PENDING": "running",
+    "ENQUEUED": "queued",
+    "DELAYED": "queued",
+    "SUCCESS": "completed",
+    "ERROR": "failed",
+    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "failed",
+    "CANCELLED": "cancelled",
+}
+
+
+def _head(found: WorkflowStatus) -> dict[str, Any]:
+    """Return what a run is like, without its steps."""
+    return {
+        "id": found.workflow_id,
+        "workflow": found.workflow_id.partition(":")[0],
+        "state": STATES[found.status],
+        "started_at": (found.created_at or 0) / 1000,
+        "ended_at": (found.completed_at or 0) / 1000,
+        "output": found.output,
+        "error": "" if found.error is None else str(found.error),
+    }
+
+
+def _url() -> str:
+    """Return the database of runs: the store's, if it is PostgreSQL, else a file of SQLite beside it."""
+    from .._store.kind import KNOWLEDGE
+
+    url: str = _settings.DATABASE.read()
+    if url and not url.startswith("sqlite:"):
+        return url
+    path = (url.removeprefix("sqlite:///") or KNOWLEDGE.default_path).removesuffix(".sqlite3")
+    path += "-runs.sqlite3"
+    os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    return f"sqlite:///{path}"
+
+
+# --- who runs workflows on this machine ---------------------------------------------------------------------
+
+
+def _folder() -> str:
+    return os.path.join(STATE_DIR.read(), "workflows")
+
+
+def _lock_path(process: str) -> str:
+    place = hashlib.sha256(_settings.DATABASE.read().encode()).hexdigest()[:8]
+    over_http = Place.server is not None and Place.server.over_http
+    return os.path.join(_folder(), f"{place}-{'http' if over_http else 'stdio'}-{process}.lock")
+
+
+def _locked(path: str) -> int:
+    """Return the descriptor of a file that this process has made and locked."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def _left_behind(*, keep: bool = False) -> Iterator[tuple[str, int]]:
+    """Yield processes that have ended and left runs behind; with `keep` each stays locked, by the descriptor
+    that comes with it."""
+    beginning = os.path.basename(_lock_path("")).removesuffix(".lock")
+    try:
+        names = sorted(os.listdir(_folder()))
+    except OSError:
+        return
+    for name in names:
+        if not (name.startswith(beginning) and name.endswith(".lock")):
+            continue
+        try:
+            file = os.open(os.path.join(_folder(), name), os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            continue
+        if not keep:
+            os.close(file)
+        yield name[len(beginning) : -len(".lock")], file

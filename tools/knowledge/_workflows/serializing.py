@@ -1,0 +1,36 @@
+"""How DBOS keeps values: as JSON. Its default, pickle, would run what stands in the database."""
+
+from __future__ import annotations
+
+import json
+
+from dbos import Serializer
+
+from .interpreter import RunFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ERROR = "__error__"
+LONGEST_ERROR = 2000
+
+
+class _Json(Serializer):
+    def serialize(self, data: Any) -> str:
+        if isinstance(data, BaseException):
+            kind = "" if isinstance(data, RunFailed) else f"{type(data).__name__}: "
+            data = {ERROR: f"{kind}{data}"[:LONGEST_ERROR]}
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+    def deserialize(cls, serialized_data: str) -> Any:
+        found = json.loads(serialized_data)
+        return Exception(found[ERROR]) if isinstance(found, dict) and ERROR in found else found
+
+    def name(self) -> str:
+        return "fastrpc_json"
+
+
+def json_serializer() -> Serializer:
+    """Return the serializer."""
+    return _Json()

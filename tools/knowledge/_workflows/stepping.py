@@ -1,0 +1,133 @@
+"""A run's steps: recorded by DBOS, called of the server by whoever has started the run, and shown.
+
+A step that calls has two records: ``NODE:begin`` with its input and the process that began it, and
+``NODE:end`` with its output or its error. If the process is another one then, the server has ended between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from .interpreter import StepFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from typing import Any
+
+    from dbos import StepInfo
+
+    from fastrpc import Client, Server
+
+    from .interpreter import Record
+
+LONGEST_SHOWN = 4000
+"""Characters of an input or an output where a run is shown."""
+CLIENT_INFO = {"name": "fastrpc.workflow", "version": "1"}
+"""By which a tool knows that a step calls it."""
+
+
+class Steps:
+    """The steps of a run (`interpreter.Durable`)."""
+
+    def __init__(
+        self, server: Server, loop: asyncio.AbstractEventLoop, process: str, starter: dict[str, str]
+    ) -> None:
+        self.process = process
+        self._server = server
+        self._loop = loop
+        self._starter = starter
+
+    def record(self, name: str) -> Record:
+        """Return the next record's place."""
+        from dbos import DBOS
+
+        place = DBOS.reserve_step()
+
+        async def recorded(function: Callable[[], Awaitable[Any]]) -> Any:
+            async def step() -> Any:
+                return await function()
+
+            return await place.run_async({"name": name, "preemptible": True}, step)
+
+        return recorded
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; what has been waited before a crash counts."""
+        from dbos import DBOS
+
+        await DBOS.sleep_async(seconds)
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> Any:
+        """Return the output of a tool: its structured content, else its text as the member `text`. Raises
+        StepFailed."""
+
+        async def ask(client: Client) -> Any:
+            result = await client.call_tool(tool, arguments)
+            if result.is_error:
+                raise StepFailed(result.text[:1000])
+            return {"text": result.text} if result.structured is None else result.structured
+
+        return await self._as_starter(ask)
+
+    async def may_repeat(self, tool: str) -> bool:
+        """Whether calling a tool once more does no harm."""
+
+        async def ask(client: Client) -> bool:
+            for each in await client.list_tools():
+                if each.name == tool:
+                    hints = each.annotations or {}
+                    return hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
+            return False
+
+        return bool(await self._as_starter(ask))
+
+    async def _as_starter(self, ask: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
+        """Return what is asked of the server, in its loop, by whoever has started the run."""
+        from fastrpc import ClientError
+        from fastrpc.self_calls import caller_of, client_for
+
+        async def connected() -> Any:
+            principal = self._starter["principal"]
+            caller = caller_of(self._server, principal)
+            was = self._starter["caller_owner"], self._starter["caller_class"]
+            if (caller.owner, caller.caller_class) != was:
+                raise StepFailed("whoever started this run has no valid token any more, or other rights")
+            try:
+                async with client_for(self._server, principal, client_info=CLIENT_INFO) as client:
+                    return await ask(client)
+            except ClientError as error:
+                raise StepFailed(str(error)[:1000]) from None
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(connected(), self._loop))
+
+
+def shown(records: list[StepInfo], run_state: str) -> list[dict[str, Any]]:
+    """Return the steps of a run as clients see them, in order."""
+    steps: dict[str, dict[str, Any]] = {}
+    for record in records:
+        node, _, part = record["function_name"].rpartition(":")
+        if part not in ("begin", "end") or not isinstance(record["output"], dict):
+            continue
+        output = record["output"]
+        step = steps.setdefault(node, {"node": node, "input": None, "output": None, "error": ""})
+        step.setdefault("started_at", (record["started_at_epoch_ms"] or 0) / 1000)
+        step["ended_at"] = 0.0
+        if "input" in output:
+            step["input"] = _cut(output["input"])
+        if part == "end" or "error" in output:
+            step["output"], step["error"] = _cut(output.get("output")), output.get("error", "")
+            step["ended_at"] = (record["completed_at_epoch_ms"] or 0) / 1000
+            step["state"] = "failed" if step["error"] else "completed"
+        elif run_state not in ("running", "waiting", "queued"):
+            step["state"] = "cancelled"
+        else:
+            step["state"] = "waiting" if output.get("waits") else "running"
+    return list(steps.values())
+
+
+def _cut(value: Any) -> Any:
+    """Return a value, or the beginning of its JSON where it is long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text):,} characters)"

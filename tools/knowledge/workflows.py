@@ -1,0 +1,388 @@
+"""The tools workflow.list, .get, .create, .delete, .trigger, .runs, .run and .cancel, and the resources
+``SCHEME://workflows/{id}``.
+
+A workflow belongs to the owner who created it, and is run as whoever triggers it: each step is a call of its
+own, which the guard decides about. What runs last is `_workflows`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypedDict
+
+from fastrpc import Context, ToolError, ToolResult, tool
+
+from . import _readers, _settings, _store
+from .memory import date_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Annotated, Literal, TypeVar
+
+    from fastrpc import Meta, Server
+
+    from ._workflows.definition import Workflow
+
+    Shape = TypeVar("Shape")
+else:
+    from fastrpc import Meta
+    from fastrpc.typing_forms import Annotated, Literal
+
+MOST_STEPS_SHOWN = 200
+POLL_SECONDS = 0.1
+LONGEST_WAIT = 600
+
+
+class ListedWorkflow(TypedDict):
+    """A workflow. `changed` is ISO 8601 (UTC)."""
+
+    id: str
+    uri: str
+    name: str
+    version: str
+    description: str
+    trigger: str
+    changed: str
+
+
+class ListedWorkflows(TypedDict):
+    """Workflows, the newest first."""
+
+    count: int
+    workflows: list[ListedWorkflow]
+
+
+class WorkflowDefinition(TypedDict):
+    """A workflow as it was loaded."""
+
+    workflow: dict[str, Any]
+
+
+class CreatedWorkflow(TypedDict):
+    """A workflow that was created; `is_new` is false where it replaced one of this id."""
+
+    id: str
+    uri: str
+    is_new: bool
+
+
+class DeletedWorkflow(TypedDict):
+    """A workflow that was deleted. Its runs stay."""
+
+    id: str
+
+
+class ListedRun(TypedDict):
+    """A run. Times are ISO 8601 (UTC), empty for what has not been."""
+
+    id: str
+    workflow: str
+    state: str
+    started: str
+    ended: str
+
+
+class ListedRuns(TypedDict):
+    """Runs, the newest first."""
+
+    count: int
+    runs: list[ListedRun]
+
+
+class Step(TypedDict):
+    """A step of a run. `node` has the turns of loops before it: `each[2].note`."""
+
+    node: str
+    state: str
+    input: Any
+    output: Any
+    error: str
+    started: str
+    ended: str
+
+
+class Run(ListedRun):
+    """A run with its last steps; `error` begins with the node."""
+
+    input: Any
+    output: Any
+    error: str
+    step_count: int
+    steps: list[Step]
+
+
+class CancelledRun(TypedDict):
+    """A run, and whether it was cancelled: false if it had ended."""
+
+    id: str
+    cancelled: bool
+
+
+@tool(name="workflow.list", effect="read", run="thread")
+def list_workflows(ctx: Context) -> ListedWorkflows:
+    """List the workflows."""
+    from ._store import workflows
+
+    found = workflows.of_owner(_store.current().database, _readers.reader_of(ctx).owner)
+    listed = [_listed(json.loads(text), changed_at) for text, changed_at in found]
+    lines = [f"{len(listed)} workflow{'' if len(listed) == 1 else 's'}{':' if listed else '.'}"]
+    lines += [f"{each['id']} {each['version']}  {each['name']}" for each in listed]
+    return _answer("\n".join(lines), ListedWorkflows(count=len(listed), workflows=listed))
+
+
+@tool(name="workflow.get", effect="read", run="thread")
+def get(ctx: Context, id: str) -> WorkflowDefinition:
+    """Read a workflow's definition."""
+    text = _definition(ctx, id)
+    return _answer(text, WorkflowDefinition(workflow=json.loads(text)))
+
+
+@tool(name="workflow.create", effect="write", risk="high")
+async def create(
+    ctx: Context,
+    workflow: Annotated[
+        dict[str, Any],
+        "id, name, version, trigger {type: manual}, nodes [{id, type, config}], edges [{from, to, when?}], "
+        "description?, variables?",
+    ],
+) -> CreatedWorkflow:
+    """Create a workflow, or replace the one of its id. Types of nodes: action.skill {tool, arguments},
+    data.transform {template}, logic.if_else {condition}, logic.loop {items | times, body}, logic.wait
+    {seconds | until}, logic.switch {value}, logic.parallel {body}. Templates: {{ $node.ID.output }},
+    {{ $vars.x }}, {{ $trigger.x }}, in loops {{ $item }}."""
+    import asyncio
+
+    from fastrpc.self_calls import client_for
+
+    from ._store import workflows
+    from ._workflows import definition
+
+    try:
+        found = definition.read(workflow)
+        if found.tools():
+            async with client_for(ctx.server, ctx.principal) as client:
+                known = [each.name for each in await client.list_tools()]
+            definition.check_tools(found, known)
+    except definition.BadWorkflow as error:
+        raise ToolError(str(error)) from None
+    owner, text = _readers.reader_of(ctx).owner, json.dumps(workflow, ensure_ascii=False)
+
+    def write() -> bool | None:
+        return workflows.write(_store.current().database, owner, found.id, text)
+
+    is_new = await asyncio.to_thread(write)
+    if is_new is None:
+        raise ToolError(f"workflow: expected at most {workflows.MOST:,} of an owner.")
+    done = "Created" if is_new else "Replaced"
+    return _answer(f"{done} {found.id}.", CreatedWorkflow(id=found.id, uri=_uri(found.id), is_new=is_new))
+
+
+@tool(name="workflow.delete", effect="write", risk="high", run="thread")
+def delete(ctx: Context, id: str) -> DeletedWorkflow:
+    """Delete a workflow. Its runs go on, and stay."""
+    from ._store import workflows
+
+    if not workflows.forget(_store.current().database, _readers.reader_of(ctx).owner, id):
+        raise _unknown(id)
+    return _answer(f"Deleted {id}.", DeletedWorkflow(id=id))
+
+
+@tool(name="workflow.trigger", effect="write")
+async def trigger(
+    ctx: Context,
+    id: str,
+    input: Annotated[dict[str, Any] | None, "What templates know as $trigger"] = None,
+    wait_seconds: Annotated[float, Meta(ge=0, le=LONGEST_WAIT), "Wait for the end, at most so long"] = 0,
+) -> Run:
+    """Run a workflow, in your name. Each step is a call of its own. workflow.run says how it goes on."""
+    import asyncio
+    import time
+
+    from ._workflows import engine, stepping
+
+    if ctx.client_info == stepping.CLIENT_INFO:
+        raise ToolError("a step of a workflow triggers no other")
+    text, owner = await asyncio.to_thread(_definition, ctx, id), _readers.reader_of(ctx).owner
+    starter = {
+        "principal": ctx.principal,
+        "owner": owner,
+        "caller_owner": ctx.caller.owner,
+        "caller_class": ctx.caller.caller_class,
+    }
+    found = _workflow(text)
+    engine.Place.loop = asyncio.get_running_loop()
+    run = await asyncio.to_thread(lambda: _engine().start(found, starter, input or {}))
+    until = time.monotonic() + wait_seconds
+    while True:
+        shown = await asyncio.to_thread(_run_of, owner, run)
+        if shown["state"] not in ("queued", "running", "waiting") or time.monotonic() >= until:
+            return _answer(_run_text(shown), shown)
+        ctx.progress(shown["step_count"], message=shown["steps"][-1]["node"] if shown["steps"] else None)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+@tool(name="workflow.runs", effect="read", run="thread")
+def list_runs(
+    ctx: Context,
+    id: Annotated[str, "Of this workflow alone"] = "",
+    state: Literal["", "queued", "running", "completed", "failed", "cancelled"] = "",
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20,
+) -> ListedRuns:
+    """List runs of workflows, the newest first."""
+    found = _engine().runs(_readers.reader_of(ctx).owner, id, state, limit)
+    runs = [_listed_run(each) for each in found]
+    lines = [f"{len(runs)} run{'' if len(runs) == 1 else 's'}{':' if runs else '.'}"]
+    lines += [f"{each['id']}  {each['state']}  {each['started']}" for each in runs]
+    return _answer("\n".join(lines), ListedRuns(count=len(runs), runs=runs))
+
+
+@tool(name="workflow.run", effect="read", run="thread")
+def read_run(ctx: Context, run_id: str) -> Run:
+    """Show a run of a workflow: its state, and each step's input, output, time and error."""
+    shown = _run_of(_readers.reader_of(ctx).owner, run_id)
+    return _answer(_run_text(shown), shown)
+
+
+@tool(name="workflow.cancel", effect="write", run="thread")
+def cancel(ctx: Context, run_id: str) -> CancelledRun:
+    """Cancel a run of a workflow."""
+    done = _engine().cancel(_readers.reader_of(ctx).owner, run_id)
+    if done is None:
+        raise _unknown_run(run_id)
+    text = f"Cancelled {run_id}." if done else f"{run_id} has ended."
+    return _answer(text, CancelledRun(id=run_id, cancelled=done))
+
+
+def attach(server: Server) -> None:
+    """Serve the definitions as resources, and let runs go on that an ended server has left behind."""
+    import asyncio
+
+    from ._workflows import engine
+
+    engine.Place.server = server
+    prefix = f"{_settings.SCHEME.read()}://workflows/"
+    server.resources(prefix, mime_type="application/json", run="thread")(Workflows(prefix))
+
+    def look() -> None:
+        try:
+            engine.Place.loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if engine.is_any_left_behind():
+            resuming = engine.Place.loop.run_in_executor(None, engine.resume_left_behind)
+            resuming.add_done_callback(lambda done: done.exception())  # the next look tries again
+
+    server.watch(look, every_seconds=5.0)
+
+
+class Workflows:
+    """The provider of all definitions."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def list(self, cursor: str | None, ctx: Context) -> Any:
+        """Return all of them."""
+        from ._store import workflows
+
+        found = workflows.of_owner(_store.current().database, _readers.reader_of(ctx).owner)
+        return [
+            {"uri": each["uri"], "name": each["name"], "description": each["description"]}
+            for each in (_listed(json.loads(text), changed_at) for text, changed_at in found)
+        ]
+
+    def read(self, uri: str, ctx: Context) -> Any:
+        """Return a definition, None where there is none."""
+        from ._store import workflows
+
+        id = uri.removeprefix(self._prefix)
+        return workflows.read(_store.current().database, _readers.reader_of(ctx).owner, id)
+
+
+def _engine() -> Any:
+    from ._workflows import engine
+
+    try:
+        return engine.current()
+    except engine.WorkflowsUnavailable as error:
+        raise ToolError(str(error)) from None
+
+
+def _definition(ctx: Context, id: str) -> str:
+    from ._store import workflows
+
+    found = workflows.read(_store.current().database, _readers.reader_of(ctx).owner, id)
+    if found is None:
+        raise _unknown(id)
+    return found
+
+
+def _workflow(text: str) -> Workflow:
+    from ._workflows import definition
+
+    try:
+        return definition.read(json.loads(text))
+    except definition.BadWorkflow as error:
+        raise ToolError(str(error)) from None
+
+
+def _run_of(owner: str, id: str) -> Run:
+    found = _engine().run(owner, id, MOST_STEPS_SHOWN)
+    if found is None:
+        raise _unknown_run(id)
+    steps = [
+        Step(
+            node=each["node"], state=each["state"], input=each["input"], output=each["output"],
+            error=each["error"], started=_date(each["started_at"]), ended=_date(each["ended_at"]),
+        )
+        for each in found["steps"]
+    ]  # fmt: skip
+    return Run(
+        **_listed_run(found), input=found["input"], output=found["output"], error=found["error"],
+        step_count=found["step_count"], steps=steps,
+    )  # fmt: skip
+
+
+def _run_text(run: Run) -> str:
+    lines = [f"{run['id']}: {run['state']}{f', {error}' if (error := run['error']) else ''}"]
+    if run["output"] is not None:
+        lines.append(f"output: {json.dumps(run['output'], ensure_ascii=False)[:4000]}")
+    lines += [f"{each['node']}  {each['state']}  {each['error']}".rstrip() for each in run["steps"]]
+    return "\n".join(lines)
+
+
+def _listed(found: dict[str, Any], changed_at: float) -> ListedWorkflow:
+    return ListedWorkflow(
+        id=found["id"], uri=_uri(found["id"]), name=found["name"], version=str(found["version"]),
+        description=found.get("description", ""), trigger=found["trigger"]["type"],
+        changed=date_of(changed_at),
+    )  # fmt: skip
+
+
+def _listed_run(found: dict[str, Any]) -> ListedRun:
+    return ListedRun(
+        id=found["id"], workflow=found["workflow"], state=found["state"], started=_date(found["started_at"]),
+        ended=_date(found["ended_at"]),
+    )  # fmt: skip
+
+
+def _uri(id: str) -> str:
+    return f"{_settings.SCHEME.read()}://workflows/{id}"
+
+
+def _date(seconds: float) -> str:
+    return date_of(seconds) if seconds else ""
+
+
+def _unknown(id: str) -> ToolError:
+    return ToolError(f"id: there is no workflow {id:.80}.")
+
+
+def _unknown_run(id: str) -> ToolError:
+    return ToolError(f"run_id: there is no run {id:.100}.")
+
+
+def _answer(text: str, structured: Shape) -> Shape:
+    """Return a result with a text of its own. To a type checker it is what the tool's annotation says."""
+    found: Any = ToolResult(text, structured=structured)
+    return found  # type: ignore[no-any-return]
