@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from fastrpc import Context, Meta, ToolError, ToolResult, tool
+from fastrpc import Context, Meta, ToolError, tool
 
 from . import _readers, _settings, _store
+from ._answers import answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Annotated, Any, Literal, TypeVar
+    from typing import Annotated, Literal
 
     from ._store.entries import Entry
-
-    Shape = TypeVar("Shape")
 else:
     from fastrpc.typing_forms import Annotated, Literal
 
@@ -81,7 +80,7 @@ def search(
     found = _store.current().search(reader, question.read(query), scope or "all", limit or LIMIT)
     entries = "entry" if len(found) == 1 else "entries"
     lines = [f"Found {len(found)} {entries}{':' if found else '.'}", *map(_line, found)]
-    return _answer("\n".join(lines), Found(count=len(found), entries=[_shown(each) for each in found]))
+    return answer("\n".join(lines), Found(count=len(found), entries=[_shown(each) for each in found]))
 
 
 @tool(name="memory.write", effect="write", run="thread")
@@ -104,7 +103,7 @@ def write(
         raise ToolError(f"supersedes: there is no entry {supersedes:.40}.")
     entry, is_new = done
     text = f"Remembered as {entry.id}." if is_new else f"Known as {entry.id}; it has today's date now."
-    return _answer(text, Written(id=entry.id, uri=uri_of(entry.id), is_new=is_new))
+    return answer(text, Written(id=entry.id, uri=uri_of(entry.id), is_new=is_new))
 
 
 @tool(name="memory.read", effect="read", run="thread")
@@ -113,7 +112,7 @@ def read(ctx: Context, id: Annotated[str, "The entry's id: mem_…"]) -> MemoryE
     entry = _store.current().read(_readers.reader_of(ctx), id)
     if entry is None:
         raise _unknown(id)
-    return _answer(f"{_head(entry)}\n{entry.content}", _shown(entry))
+    return answer(f"{_head(entry)}\n{entry.content}", _shown(entry))
 
 
 @tool(name="memory.forget", effect="write", run="thread")
@@ -121,7 +120,7 @@ def forget(ctx: Context, id: Annotated[str, "The entry's id: mem_…"]) -> Forgo
     """Forget an entry for good."""
     if not _store.current().forget(_readers.reader_of(ctx), id):
         raise _unknown(id)
-    return _answer(f"Forgot {id}.", Forgotten(forgotten=1))
+    return answer(f"Forgot {id}.", Forgotten(forgotten=1))
 
 
 @tool(name="memory.forget_all", effect="write", risk="critical", run="thread")
@@ -134,7 +133,7 @@ def forget_all(
     if confirm != CONFIRMATION:
         raise ToolError(f'confirm: expected "{CONFIRMATION}", got "{confirm:.40}".')
     number = _store.current().forget_all(_readers.reader_of(ctx), scope)
-    return _answer(f"Forgot {number} {'entry' if number == 1 else 'entries'}.", Forgotten(forgotten=number))
+    return answer(f"Forgot {number} {'entry' if number == 1 else 'entries'}.", Forgotten(forgotten=number))
 
 
 def uri_of(id: str) -> str:
@@ -147,12 +146,6 @@ def date_of(seconds: float) -> str:
     from datetime import datetime, timezone
 
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _answer(text: str, structured: Shape) -> Shape:
-    """Return a result with a text of its own. To a type checker it is what the tool's annotation says."""
-    found: Any = ToolResult(text, structured=structured)
-    return found  # type: ignore[no-any-return]
 
 
 def check(content: str, tags: list[str], source: str) -> None:
