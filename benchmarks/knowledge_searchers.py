@@ -151,8 +151,10 @@ class Product:
         self.reader = Reader("reader", "")
 
     def add(self, entries: Iterable[Entry]) -> None:
-        written = ((id, f"{title}\n{text}") for id, title, text in entries)
-        self.store.write_many(self.reader, written)
+        from fastrpc.tools.knowledge._store import moving
+
+        written = [moving.Record(f"{title}\n{text}", "fact", "", [], id) for id, title, text in entries]
+        moving.add(self.store.database, self.reader.owner, written)
 
     def search(self, query: str, limit: int) -> list[str]:
         from fastrpc.tools.knowledge._search.question import read

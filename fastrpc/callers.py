@@ -65,8 +65,8 @@ def token_principal(owner: str, family: str) -> str:
 
 
 def owner_of(principal: str) -> str:
-    """Return whose a principal is: what belongs to the owner belongs to all its tokens. A user of this
-    machine is its own."""
+    """Return the owner of an authenticated principal: of a token, the owner that stands in its name; of a
+    user of this machine, the principal."""
     if claimed := CLAIMED.match(principal):
         return claimed[3]
     return principal if ":" in principal else principal.partition("#")[0]

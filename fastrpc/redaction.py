@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MASK = "****"
 NAMES = "(?<!progress)token|secret|password|passwd|api[-_]?key|credential|private[-_]?key"
 IN_ENVIRONMENT = re.compile(rf"(?:{NAMES}|_key$|_auth$)", re.IGNORECASE)
-SECRET_MEMBER = re.compile(rf"(?:{NAMES}|authorization|cookie|[-_]key$|[-_]auth$)", re.IGNORECASE)
+IN_DATA = re.compile(rf"(?:{NAMES}|authorization|cookie|[-_]key$|[-_]auth$)", re.IGNORECASE)
 SHORTEST = 8
 """Shorter values of the environment occur in other text by chance."""
 
@@ -75,9 +75,10 @@ def masked(text: str) -> str:
 
 
 def masked_data(value: Any, name: str = "") -> Any:
-    """Return data as JSON has it, with the secrets masked that can be recognised and what stands below a
-    secret's name. Numbers of tokens are counts."""
-    is_secret = SECRET_MEMBER.search(name) is not None
+    """Return JSON data with its secrets masked: each text in which `masked` recognises one, and each value
+    below a member whose name says that it is secret. Such a number is kept if the name speaks of tokens: it
+    counts them."""
+    is_secret = IN_DATA.search(name) is not None
     if isinstance(value, dict):
         return {
             masked(str(key)): masked_data(each, name if is_secret else str(key))

@@ -27,9 +27,9 @@ class ToolStyle:
     Without `checks_results`, a result that does not conform to the output schema is sent all the same, and
     content whatever the schema says; with `checks_objects` not one whose schema is that of an object.
     `convert` makes of a result in the classes of another framework one in fastrpc's: of one that the
-    connection does not write by itself. `readable` makes of a result that JSON has no form for, and no
-    schema promises, one that can be sent as text; `numeric`, of one that a schema promises something of, one
-    with numbers in the place of objects that are some.
+    connection does not write by itself. `readable` converts a result without an output schema, for which
+    JSON has no form, to one that can be sent as text; `numeric` converts the numbers of other libraries in a
+    result with an output schema to Python's.
 
     `refusal_prefix` begins the text of a ToolError or of invalid arguments, `failure_prefix` that of another
     exception, instead of the name of its class; ``{name}`` in them is the tool's name. With `hides_failures`

@@ -142,9 +142,11 @@ def published(folder: Path) -> None:
     schemas.mkdir()
     bundle = modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
     run(["node", "-e", SCHEMAS, str(bundle), str(schemas), *SCHEMA_VERSIONS])
-    documents = {
-        version: json.loads((schemas / f"{version}.json").read_text()) for version in SCHEMA_VERSIONS
-    }
+    documents = {}
+    for version in SCHEMA_VERSIONS:
+        path = schemas / f"{version}.json"
+        documents[version] = with_numbers(json.loads(path.read_text()))
+        path.write_text(json.dumps(documents[version]))
     methods = {version: methods_of(document) for version, document in documents.items()}
     (schemas / "methods.json").write_text(json.dumps(methods))
     cases.mkdir(parents=True)
@@ -159,6 +161,16 @@ def published(folder: Path) -> None:
     run(["tar", "-xzf", archive.name, "--strip-components=1", f"{archive.name[:-7]}/json"], cwd=folder)
     archive.unlink()
     (folder / "json").rename(folder / "json-schema-test-suite")
+
+
+def with_numbers(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema in which the bounds and the default of a number in a form are numbers, as MCP has them:
+    the bundle's copies of two versions say integer."""
+    types = document.get("definitions") or document["$defs"]
+    properties = types.get("NumberSchema", {}).get("properties", {})
+    for name in {"default", "maximum", "minimum"} & properties.keys():
+        properties[name]["type"] = "number"
+    return document
 
 
 def methods_of(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -300,15 +300,18 @@ def passes(step: Callable[[Wheel], None], wheel: Wheel) -> bool:
 
 def choose_tests(wheels: list[Wheel], fewer: bool) -> None:
     """Say which tests each wheel is put to: of `fewer`, the property tests run once, the unit tests twice."""
-    versions = sorted(int(wheel.version[2:].rstrip("t")) for wheel in wheels)
+    oldest, newest = (choose(wheels, key=minor_version).version for choose in (min, max))
     for wheel in wheels:
-        version = int(wheel.version[2:].rstrip("t"))
         if wheel.emulated:
             wheel.tests = COMPILED_TESTS
-        elif not fewer or version == versions[-1]:
+        elif not fewer or wheel.version == newest:
             wheel.tests = CORE_TESTS
         else:
-            wheel.tests = VERSION_TESTS if version == versions[0] else SERVER_TESTS
+            wheel.tests = VERSION_TESTS if wheel.version == oldest else SERVER_TESTS
+
+
+def minor_version(wheel: Wheel) -> int:
+    return int(wheel.version.rpartition(".")[2].rstrip("t"))
 
 
 def main() -> None:
@@ -328,7 +331,7 @@ def main() -> None:
             wheels.append(Wheel(path))
         except Wrong as error:
             print(error, file=sys.stderr, flush=True)
-    if not options.skip_tests and not options.contents:
+    if wheels and not options.skip_tests and not options.contents:
         choose_tests(wheels, options.fewer_tests)
     wheels.sort(key=lambda wheel: len(wheel.tests), reverse=True)  # what takes longest is not left at the end
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -1,7 +1,7 @@
-"""The ``_meta`` of a resource, which the originals send with its contents, too: the bounds of a user
-interface stand there.
+"""Sends the ``_meta`` of a resource with its contents, as the originals do: clients read there what a user
+interface may load.
 
-`with_meta` wraps a resource's function where there is some; others are not touched and cost nothing.
+`with_meta` wraps the functions of resources that have ``_meta``, and returns the others unchanged.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from fastrpc.compat.dialect import Dialect
 
 
-def with_meta(function: Any, meta: dict[str, Any] | None, dialect: Dialect, *, is_template: bool) -> Any:
-    """Return a resource's function whose contents have the resource's ``_meta`` where the original has it so;
-    without what FastMCP notes of its own."""
+def with_meta(function: Any, meta: dict[str, Any] | None, dialect: Dialect, kind: str) -> Any:
+    """Return a function that returns contents with the ``_meta`` of its resource or template (`kind`), if the
+    original sends it there. FastMCP's own member ``fastmcp`` is left out."""
     known = {name: value for name, value in (meta or {}).items() if name != "fastmcp"}
-    kind = "template" if is_template else "resource"
     if not known or kind not in dialect.meta_in_contents or not callable(function):
         return function
     from fastrpc.compat.resource_security import wrapped

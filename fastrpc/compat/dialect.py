@@ -40,8 +40,8 @@ class Dialect:
     content ``{"result": …}``, and one that is declared as a class without members (``dict``, ``set``, an
     enum) is no structured content. `structures_results`: results have output schemas. `structures_lists`:
     lists of anything have, too.
-    `meta_in_contents`: the kinds of resources whose contents have the resource's ``_meta``, too;
-    `merges_meta`: so have those that have some of their own.
+    `meta_in_contents`: resources of these kinds send their ``_meta`` with their contents; with `merges_meta`
+    also with contents that have a ``_meta`` of their own.
     `screens_templates`: the variables of templates may be no paths out of a folder, unless the server says
     otherwise. `refuses_calls`: an McpError of middleware is the JSON-RPC error that answers a tool's call,
     not its result.
@@ -237,8 +237,8 @@ def follow_release(package: str, version: str) -> None:
     """Have the servers of this process describe what those of this release of an original describe: there are
     output schemas since FastMCP 2.10 and the SDK 1.10; since FastMCP 4 lists of anything have none, and
     models have no aliases in results; it refuses results that break their schema up to FastMCP 2, up to 3 if
-    that is of an object, and NaN since FastMCP 4.2; contents have the ``_meta`` of their resource since
-    FastMCP 3, those of templates since 4."""
+    that is of an object, and NaN since FastMCP 4.2; since FastMCP 3 a
+    resource sends its ``_meta`` with its contents, since 4 a template, too."""
     release = release_of(version)
     if package == "fastmcp":
         FASTMCP.structures_results = release >= (2, 10)

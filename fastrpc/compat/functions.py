@@ -345,7 +345,8 @@ def _result_type(annotation: Any, namespace: dict[str, Any], dialect: Dialect | 
 
 
 def _with_text_keys(annotation: Any) -> Any:
-    """Return a type with texts as the keys of dicts in the place of those that `json_form` makes texts of."""
+    """Return a type whose dicts have ``str`` for keys in place of the types that `json_form` writes as
+    texts."""
     arguments = _arguments(annotation)
     if not arguments or is_literal(annotation) or hasattr(annotation, "__metadata__"):
         return annotation
@@ -359,7 +360,7 @@ def _with_text_keys(annotation: Any) -> Any:
 
 
 _text_key = object()
-"""Tells such keys from those of a ``dict[str, …]``, by which the official SDK decides on a result's form."""
+"""Marks such keys: for ``dict[str, …]`` the official SDK writes a result in another form."""
 
 
 def _is_text_in_json(kind: Any) -> bool:

@@ -41,8 +41,8 @@ def readable_form(value: Any, refuses_nan: bool = False) -> Any:
 
 
 def numeric_form(value: Any) -> Any:
-    """Return a value, of which a schema promises something, with numbers in the place of objects that are
-    some: those of NumPy and gmpy2."""
+    """Return the value of a result with an output schema, with Python's numbers in place of those of NumPy
+    and gmpy2."""
     return value if is_plain(value) else _changed(value, _number, refuses_nan=True)
 
 
@@ -97,7 +97,8 @@ _MARKS = (
 
 
 def _key(name: Any) -> Any:
-    """Return the key of a dict as a text, but for one that the encoder makes the same text of, or refuses."""
+    """Return the key of a dict as a text; unchanged if the encoder writes the same text for it, or refuses
+    it."""
     if isinstance(name, (str, int, float)) and not isinstance(name, bool):
         return name
     return "None" if name is None else _text_of_key(name)

@@ -314,16 +314,17 @@ class FastMCP(
             return lambda function: function
         if not given.get("mime_type"):
             given["mime_type"] = "text/plain"
-        registry = self.registries.templates if is_template(uri) else self.registries.resources
+        kind = "template" if is_template(uri) else "resource"
+        registry = self.registries.templates if kind == "template" else self.registries.resources
         if not self._duplicates.allow(registry, uri, given):
             return lambda function: function
-        self._restrict("template" if is_template(uri) else "resource", uri, given.pop("auth", None))
+        self._restrict(kind, uri, given.pop("auth", None))
 
         def decorate(function: Function) -> Function:
             _check_function("resource", function, "give it a function")
-            described = with_meta(function, given["meta"], self.dialect, is_template=is_template(uri))
+            described = with_meta(function, given["meta"], self.dialect, kind)
             served = adapted(described, self, resource_value)
-            rules = self._screening(security) if is_template(uri) else None
+            rules = self._screening(security) if kind == "template" else None
             if rules is None:
                 super(FastMCP, self).resource(uri, **given)(served)
             else:

@@ -585,22 +585,23 @@ class Runtime(Visibility):
             dispatcher.resource_updated(uri, rest)
 
     def notify_list_changed(self, kind: str) -> None:
-        """Forget what is made of the entries of a kind, and notify every client of this process."""
+        """Forget what this process has made from the entries of a kind, and notify all of its clients."""
         self._forget_everywhere(kind)
         for dispatcher in list(self.dispatchers):
             dispatcher.list_changed(kind)
 
     def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
-        """Filters show something else: notify the clients of principals that it `concerns`, here; of all,
-        everywhere."""
+        """Notify clients that filters show other entries: without `concerns` all clients of all processes,
+        else those clients of this process for whose principal it returns true."""
         if concerns is None:
             self.announce("lists_changed")
         else:
             self.notify_lists_changed(concerns)
 
     def announce(self, change: str, *values: Any) -> None:
-        """Notify clients of a change (`CHANGES`), those of the other processes too; from whatever thread."""
-        CHANGES[change](self, *values)
+        """Notify the clients of this process of a change (`CHANGES`), and have the other processes notify
+        theirs. Thread-safe."""
+        self.take_announcement(change, *values)
         if self.share is not None:
             self.share(to_json([change, *values]))
 
@@ -629,4 +630,5 @@ CHANGES: dict[str, Callable[..., object]] = {
     "lists_changed": Runtime.notify_lists_changed,
     "resource_updated": Runtime.notify_resource_updated,
 }
-"""What one of the processes that serve the same clients announces to all, and how each notifies its own."""
+"""The changes that a process announces to the others that serve the same clients: each calls this method,
+which notifies its clients."""

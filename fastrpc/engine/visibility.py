@@ -104,7 +104,7 @@ class Visibility:
             return ""
 
     def notify_lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
-        """Filters show something else: forget what they have shown, tell clients here. Thread-safe."""
+        """Forget what filters have shown, and notify the clients of this process. Thread-safe."""
         self._caller_lists, enforced = None, self.enforces_filters
         for dispatcher in list(self.dispatchers):
             if enforced:

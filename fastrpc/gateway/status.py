@@ -188,8 +188,8 @@ def _asked(address: str) -> dict[str, Any] | None:
 
 @contextmanager
 def _short(path: str) -> Iterator[str]:
-    """Have a name for a socket that is short enough for the system: where the path is not, Linux reaches it
-    by the descriptor of its folder."""
+    """Yield a path that the system accepts for a Unix socket: the given one, or, where that is too long, one
+    through the open descriptor of its folder, which Linux alone has."""
     if len(os.fsencode(path)) <= LONGEST_ADDRESS or not os.path.isdir(DESCRIPTORS):
         yield path
         return

@@ -7,7 +7,7 @@ lists lack the name of a call that was answered as unknown. Pure.
 
 from __future__ import annotations
 
-from fastrpc.callers import Caller
+from fastrpc.callers import Caller, owner_of
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.guard import cel
 from fastrpc.guard.callers import claims
@@ -139,7 +139,7 @@ def _caller_of(record: Mapping[str, Any]) -> Caller:
     """Return the caller of a record, as far as that tells of it."""
     actor = str(record.get("actor", ""))
     caller_class = str(record.get("class", ""))
-    owner = actor.removeprefix("os:") if actor.startswith("os:") else actor.partition("#")[0]
+    owner = owner_of(actor).removeprefix("os:")
     return claims.caller_of(actor) or Caller(actor, caller_class, owner=owner)
 
 

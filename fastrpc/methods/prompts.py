@@ -155,9 +155,9 @@ def encoded(request: Request, result: dict[str, Any]) -> bytes:
 
 
 def refusal(handler: Handler, error: BaseException) -> ProtocolError:
-    """Return the error for a handler's failure: with the message of a ToolError, or of an ArgumentError,
-    which is the client's fault; that of any other exception is only logged, since it may contain what clients
-    must not see."""
+    """Return the error that answers a request whose handler has raised: for an ArgumentError, InvalidParams
+    with its message; for a ToolError, InternalError with its message. The message of any other exception is
+    only logged: it may contain what clients must not see."""
     if isinstance(error, ArgumentError):
         return InvalidParams(str(error))
     if isinstance(error, ToolError):

@@ -177,12 +177,14 @@ class MsgspecConverter(Converter):
         if isinstance(value, str):
             parsed = json_from_text(value, "{")
             value = json_from_text(value, "[") if parsed is value else parsed
-        for given in (value, _with_integers(value)):
-            try:
-                return value, self._convert(given, self.annotation, strict=False, str_keys=True)
-            except self._refused:
-                continue
-        return value, _MISSING
+        mended = self._converted(value)
+        return value, self._converted(_with_integers(value)) if mended is _MISSING else mended
+
+    def _converted(self, value: Any) -> Any:
+        try:
+            return self._convert(value, self.annotation, strict=False, str_keys=True)
+        except self._refused:
+            return _MISSING
 
     def to_json(self, value: Any) -> Any:
         import msgspec
@@ -191,7 +193,8 @@ class MsgspecConverter(Converter):
 
 
 def _with_integers(value: Any) -> Any:
-    """Return a value whose numbers without a fraction are integers: msgspec takes no ``1.0`` for a choice."""
+    """Return a value with integers in place of floats without a fraction: msgspec refuses ``1.0`` for a
+    choice of integers."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, dict):

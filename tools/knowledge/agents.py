@@ -1,25 +1,26 @@
 """The tools agent.list and agent.get, and the agents as resources: ``SCHEME://agents/{id}/SOUL.md``, BOOT.md,
 TOOLS.md and ``/config``.
 
-Agents are folders of the server's (`--agents DIR`, `_agent_folders`): every caller sees the same, and none
-writes them. Where the folder is watched, clients are told what has changed.
+Agents are folders on the server's machine (`--agents DIR`, `_agent_folders`): every caller reads the same
+agents, and none can write them. The server looks at the files every two seconds and notifies clients of
+changes.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from fastrpc import ToolError, ToolResult, tool
+from fastrpc import ToolError, tool
 
 from . import _settings
+from ._answers import answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Annotated, TypeVar
+    from collections.abc import Iterable
+    from typing import Annotated
 
     from fastrpc import Server
-
-    Shape = TypeVar("Shape")
 else:
     from fastrpc.typing_forms import Annotated
 
@@ -60,16 +61,14 @@ def list_agents() -> ListedAgents:
 
     root = _settings.AGENTS.read()
     if not root:
-        return _answer(
-            "No agents: the server was started without --agents.", ListedAgents(count=0, agents=[])
-        )
+        return answer("No agents: the server was started without --agents.", ListedAgents(count=0, agents=[]))
     try:
-        found = [_listed(root, id) for id in _agent_folders.ids(root)]
+        found = [_listed(root, id, files) for id, files in _agent_folders.all_agents(root).items()]
     except _agent_folders.BrokenAgent as error:
         raise ToolError(str(error)) from None
     lines = [f"{len(found)} {'agent' if len(found) == 1 else 'agents'}{':' if found else '.'}"]
     lines += [f"{each['id']}: {each['error'] or each['about'] or 'no SOUL.md'}" for each in found]
-    return _answer("\n".join(lines), ListedAgents(count=len(found), agents=found))
+    return answer("\n".join(lines), ListedAgents(count=len(found), agents=found))
 
 
 @tool(name="agent.get", effect="read", run="thread")
@@ -87,7 +86,7 @@ def get(id: Annotated[str, "The agent's id, as agent.list has it"]) -> Agent:
         raise ToolError(str(error)) from None
     named = {"SOUL.md": soul, "BOOT.md": boot, "TOOLS.md": tools, "config": _json(config) if config else ""}
     parts = [f"# {name}\n{text}" for name, text in named.items() if text]
-    return _answer(
+    return answer(
         "\n\n".join(parts) or f"{id} is empty.",
         Agent(id=id, soul=soul, boot=boot, tools=tools, config=config),
     )
@@ -119,8 +118,8 @@ class Agents:
                 "name": f"{id}/{name}",
                 "mime_type": _type_of(name),
             }
-            for id in _agent_folders.ids(self._root)
-            for name in _agent_folders.files(self._root, id)
+            for id, files in _agent_folders.all_agents(self._root).items()
+            for name in files
         ]
 
     def read(self, uri: str) -> Any:
@@ -139,7 +138,7 @@ class Agents:
 
 
 class Watch:
-    """What the folder was like, and who is told when it is different."""
+    """Compares the folder with what it was at the last look, and notifies clients of the differences."""
 
     def __init__(self, server: Server, root: str, prefix: str) -> None:
         self._server = server
@@ -148,7 +147,7 @@ class Watch:
         self._known: dict[str, object] | None = None
 
     def look(self) -> None:
-        """Tell clients what has changed since the last look."""
+        """Notify clients of what has changed since the last look."""
         found, known = self._files(), self._known
         self._known = found
         if known is None or known == found:
@@ -163,17 +162,17 @@ class Watch:
         from . import _agent_folders
 
         try:
-            ids = _agent_folders.ids(self._root)
+            found = _agent_folders.all_agents(self._root)
         except _agent_folders.BrokenAgent:
             return {}
         return {
             f"{self._prefix}{id}/{name}": stamp
-            for id in ids
-            for name, stamp in _agent_folders.files(self._root, id).items()
+            for id, files in found.items()
+            for name, stamp in files.items()
         }
 
 
-def _listed(root: str, id: str) -> ListedAgent:
+def _listed(root: str, id: str, files: Iterable[str]) -> ListedAgent:
     from . import _agent_folders
 
     about, error = "", ""
@@ -184,8 +183,7 @@ def _listed(root: str, id: str) -> ListedAgent:
     except _agent_folders.BrokenAgent as broken:
         error = str(broken)
     prefix = f"{_settings.SCHEME.read()}://agents/{id}/"
-    uris = [prefix + name for name in _agent_folders.files(root, id)]
-    return ListedAgent(id=id, about=about, uris=uris, error=error)
+    return ListedAgent(id=id, about=about, uris=[prefix + name for name in files], error=error)
 
 
 def _type_of(name: str) -> str:
@@ -196,9 +194,3 @@ def _json(config: Any) -> str:
     import json
 
     return json.dumps(config, ensure_ascii=False, indent=2)
-
-
-def _answer(text: str, structured: Shape) -> Shape:
-    """Return a result with a text of its own. To a type checker it is what the tool's annotation says."""
-    found: Any = ToolResult(text, structured=structured)
-    return found  # type: ignore[no-any-return]

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from fastrpc import ToolError, ToolResult, tool
+from fastrpc import ToolError, tool
+
+from ._answers import answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Annotated, Any
+    from typing import Annotated
 else:
     from fastrpc.typing_forms import Annotated
 
@@ -42,5 +44,4 @@ def now(timezone: Annotated[str, "An IANA name, as Europe/Berlin"] = "UTC") -> N
     moment = datetime.now(zone)
     shown = Now(time=moment.isoformat(timespec="seconds"), weekday=DAYS[moment.weekday()], timezone=timezone)
     text = f"{shown['time']}, {shown['weekday']} ({timezone})"
-    answer: Any = ToolResult(text, structured=shown)
-    return answer  # type: ignore[no-any-return]
+    return answer(text, shown)

@@ -11,18 +11,18 @@ import asyncio
 import re
 from typing import TypedDict
 
-from fastrpc import Context, Meta, ToolError, ToolResult, tool
+from fastrpc import Context, Meta, ToolError, tool
 
 from . import _readers, _settings, _store, memory
+from ._answers import answer
 from .memory import date_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Annotated, Any, Literal, TypeVar
+    from typing import Annotated, Literal
 
     from ._store.documents import Document, FoundPassage
 
-    Shape = TypeVar("Shape")
 else:
     from fastrpc.typing_forms import Annotated, Literal
 
@@ -131,7 +131,7 @@ async def add(
     store = await asyncio.to_thread(_store.current_documents)
     document, is_begun = await asyncio.to_thread(store.begin, reader, name, data, kept)
     if not is_begun:
-        return _answer(
+        return answer(
             f"Known as {document.id}: {_about(document)}.",
             AddedDocument(document=_shown(document), is_new=False),
         )
@@ -153,7 +153,7 @@ async def add(
         raise ToolError(f"{name}: it was deleted while its text was extracted.")
     ctx.progress(STEPS, STEPS, f"{name}: ready")
     warnings = "".join(f" Note: {each}." for each in done.warnings)
-    return _answer(
+    return answer(
         f"Added as {done.id}: {_about(done)}.{warnings}",
         AddedDocument(document=_shown(done), is_new=True),
     )
@@ -187,7 +187,7 @@ def extract(
     if next_pages:
         more = f", offset={next_offset}" if next_offset else ""
         text += f'\n[Pages {next_pages} are left: go on with pages="{next_pages}"{more}.]'
-    return _answer(
+    return answer(
         text,
         ExtractedText(id=id, name=document.name, pages=shown, next_pages=next_pages, next_offset=next_offset),
     )
@@ -222,7 +222,7 @@ def query(
         )
         for each in found
     ]  # fmt: skip
-    return _answer(text, FoundPassages(count=len(found), passages=shown))
+    return answer(text, FoundPassages(count=len(found), passages=shown))
 
 
 @tool(name="document.list", effect="read", run="thread")
@@ -245,9 +245,7 @@ def list_documents(
     lines += [f"{each.id} {_about(each)}" for each in found]
     if following:
         lines.append(f'[More may follow: cursor="{following}".]')
-    return _answer(
-        "\n".join(lines), Listed(documents=[_shown(each) for each in found], next_cursor=following)
-    )
+    return answer("\n".join(lines), Listed(documents=[_shown(each) for each in found], next_cursor=following))
 
 
 @tool(name="document.get", effect="read", run="thread")
@@ -255,7 +253,7 @@ def get(ctx: Context, id: Annotated[str, "The document's id: doc_…"]) -> Docum
     """Say what is known of a document: state, type, size, pages, tags."""
     document = _known(ctx, id)
     warnings = "".join(f"\nNote: {each}." for each in document.warnings)
-    return _answer(f"{document.id} {_about(document)}{warnings}\n{uri_of(id)}", _shown(document))
+    return answer(f"{document.id} {_about(document)}{warnings}\n{uri_of(id)}", _shown(document))
 
 
 @tool(name="document.delete", effect="write", risk="high", run="thread")
@@ -263,7 +261,7 @@ def delete(ctx: Context, id: Annotated[str, "The document's id: doc_…"]) -> De
     """Delete a document with its text, its passages and the file."""
     if not _store.current_documents().delete(_readers.reader_of(ctx), id):
         raise _unknown(id)
-    return _answer(f"Deleted {id}.", Deleted(deleted=id))
+    return answer(f"Deleted {id}.", Deleted(deleted=id))
 
 
 def uri_of(id: str) -> str:
@@ -373,9 +371,3 @@ def _enclosed(text: str, source: str) -> str:
     from ._prompt_words import ENGLISH
 
     return f"{ENGLISH.is_data}\n{_outside.enclosed(text, source, ENGLISH.left_out)}"
-
-
-def _answer(text: str, structured: Shape) -> Shape:
-    """Return a result with a text of its own. To a type checker it is what the tool's annotation says."""
-    found: Any = ToolResult(text, structured=structured)
-    return found  # type: ignore[no-any-return]

@@ -8,7 +8,8 @@ from typing import TypedDict
 from fastrpc import Context, Meta, ToolError, tool
 
 from . import _readers, _store
-from .memory import MemoryEntry, answer, line, shown
+from ._answers import answer
+from .memory import MemoryEntry, line, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The tool insights.query: how often tools were called, failed and were refused, and how much was remembered.
 
-Calls are counted by an observer, in memory, and brought to the store every few seconds, before each question
-and when serving ends. Each owner sees the counts of their own callers.
+An observer counts calls in memory. It writes the counts to the store every few seconds, before insights.query
+reads them, and when serving ends. An owner's callers read the counts of that owner alone.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import time
 from threading import Lock
 from typing import TypedDict
 
-from fastrpc import Context, Image, ToolError, ToolResult, tool
+from fastrpc import Context, Image, ToolError, tool
 from fastrpc.callers import current_user, owner_of
 
 from . import _readers, _store
+from ._answers import answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ def query(
     if chart and periods:
         content.append(Image(_svg(periods).encode(), "image/svg+xml"))
     shown = [Period(start=name, number=number) for name, number in periods.items()]
-    answer: Any = ToolResult(content, structured=Insights(metric=metric, by=by, total=total, periods=shown))
-    return answer  # type: ignore[no-any-return]
+    return answer(content, Insights(metric=metric, by=by, total=total, periods=shown))
 
 
 def attach(server: Server) -> None:
@@ -104,7 +104,7 @@ def attach(server: Server) -> None:
 
 
 class Counter:
-    """Counts calls until they are brought to the store."""
+    """Counts calls in memory until `flush` writes them to the store."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -132,7 +132,7 @@ class Counter:
         self.flush()
 
     def flush(self) -> None:
-        """Bring what was counted to the store. Raises StorageError, and keeps it then."""
+        """Write the counts to the store. Raises StorageError, and keeps them then."""
         from ._store import call_counts
 
         with self._lock:

@@ -10,20 +10,20 @@ from __future__ import annotations
 import json
 from typing import Any, TypedDict
 
-from fastrpc import Context, ToolError, ToolResult, tool
+from fastrpc import Context, ToolError, tool
 
 from . import _readers, _settings, _store
+from ._answers import answer
 from .memory import date_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Annotated, Literal, TypeVar
+    from typing import Annotated, Literal
 
     from fastrpc import Meta, Server
 
     from ._workflows.definition import Workflow
 
-    Shape = TypeVar("Shape")
 else:
     from fastrpc import Meta
     from fastrpc.typing_forms import Annotated, Literal
@@ -127,14 +127,14 @@ def list_workflows(ctx: Context) -> ListedWorkflows:
     listed = [_listed(json.loads(text), changed_at) for text, changed_at in found]
     lines = [f"{len(listed)} workflow{'' if len(listed) == 1 else 's'}{':' if listed else '.'}"]
     lines += [f"{each['id']} {each['version']}  {each['name']}" for each in listed]
-    return _answer("\n".join(lines), ListedWorkflows(count=len(listed), workflows=listed))
+    return answer("\n".join(lines), ListedWorkflows(count=len(listed), workflows=listed))
 
 
 @tool(name="workflow.get", effect="read", run="thread")
 def get(ctx: Context, id: str) -> WorkflowDefinition:
     """Read a workflow's definition."""
     text = _definition(ctx, id)
-    return _answer(text, WorkflowDefinition(workflow=json.loads(text)))
+    return answer(text, WorkflowDefinition(workflow=json.loads(text)))
 
 
 @tool(name="workflow.create", effect="write", risk="high")
@@ -174,7 +174,7 @@ async def create(
     if is_new is None:
         raise ToolError(f"workflow: expected at most {workflows.MOST:,} of an owner.")
     done = "Created" if is_new else "Replaced"
-    return _answer(f"{done} {found.id}.", CreatedWorkflow(id=found.id, uri=_uri(found.id), is_new=is_new))
+    return answer(f"{done} {found.id}.", CreatedWorkflow(id=found.id, uri=_uri(found.id), is_new=is_new))
 
 
 @tool(name="workflow.delete", effect="write", risk="high", run="thread")
@@ -184,7 +184,7 @@ def delete(ctx: Context, id: str) -> DeletedWorkflow:
 
     if not workflows.forget(_store.current().database, _readers.reader_of(ctx).owner, id):
         raise _unknown(id)
-    return _answer(f"Deleted {id}.", DeletedWorkflow(id=id))
+    return answer(f"Deleted {id}.", DeletedWorkflow(id=id))
 
 
 @tool(name="workflow.trigger", effect="write")
@@ -216,7 +216,7 @@ async def trigger(
     while True:
         shown = await asyncio.to_thread(_run_of, owner, run)
         if shown["state"] not in ("queued", "running", "waiting") or time.monotonic() >= until:
-            return _answer(_run_text(shown), shown)
+            return answer(_run_text(shown), shown)
         ctx.progress(shown["step_count"], message=shown["steps"][-1]["node"] if shown["steps"] else None)
         await asyncio.sleep(POLL_SECONDS)
 
@@ -233,14 +233,14 @@ def list_runs(
     runs = [_listed_run(each) for each in found]
     lines = [f"{len(runs)} run{'' if len(runs) == 1 else 's'}{':' if runs else '.'}"]
     lines += [f"{each['id']}  {each['state']}  {each['started']}" for each in runs]
-    return _answer("\n".join(lines), ListedRuns(count=len(runs), runs=runs))
+    return answer("\n".join(lines), ListedRuns(count=len(runs), runs=runs))
 
 
 @tool(name="workflow.run", effect="read", run="thread")
 def read_run(ctx: Context, run_id: str) -> Run:
     """Show a run of a workflow: its state, and each step's input, output, time and error."""
     shown = _run_of(_readers.reader_of(ctx).owner, run_id)
-    return _answer(_run_text(shown), shown)
+    return answer(_run_text(shown), shown)
 
 
 @tool(name="workflow.cancel", effect="write", run="thread")
@@ -250,7 +250,7 @@ def cancel(ctx: Context, run_id: str) -> CancelledRun:
     if done is None:
         raise _unknown_run(run_id)
     text = f"Cancelled {run_id}." if done else f"{run_id} has ended."
-    return _answer(text, CancelledRun(id=run_id, cancelled=done))
+    return answer(text, CancelledRun(id=run_id, cancelled=done))
 
 
 def attach(server: Server) -> None:
@@ -380,9 +380,3 @@ def _unknown(id: str) -> ToolError:
 
 def _unknown_run(id: str) -> ToolError:
     return ToolError(f"run_id: there is no run {id:.100}.")
-
-
-def _answer(text: str, structured: Shape) -> Shape:
-    """Return a result with a text of its own. To a type checker it is what the tool's annotation says."""
-    found: Any = ToolResult(text, structured=structured)
-    return found  # type: ignore[no-any-return]

@@ -164,7 +164,11 @@ class Client:
         extensions: Iterable[ClientExtension] | None = None,
         result_claims: object = None,
     ) -> None:
-        _refuse(verify=verify, prior_discover=prior_discover, result_claims=result_claims)
+        _refuse(
+            verify=verify not in (None, True),
+            prior_discover=prior_discover is not None,
+            result_claims=result_claims is not None,
+        )
         if mode not in MODES:
             raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r:.40}")
         self.name = name or self.generate_name()
@@ -330,7 +334,7 @@ class Client:
         ttl: int | None = None,
     ) -> CallToolResult:
         """Call a tool. Raises ToolError for a tool that fails, unless `raise_on_error` is False."""
-        _refuse(task=task or None)
+        _refuse(task=task)
         progress_handler = progress_handler or self._progress_handler
         meta = _with_version(meta, version)
         result = await self.session.call(name, arguments, timeout, progress_handler, meta)
@@ -423,7 +427,7 @@ class Client:
         ttl: int | None = None,
     ) -> list[Any]:
         """Return the contents of a resource."""
-        _refuse(task=task or None)
+        _refuse(task=task)
         found = await self.read_resource_mcp(uri, _with_version(meta, version))
         contents: list[Any] = found.contents
         return contents
@@ -454,7 +458,7 @@ class Client:
         ttl: int | None = None,
     ) -> Any:
         """Get a prompt. Arguments that are no texts are sent as JSON."""
-        _refuse(task=task or None)
+        _refuse(task=task)
         return await self.get_prompt_mcp(name, arguments, _with_version(meta, version))
 
     async def complete_mcp(
@@ -515,8 +519,8 @@ class Client:
     if not TYPE_CHECKING:  # type checkers should report an unknown name
 
         def __getattr__(self, name: str) -> Any:
-            known = [words for part, words in _ALTERNATIVES.items() if part in name]
-            raise not_offered("Client", name, dict.fromkeys([name], *known[:1]) if known else {})
+            words = next((words for part, words in _ALTERNATIVES.items() if part in name), None)
+            raise not_offered("Client", name, {} if words is None else {name: words})
 
 
 _ALTERNATIVES = {
@@ -528,10 +532,10 @@ _ALTERNATIVES = {
 }
 
 
-def _refuse(**options: object) -> None:
-    """Raise NotOffered for an option that is given, and that would be ignored."""
-    for name, value in options.items():
-        if value is not None and not (name == "verify" and value is True):
+def _refuse(**is_given: bool) -> None:
+    """Raise NotOffered for the first option that is given: it would be ignored."""
+    for name, given in is_given.items():
+        if given:
             raise not_offered("Client", name, _ALTERNATIVES)
 
 

@@ -319,8 +319,8 @@ class ClientSession:
         return await self.finished(result, name, read_timeout_seconds)
 
     async def finished(self, result: dict[str, Any], name: str, limit: timedelta | float | None) -> Any:
-        """Return the CallToolResult that an extension makes of a result of its own type. Raises RuntimeError
-        if none claims it."""
+        """Ask the extensions for the CallToolResult of a result whose type only an extension knows, and
+        return it. Raises RuntimeError if no extension returns one."""
         if self._extensions is not None:
             finished = await self._extensions.finished(result, self, name, seconds_of(limit))
             if finished is not None:

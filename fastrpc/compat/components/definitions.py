@@ -82,5 +82,5 @@ def _made(kind: str, component: Any, server: Any) -> Any:
     options["mime_type"] = component.mime_type
     options["uri"] = component.key
     kinds: Any = ResourceDefinition if kind == "resource" else TemplateDefinition
-    function = with_meta(function, component.meta, FASTMCP, is_template=kind != "resource")
+    function = with_meta(function, component.meta, FASTMCP, kind)
     return made(kinds, adapted(function, server, resource_value), options)

@@ -27,8 +27,8 @@ class NotificationOptions:
 
 
 class NoTasks(dict):  # type: ignore[type-arg]
-    """``server.experimental``, in which the SDK's 1.x has tasks: no capabilities, and whatever else is
-    read of it raises NotOffered."""
+    """``server.experimental``, where SDK 1.x has its task methods: a dict without capabilities. Reading any
+    other attribute raises NotOffered."""
 
     def __getattr__(self, name: str) -> Any:
         raise NotOffered(

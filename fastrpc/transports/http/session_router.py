@@ -3,8 +3,9 @@
 The system distributes connections over the workers; a session lives in one of them, whose number is in the
 session's id (`session_ids`). A request that arrives at another worker is forwarded over a Unix socket, in a
 folder with mode 0700, as frames with the events of ASGI. The worker that serves it checks it, as if it had
-arrived there. Requests of 2026-07-28 need no session and are never forwarded. What a worker announces to all
-clients (`Runtime.announce`) goes the same way to the other workers, in order.
+arrived there. Requests of 2026-07-28 need no session and are never forwarded. Over the same sockets a worker
+sends its announcements (`Runtime.announce`) to the other workers, which notify their clients in the same
+order.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 HEAD, PART, LAST, ANNOUNCED = b"HPLA"
 LONGEST_FRAME = 1024 * 1024
 SHARE_SECONDS = 2.0
-"""Seconds that another worker may take for announcements; then it does not get them."""
+"""How long another worker may take to read announcements, in seconds. Behind it they are dropped, and the
+log says so."""
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 
@@ -44,7 +46,7 @@ class NoSession(ProtocolError):
 class SessionRouter:
     """An ASGI application in front of one worker's. `number` is the worker's, `count` how many there are.
 
-    `on_announcement` is called with what another worker has announced.
+    The router calls `on_announcement` with each announcement of another worker.
     """
 
     def __init__(
@@ -199,7 +201,7 @@ class SessionRouter:
                 task.add_done_callback(self._tasks.discard)
 
     async def _send_announcements(self, other: int) -> None:
-        """Send another worker its announcements, one connection after the other: they stay in order."""
+        """Send announcements to another worker, one connection after the other, to keep their order."""
         while announcements := self._unsent[other]:
             self._unsent[other] = []
             try:
@@ -220,7 +222,8 @@ class SessionRouter:
             writer.close()
 
     async def _take_announcements(self, data: bytes, reader: asyncio.StreamReader) -> None:
-        """Take one announcement, and those behind it, until the end (IncompleteReadError)."""
+        """Handle an announcement, then read and handle those that follow it. Raises IncompleteReadError at
+        the end of the stream."""
         while True:
             self._on_announcement(*json.loads(data))
             _, data = await _frame(reader)

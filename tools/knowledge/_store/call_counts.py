@@ -1,7 +1,7 @@
 """How often each owner's callers have called each tool, by hour: hours for 90 days, then days.
 
-What a server counts it adds up in memory and brings here; each method is one transaction, and several servers
-add to the same rows. Raises StorageError.
+Servers count in memory and call `add`; several servers add to the same rows. Each function is one
+transaction. Raises StorageError.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
     from .._search.question import Question
-    from .word_index import Fts5Index, TextSearchIndex, WordIndex
+    from .word_index import Fts5Index, TextSearchIndex
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
@@ -37,6 +37,7 @@ ID_BEGINNING = re.compile(f"(?:m|me|mem|mem_[{ID_LETTERS}]{{0,12}})?")
 RERANKED = 50
 """The best by rank, which are ordered again by how much of the question they have."""
 AGENT, ALL = "agent", "all"
+CATEGORIES = ("fact", "preference", "observation")
 NAMES = ("number", "id", "category", "content", "tags", "source", "written_at", "superseded_by")
 """The columns of which an `Entry` is made."""
 
@@ -99,8 +100,7 @@ class Entries:
                 )
             ).first()
             if known is None:
-                values = _written(category, tags, source)
-                number = _add(connection, index_of(connection), space, content, digest, values)
+                number = _add(connection, entry_row(space, content, digest, category, tags, source))
             elif known.number == older:
                 return None
             else:
@@ -117,23 +117,6 @@ class Entries:
                 changed |= set(connection.execute(select(entries.c.space).where(is_older)).scalars())
             count_change(connection, changed)
             return entry, known is None
-
-    def write_many(self, reader: Reader, contents: Iterable[tuple[str, str]]) -> int:
-        """Write down facts for all of an owner's callers, pairs of a source and a content, in one
-        transaction; return how many were new."""
-        with self.database.changing() as connection:
-            space, index = space_of(connection, reader.owner, ""), index_of(connection)
-            known = set(
-                connection.execute(select(entries.c.digest).where(entries.c.space == space)).scalars()
-            )
-            count = len(known)
-            for source, content in contents:
-                digest = hashlib.sha256(content.encode()).digest()
-                if digest not in known:
-                    known.add(digest)
-                    _add(connection, index, space, content, digest, _written("fact", (), source))
-            count_change(connection, {space})
-            return len(known) - count
 
     def forget(self, reader: Reader, id: str) -> bool:
         """Forget an entry, but for its id and the time. False: there is none."""
@@ -284,32 +267,21 @@ def tags_in(kept: str) -> list[str]:
     return kept.split("\n")[1:-1]
 
 
-def _add(
-    connection: Connection,
-    index: WordIndex,
-    space: int,
-    content: str,
-    digest: bytes,
-    values: dict[str, object],
-) -> int:
-    """Add a new entry, also to the index; return its number."""
-    row = _row(space, content, digest, values)
-    done: Any = connection.execute(insert(entries).values(row))
-    number = int(done.inserted_primary_key[0])
-    index.add(connection, number, content)
-    add_mentions(connection, space, [(number, content, tags_in(row["tags"]))])
-    return number
-
-
-def _row(space: int, content: str, digest: bytes, values: dict[str, object]) -> dict[str, Any]:
-    return {"id": new_id("mem_"), "space": space, "content": content, "digest": digest, **values}
-
-
 def entry_row(
     space: int, content: str, digest: bytes, category: str, tags: Iterable[str], source: str
 ) -> dict[str, Any]:
     """Return the row of a new entry."""
-    return _row(space, content, digest, _written(category, tags, source))
+    row = {"id": new_id("mem_"), "space": space, "content": content, "digest": digest}
+    return {**row, **_written(category, tags, source)}
+
+
+def _add(connection: Connection, row: dict[str, Any]) -> int:
+    """Add a new entry, also to the index; return its number."""
+    done: Any = connection.execute(insert(entries).values(row))
+    number = int(done.inserted_primary_key[0])
+    index_of(connection).add(connection, number, row["content"])
+    add_mentions(connection, row["space"], [(number, row["content"], tags_in(row["tags"]))])
+    return number
 
 
 def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:

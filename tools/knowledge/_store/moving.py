@@ -1,17 +1,18 @@
-"""Entries that move in and out by the thousand, and what keeps a store whole: for commands, not for callers.
+"""Import, export, counts, checks and reindexing of a whole store, for commands of whoever may open it.
 
-`add` is one transaction for each lot, so what was interrupted goes on where it was: an entry is known by
-its content, and none is there twice. Raises StorageError.
+`add` writes a lot of entries in one transaction, and leaves out those whose content the store has already: an
+import that was interrupted can be repeated. Raises StorageError.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import dataclass
 
 from sqlalchemy import delete, func, insert, select, text, update
 
-from .entries import ID, count_change, entry_row, space_of, tags_in
+from .entries import CATEGORIES, ID, count_change, entry_row, space_of, tags_in
 from .mentions import add_mentions
 from .originals import Originals
 from .schema import documents, entries, mentions, passages, spaces, tombstones
@@ -30,32 +31,24 @@ LOT = 500
 """Entries of one transaction, and of one page."""
 
 
+@dataclass
 class Record:
-    """An entry on its way. `caller_class` is "" for all of an owner's callers, `id` that of its former
-    store."""
+    """An entry to import, or one that is exported. `caller_class` is "" if all of the owner's callers share
+    it; `id` is the id that it had in the store that it comes from."""
 
-    __slots__ = (
-        "caller_class", "category", "content", "id", "source", "superseded_by", "supersedes", "tags",
-        "written_at",
-    )  # fmt: skip
-
-    def __init__(
-        self, content: str, category: str, caller_class: str, tags: list[str], source: str,
-        written_at: float | None = None, id: str = "", superseded_by: str = "", supersedes: str = "",
-    ) -> None:  # fmt: skip
-        self.content = content
-        self.category = category
-        self.caller_class = caller_class
-        self.tags = tags
-        self.source = source
-        self.written_at = written_at
-        self.id = id
-        self.superseded_by = superseded_by
-        self.supersedes = supersedes
+    content: str
+    category: str
+    caller_class: str
+    tags: list[str]
+    source: str
+    written_at: float | None = None
+    id: str = ""
+    superseded_by: str = ""
+    supersedes: str = ""
 
 
 def add(database: Database, owner: str, records: list[Record]) -> int:
-    """Add what is not known yet, in one transaction; return how many were new."""
+    """Add the entries whose content the owner does not have yet, in one transaction; return how many."""
     added = 0
     with database.changing() as connection:
         lots: dict[str, dict[bytes, Record]] = {}
@@ -131,7 +124,7 @@ def counts(database: Database) -> dict[str, int]:
         "entries": select(func.count()).select_from(entries),
         **{
             f"  {each}": select(func.count()).select_from(entries).where(entries.c.category == each)
-            for each in ("fact", "preference", "observation")
+            for each in CATEGORIES
         },
         "superseded": select(func.count()).select_from(entries).where(is_old),
         "forgotten": select(func.count()).select_from(tombstones),
