@@ -63,6 +63,28 @@ def test_what_is_written_is_found_read_and_forgotten(tmp_path: Path) -> None:
         assert done.structured == {"forgotten": 1}
 
 
+def test_entries_and_documents_are_one_list_newest_first_in_pages_that_stay_right(tmp_path: Path) -> None:
+    with Client.sync(SERVE, env=variables(tmp_path)) as client:
+
+        def remember(number: int) -> str:
+            return str(client.call_tool("memory.write", {"content": f"Note {number}."}).structured["uri"])
+
+        def add(number: int) -> str:
+            document = {"name": f"{number}.txt", "content": f"Text {number}."}
+            id = client.call_tool("document.add", document).structured["document"]["id"]
+            return f"knowledge://documents/{id}"
+
+        made = [add(number) if number % 5 == 0 else remember(number) for number in range(130)]
+        first = client.request("resources/list", {})
+        assert [each["uri"] for each in first["resources"]] == made[:29:-1]
+        remember(130)
+        add(131)
+        client.call_tool("memory.forget", {"id": made[21].rpartition("/")[2]})
+        client.call_tool("document.delete", {"id": made[30].rpartition("/")[2]})
+        second = client.request("resources/list", {"cursor": first["nextCursor"]})
+        assert [each["uri"] for each in second["resources"]] == [*made[29:21:-1], *made[20::-1]]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "message"),
     [

@@ -1,14 +1,12 @@
 """Documents as resources: ``SCHEME://documents/{id}`` is the text, ``/{id}/original`` the file as it came,
-``SCHEME://documents/`` the newest as JSON. They are listed by page, newest first.
-
-A cursor is the number of the document that a page ended with: what comes and goes meanwhile shifts nothing.
-"""
+``SCHEME://documents/`` the newest as JSON. `_listing` lists them with the entries."""
 
 from __future__ import annotations
 
 from fastrpc import Context
 
 from . import _readers, _settings, _store
+from ._listing import PAGE
 from .documents import uri_of
 from .memory import date_of
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     from ._store.documents import Document
 
-PAGE = 100
 ORIGINAL = "original"
 
 
@@ -30,16 +27,10 @@ def attach(server: Server) -> None:
 
 
 class Documents:
-    """The provider of all documents."""
+    """The provider of all documents: it reads them."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-
-    def list(self, cursor: str | None, ctx: Context) -> Any:
-        """Return a page of documents."""
-        before = int(cursor) if cursor is not None and cursor.isdecimal() else None
-        found = _store.current_documents().page(_readers.reader_of(ctx), before, PAGE)
-        return [_listed(each) for each in found], str(found[-1].number) if len(found) == PAGE else None
 
     def read(self, uri: str, ctx: Context) -> Any:
         """Return a document's text or file, or the list of all; None where there is none."""
@@ -58,7 +49,8 @@ class Documents:
         return store.whole_text(document)
 
 
-def _listed(document: Document) -> dict[str, Any]:
+def listed_document(document: Document) -> dict[str, Any]:
+    """Return a document as an entry of the list of resources."""
     tags = f" ({', '.join(document.tags)})" if document.tags else ""
     date = date_of(document.added_at)[:10]
     return {

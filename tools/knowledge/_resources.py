@@ -1,14 +1,12 @@
-"""Entries as resources, ``SCHEME://memory/{id}``, listed by page and newest first; ``SCHEME://memory/`` is
-the list as JSON.
-
-A cursor is the number of the entry that a page ended with: what comes and goes meanwhile shifts nothing.
+"""Entries as resources, ``SCHEME://memory/{id}``; ``SCHEME://memory/`` is the newest as JSON. Their provider
+lists the documents, too (`_listing`).
 """
 
 from __future__ import annotations
 
 from fastrpc import Completions, Context
 
-from . import _readers, _settings, _store
+from . import _listing, _readers, _settings, _store
 from ._watching import Watching
 from .memory import date_of, uri_of
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     from ._store.entries import Entry
 
-PAGE = 100
 LONGEST_NAME = 60
 MOST_IDS = 100
 """Of one completion (MCP, utilities: completion)."""
@@ -47,17 +44,21 @@ def complete_id(value: str, ctx: Context) -> Completions:
 
 
 class Memory:
-    """The provider of the lists: of entries as resources, and as JSON."""
+    """The provider of the lists: of entries and documents as resources, of entries as JSON."""
 
     def __init__(self, prefix: str, server: Server) -> None:
         self._prefix = prefix
         self._watching = Watching(server, prefix)
 
     def list(self, cursor: str | None, ctx: Context) -> Any:
-        """Return a page of entries. Raises ToolError for a cursor that is none of ours."""
-        before = int(cursor) if cursor is not None and cursor.isdecimal() else None
-        found = _store.current().page(_readers.reader_of(ctx), before, PAGE)
-        return [self._listed(each) for each in found], str(found[-1].number) if len(found) == PAGE else None
+        """Return a page of entries and documents."""
+        from ._document_resources import listed_document
+        from ._store.entries import Entry
+
+        found, following = _listing.page(cursor, ctx)
+        return [
+            _listed(each) if isinstance(each, Entry) else listed_document(each) for each in found
+        ], following
 
     def read(self, uri: str, ctx: Context) -> Any:
         """Return the newest entries; None where there is nothing."""
@@ -65,20 +66,21 @@ class Memory:
 
         if uri != self._prefix:
             return None
-        newest = _store.current().page(_readers.reader_of(ctx), None, PAGE)
-        return Contents([self._listed(each) for each in newest], "application/json")
+        newest = _store.current().page(_readers.reader_of(ctx), None, _listing.PAGE)
+        return Contents([_listed(each) for each in newest], "application/json")
 
     def watch(self, uri: str) -> None:
         """Somebody has subscribed to an entry, or to the list."""
         self._watching.begin()
 
-    def _listed(self, entry: Entry) -> dict[str, Any]:
-        content = " ".join(entry.content.split())
-        name = content if len(content) <= LONGEST_NAME else content[: LONGEST_NAME - 1] + "…"
-        tags = f" ({', '.join(entry.tags)})" if entry.tags else ""
-        return {
-            "uri": uri_of(entry.id),
-            "name": name,
-            "description": f"{entry.category}, {date_of(entry.written_at)[:10]}{tags}",
-            "mime_type": "text/plain",
-        }
+
+def _listed(entry: Entry) -> dict[str, Any]:
+    content = " ".join(entry.content.split())
+    name = content if len(content) <= LONGEST_NAME else content[: LONGEST_NAME - 1] + "…"
+    tags = f" ({', '.join(entry.tags)})" if entry.tags else ""
+    return {
+        "uri": uri_of(entry.id),
+        "name": name,
+        "description": f"{entry.category}, {date_of(entry.written_at)[:10]}{tags}",
+        "mime_type": "text/plain",
+    }

@@ -1,0 +1,65 @@
+"""The list of resources: entries and documents together, newest first, by page.
+
+A cursor holds, of both, the number that a page ended with: what comes and goes meanwhile shifts nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fastrpc import Context
+from fastrpc.errors import InvalidParams
+
+from . import _readers, _store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._store.documents import Document
+    from ._store.entries import Entry
+
+PAGE = 100
+_CURSOR = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})", re.ASCII)
+
+
+def page(cursor: str | None, ctx: Context) -> tuple[list[Entry | Document], str | None]:
+    """Return a page and the next cursor. Raises InvalidParams for a cursor that is none of ours."""
+    before: tuple[int | None, int | None] = (None, None)
+    if cursor is not None:
+        parts = _CURSOR.fullmatch(cursor)
+        if parts is None:
+            raise InvalidParams("cursor: expected one that this list has returned")
+        before = int(parts[1]), int(parts[2])
+    reader = _readers.reader_of(ctx)
+    entries = _store.current().page(reader, before[0], PAGE)
+    documents = _store.current_documents().page(reader, before[1], PAGE)
+    listed, taken = _merged(entries, documents)
+    if taken == (len(entries), len(documents)) and PAGE not in taken:
+        return listed, None
+    return listed, f"{_end(entries, taken[0])}.{_end(documents, taken[1])}"
+
+
+def _merged(
+    entries: list[Entry], documents: list[Document]
+) -> tuple[list[Entry | Document], tuple[int, int]]:
+    """Return the newest of both, and how many of each. The order of each stays as it is."""
+    listed: list[Entry | Document] = []
+    entry = document = 0
+    while len(listed) < PAGE and (entry < len(entries) or document < len(documents)):
+        if document == len(documents) or (
+            entry < len(entries) and entries[entry].written_at >= documents[document].added_at
+        ):
+            listed.append(entries[entry])
+            entry += 1
+        else:
+            listed.append(documents[document])
+            document += 1
+    return listed, (entry, document)
+
+
+def _end(found: list[Any], taken: int) -> int:
+    """Return the number that what is next is below: 0 where there is nothing."""
+    if taken:
+        return int(found[taken - 1].number)
+    return int(found[0].number) + 1 if found else 0
