@@ -30,12 +30,6 @@ def ranked(record: Record, row: str, peers: Iterable[str], descending: bool = Fa
     return Group("", bars)
 
 
-def ratio(record: Record, row: str) -> str:
-    """Fastrpc's ratio to what the row is taken to."""
-    found = record.entries.get((row, "fastrpc"), {}).get("ratio")
-    return short(found["median"]) if found else NONE
-
-
 def best(record: Record, row: str, descending: bool = False) -> tuple[str, str]:
     """The best SDK's name and figure."""
     found = [(record.value(row, peer), peer) for peer in record.others() if peer != "python-loop"]
@@ -49,10 +43,9 @@ def best(record: Record, row: str, descending: bool = False) -> tuple[str, str]:
 def latency(record: Record) -> Chart:
     ours, (name, value) = record.cell("W1", "fastrpc"), best(record, "W1")
     return Chart(
-        f"One call at a time: fastrpc answers in {ours} µs, {ratio(record, 'W1')} times the C reference's; "
-        f"the fastest SDK, {name}, in {value} µs",
-        f"W1: p50 of a small echo, {ONE_CORE}; µs, logarithmic; shorter is better",
-        "µs",
+        f"Time of one call: fastrpc {ours} µs, the C reference {record.cell('W1', 'c')} µs, "
+        f"the fastest SDK, {name}, {value} µs",
+        f"Small echo calls over stdio, one at a time, {ONE_CORE}; median, µs; shorter is better",
         [ranked(record, "W1", record.peers)],
     )
 
@@ -60,23 +53,21 @@ def latency(record: Record) -> Chart:
 def throughput(record: Record) -> Chart:
     ours, (name, value) = record.cell("W2", "fastrpc"), best(record, "W2", descending=True)
     return Chart(
-        f"Many calls at once: fastrpc takes {ours} a second, {ratio(record, 'W2')} times what the C "
-        f"reference takes; the best SDK, {name}, takes {value}",
-        f"W2: small echo calls a second, 256 in flight, {ONE_CORE}; logarithmic; longer is better",
-        "calls/s",
+        f"Calls a second: fastrpc {ours}, the C reference {record.cell('W2', 'c')}, "
+        f"the fastest SDK, {name}, {value}",
+        f"Small echo calls over stdio, 256 in flight, {ONE_CORE}; calls a second; longer is better",
         [ranked(record, "W2", record.peers, descending=True)],
     )
 
 
 def http(record: Record) -> Chart:
-    ours, official = (record.cell("W11", peer) for peer in ("fastrpc", "mcp"))
+    ours, bare, official = (record.cell("W11", peer) for peer in ("fastrpc", "python-loop", "mcp"))
     name, value = best(record, "W11", descending=True)
     present = [peer for peer in record.peers if ("W11", peer) in record.entries]
     return Chart(
-        f"Over HTTP: fastrpc takes {ours} calls a second, {ratio(record, 'W11')} times what plain Python "
-        f"takes; the best SDK, {name}, takes {value}, the official Python SDK {official}",
-        "W11: small echo calls a second, 64 connections, a core each; logarithmic; longer is better",
-        "calls/s",
+        f"Calls a second over HTTP: fastrpc {ours}, a loop in plain Python {bare}, the fastest SDK, {name}, "
+        f"{value}, the official Python SDK {official}",
+        "Small echo calls, 64 connections, a core for each side; calls a second; longer is better",
         [ranked(record, "W11", present, descending=True)],
     )
 
@@ -84,10 +75,9 @@ def http(record: Record) -> Chart:
 def start(record: Record) -> Chart:
     ours, bare, official = (record.cell("W8", peer) for peer in ("fastrpc", "bare", "mcp"))
     return Chart(
-        f"Start: fastrpc answers initialize {ours} ms after its spawn, when Python alone takes {bare} ms; "
-        f"the official Python SDK {official} ms",
-        "W8: spawn to the answer of initialize, warm cache; ms, logarithmic; shorter is better",
-        "ms",
+        f"Time to start: fastrpc {ours} ms, Python without a program {bare} ms, the official Python SDK "
+        f"{official} ms",
+        "From starting the process to the answer to initialize, files cached; ms; shorter is better",
         [ranked(record, "W8", [*record.peers, "bare"])],
     )
 
@@ -95,9 +85,8 @@ def start(record: Record) -> Chart:
 def memory(record: Record) -> Chart:
     ours, official = (record.cell("memory", peer) for peer in ("fastrpc", "mcp"))
     return Chart(
-        f"Memory: fastrpc peaks at {ours} MB with its event loop; the official Python SDK at {official} MB",
-        "Peak resident memory of the server in W1; MB, logarithmic; shorter is better",
-        "MB",
+        f"Memory: fastrpc {ours} MB, the official Python SDK {official} MB",
+        "Peak resident memory of the server while it answers small echo calls; MB; shorter is better",
         [ranked(record, "memory", record.peers)],
     )
 
@@ -109,11 +98,11 @@ def sizes(record: Record) -> Chart:
     ]
     ours, reference = (record.cell("W5-growth", peer) for peer in ("fastrpc", "c"))
     return Chart(
-        f"Growth with the size of a message: 16 MB take fastrpc {ours} times as long as 1 MB, "
+        f"Time by size of the message: for 16 MB fastrpc takes {ours} times as long as for 1 MB, "
         f"the C reference {reference} times",
-        f"W5: echo, fed in pieces of 4 KB, {ONE_CORE}; ns a byte, logarithmic; shorter is better",
-        "ns/byte",
+        f"Echo calls in pieces of 4 KB, {ONE_CORE}; ns a byte, a scale a size; shorter is better",
         groups,
+        own_scales=True,
     )
 
 
@@ -128,9 +117,8 @@ def flight(record: Record) -> Chart:
         for calls in counts
     ]
     return Chart(
-        f"Growth with calls in flight: with 100 of them a call costs fastrpc {few} µs, with 10,000 {many} µs",
-        "W5: calls of sleep(100) sent at once; time beyond the 100 ms, µs a call, logarithmic",
-        "µs/call",
+        f"Time of a call by calls in flight: fastrpc takes {few} µs with 100, {many} µs with 10,000",
+        "Calls of sleep(100) sent at once: time beyond the 100 ms; µs a call; shorter is better",
         groups,
     )
 
@@ -159,9 +147,8 @@ def tools(record: Record) -> Chart:
         groups.append(Group(heading, bars))
     growth = record.cell("W5-tools-call", "fastrpc")
     return Chart(
-        f"Growth with the number of tools: with 1,000 a call takes fastrpc {growth} times as long as with 10",
-        f"W5: 10, 100 and 1,000 tools, {ONE_CORE}; each group has its own scale, from zero",
-        "",
+        f"Cost by number of tools: with 1,000 tools a call takes {growth} times as long as with 10",
+        f"fastrpc with 10, 100 and 1,000 tools, {ONE_CORE}; a scale a group; shorter is better",
         groups,
         own_scales=True,
     )
@@ -177,10 +164,9 @@ def clients(record: Record) -> Chart:
         *(bar(record, "W13-async", sdk) for sdk in CLIENT_SDKS),
     ]
     return Chart(
-        f"Clients before one server: a call costs fastrpc's {without} µs without an event loop and {ours} µs "
-        f"in one, the official one {official} µs; C takes {load_client} µs",
-        f"W13: p50 of a small echo, {ONE_CORE}; µs, logarithmic; shorter is better",
-        "µs",
+        f"Time of a call by client: fastrpc's {without} µs without an event loop and {ours} µs in one, "
+        f"the official client {official} µs, a client in C {load_client} µs",
+        f"Small echo calls of one server over stdio, {ONE_CORE}; median, µs; shorter is better",
         [Group("", bars)],
     )
 

@@ -5,6 +5,7 @@ Whatever is not there is a word: `not built`, `void`, or a dash where a server t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -192,14 +193,16 @@ class Record:
         found = self.value(row, peer)
         return found if isinstance(found, str) else short(found)
 
-    def reasons(self, columns: Any) -> list[str]:
-        """Why there are cells without a figure, one sentence for each reason."""
+    def reasons(self, columns: Any, peers: Collection[str] | None = None) -> list[str]:
+        """Why there are cells without a figure, one sentence for each reason; of these peers, or of all."""
         said: dict[str, None] = {}
         names = {FURTHER.get(column, (column,))[0] for column in columns}
         for (row, peer), entry in self.entries.items():
-            if row in names and "missing" in entry:
+            if row not in names or (peers is not None and peer not in peers):
+                continue
+            if "missing" in entry:
                 said[f"{self.label(peer)}: {entry['missing']}."] = None
-            elif row in names and "void" in entry:
+            elif "void" in entry:
                 said[f"{self.label(peer)}, {row}: void, {entry['void']}."] = None
         return ["  \n".join(said)] if said else []
 

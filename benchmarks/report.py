@@ -43,16 +43,33 @@ def table(headings: list[str], lines: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
 
 
+# The lines of the README's table: the peer, and what is said instead of its name.
+IN_SHORT = (
+    ("fastrpc", "**fastrpc**"),
+    (ASYNC, "**fastrpc**, the tool an `async def`"),
+    ("c", ""),
+    ("rmcp-pipes", ""),
+    ("mcp", ""),
+    ("fastmcp", ""),
+)
+
+
 def figures(record: Record) -> str:
-    """The README's own table: fastrpc beside the C reference and every SDK, like beside like."""
-    columns = ("W1", "W2", "W8", "memory", "eof", "-32700")
-    headings = ["", "echo", "one call, µs", "calls/s", "start, ms", "memory, MB", "answers at EOF", "-32700"]
-    others = sorted(record.others(), key=lambda peer: -record.figure("W2", peer))
-    lines = []
-    for peer in by_kind([*(["c"] if "c" in record.peers else []), *others]):
-        name = f"**{record.label(peer)}**" if peer in ("fastrpc", ASYNC) else record.label(peer)
-        lines.append([name, kind(peer), *(record.cell(column, peer) for column in columns)])
-    return "\n\n".join([table(headings, lines), *record.reasons(columns), how_taken(record, columns)])
+    """The README's own table: fastrpc beside the C reference and the SDKs that most people come from."""
+    columns = ("W1", "W2", "W8", "memory")
+    headings = ["server", "one call, µs", "calls a second", "start, ms", "memory, MB"]
+    lines = [
+        [name or record.label(peer), *(record.cell(column, peer) for column in columns)]
+        for peer, name in IN_SHORT
+    ]
+    runs = record.runs_of(columns)
+    how = (
+        f"Small `echo` calls over stdio, both processes on one core, {runs[0].machine}: median time of one "
+        "call at a time; calls a second with 256 in flight; time to the first answer; peak memory. "
+        f"{when_taken(runs)}"
+    )
+    reasons = record.reasons(columns, dict(IN_SHORT))
+    return "\n\n".join([table(headings, lines), *reasons, how])
 
 
 def by_kind(others: list[str]) -> list[str]:
@@ -63,17 +80,6 @@ def by_kind(others: list[str]) -> list[str]:
 
 def kind(peer: str) -> str:
     return WRITTEN.get(peer, NONE)
-
-
-def how_taken(record: Record, columns: tuple[str, ...]) -> str:
-    runs = record.runs_of(columns)
-    return (
-        f"Small `echo` calls over stdio, both processes on one core, {runs[0].machine}; "
-        "plain: a function that returns its result, async: one that is awaited. "
-        "p50 of one call at a time; calls a second with 256 in flight; spawn to the answer of `initialize`; "
-        "peak memory; answers to 72 calls when the input ends right behind them; "
-        f"is a broken line answered with -32700. {when_taken(runs)}"
-    )
 
 
 def when_taken(runs: list[Run]) -> str:
@@ -99,9 +105,9 @@ def shapes(record: Record) -> str:
     columns = [f"W12-{name}" for name in SHAPES] + [f"W12-http-{name}" for name in OVER_HTTP]
     text = (
         "Calls a second with 256 in flight, both processes on one core; over HTTP by 64 connections, a core "
-        "each. Beside each the ratio to calls of fastrpc's plain `echo` in the same rounds. Every server "
-        "runs the same source: a plain function where fastrpc's is one, a coroutine where that is one; "
-        f"{NONE}: the SDK has nothing of the kind, or answers otherwise. "
+        "each. Beside each the ratio to fastrpc's plain `echo` in the same rounds, and what that was then. "
+        "Every server runs the same source: a plain function where fastrpc's is one, a coroutine where that "
+        f"is one; {NONE}: the SDK has nothing of the kind, or answers otherwise. "
         f"{when_taken(record.runs_of(columns))}"
     )
     headings = ["the tool", "fastrpc", "to its plain echo", *names]
@@ -112,7 +118,7 @@ def shape_line(record: Record, title: str, row: str, others: list[str]) -> list[
     if row not in record.rows:
         return [title, NOT_YET, "", *("" for _ in others)]
     ratio = record.entries.get((row, "fastrpc"), {}).get("ratio", {}) if row.startswith("W12") else {}
-    of_plain = f"{short(ratio['median'])}×" if ratio else ""
+    of_plain = f"{short(ratio['median'])}× of {record.cell(row, ratio['to'])}" if ratio else ""
     return [title, record.cell(row, "fastrpc"), of_plain, *(record.cell(row, peer) for peer in others)]
 
 
@@ -266,30 +272,6 @@ def clients(record: Record) -> str:
     return "\n\n".join([table(headings, lines), *record.reasons(columns)])
 
 
-def clients_in_short(record: Record) -> str:
-    """The README's table of clients: what a call costs, and how many there are in a second."""
-    headings = [
-        "client",
-        "one call, µs",
-        "256 at once, calls/s",
-        "in memory: one call, µs",
-        "in memory: 256 at once, calls/s",
-    ]
-    lines = []
-    for peer, how, kind in CLIENTS:
-        name = f"**{record.label(peer)}**{how}" if peer == "fastrpc" else record.label(peer)
-        many = ("W13-256", "W13-memory-256") if kind == "async" else ("", "")
-        rows = (f"W13-{kind}", many[0], f"W13-memory-{kind}", many[1])
-        lines.append([name, *(record.cell(row, peer) for row in rows)])
-    columns = tuple(name for name in record.rows if name.startswith("W13"))
-    text = (
-        "`call_tool` of a small `echo`, p50, and calls a second. Over stdio all call the same server, one of "
-        "fastrpc, on the same core as it; in memory each one of its own package, in the same process. "
-        f"{when_taken(record.runs_of(columns))}"
-    )
-    return "\n\n".join([table(headings, lines), *record.reasons(columns), text])
-
-
 def client_line(record: Record, peer: str, how: str, kind: str) -> list[str]:
     one, in_memory = f"W13-{kind}", f"W13-memory-{kind}"
     many = ["W13-256", "W13-memory-256"] if kind == "async" else ["", ""]
@@ -358,9 +340,10 @@ def charts(record: Record) -> str:
 
 Block = Callable[[Record], str]
 DOCUMENTS: dict[str, dict[str, Block]] = {
-    "README.md": {"figures": figures, "shapes": shapes, "clients": clients_in_short},
+    "README.md": {"figures": figures},
     "benchmarks/README.md": {
         "summary": summary,
+        "shapes": shapes,
         "bars": bars,
         "clients": clients,
         "swapped": swapped,

@@ -366,11 +366,13 @@ def test_an_interrupted_call_is_cancelled_at_the_server(place: Any) -> None:
     assert (place / "cancelled").exists()
 
 
-def test_the_second_example_of_the_readme_can_be_played(place: Any) -> None:
-    readme = os.path.join(os.path.dirname(__file__), "..", "..", "README.md")
-    with open(readme, encoding="utf-8") as file:
+def test_the_server_that_asks_in_the_docs_can_be_called(place: Any) -> None:
+    page = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "asking.md")
+    with open(page, encoding="utf-8") as file:
         (code,) = [
-            block for block in re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL) if "ship" in block
+            block
+            for block in re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+            if "def ship" in block
         ]
     (place / "shop.py").write_text(code)
     with on_terminal(place, "call", "shop.py", "ship", "id=7") as there:
