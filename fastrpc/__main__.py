@@ -21,7 +21,6 @@ usage: fastrpc COMMAND [ARGUMENT…]
 
 An MCP server and the framework to write one.
 
-commands:
 {commands}
 
 options:
@@ -29,6 +28,7 @@ options:
   -V, --version         show the version
 
 examples:
+  fastrpc new notes                    make a server of your own, with tests
   fastrpc serve                        serve the agent's tools to an MCP client
   fastrpc serve my_tools.py            serve your own
   fastrpc tools                        what is served, as a table
@@ -101,15 +101,11 @@ def _dispatch(arguments: list[str]) -> int:
     from fastrpc.cli import COMMANDS, OTHER_WORDS, shipped_toolset, toolset_commands
     from fastrpc.command_line import suggestion, unknown_option
 
-    if not arguments:
-        raise UsageError(f"a command is needed: {', '.join(COMMANDS)} (see 'fastrpc --help')")
-    word = arguments[0]
+    word = arguments[0] if arguments else "help"
     if word == "help" and len(arguments) > 1:
         return main([*arguments[1:], "--help"])
     if word in ("--help", "-h", "help"):
-        commands = {**COMMANDS, **{name: text for name, (text, _) in toolset_commands().items()}}
-        listed = "\n".join(f"  {name:<21} {text}" for name, text in commands.items())
-        print(HELP.format(commands=listed), end="")
+        print(_help(), end="")
         return 0
     if word in ("--version", "-V"):
         from fastrpc.version import __version__
@@ -136,15 +132,32 @@ def _dispatch(arguments: list[str]) -> int:
     return _run(command, arguments[1:])
 
 
+def _help() -> str:
+    """Return the help: all commands in groups, as wide as the terminal."""
+    from itertools import starmap
+
+    from fastrpc.cli import COMMANDS, GROUPS, shipped_commands, toolset_commands
+    from fastrpc.command_line import fitted
+
+    groups = {title: {name: COMMANDS[name] for name in names} for title, names in GROUPS.items()}
+    own = {name: text for name, (text, _) in toolset_commands().items()}
+    groups["tools"] = {**own, **shipped_commands()}
+    return fitted(HELP.format(commands="\n\n".join(starmap(_listed, groups.items()))))
+
+
+def _listed(title: str, commands: dict[str, str]) -> str:
+    return "\n".join([f"{title}:", *(f"  {name:<21} {text}" for name, text in commands.items())])
+
+
 def _of_toolset(toolset: str, word: str, arguments: list[str]) -> int:
     """Run ``fastrpc WORD COMMAND``, a command of a shipped toolset that need not be the configured one."""
     from fastrpc.cli import toolset_commands
-    from fastrpc.command_line import suggestion
+    from fastrpc.command_line import fitted, suggestion
 
     commands = toolset_commands(toolset)
     if not arguments or arguments[0] in ("-h", "--help"):
-        listed = "\n".join(f"  {name:<21} {text}" for name, (text, _) in commands.items())
-        print(f"usage: fastrpc {word} COMMAND [ARGUMENT…]\n\ncommands:\n{listed}")
+        listed = _listed("commands", {name: text for name, (text, _) in commands.items()})
+        print(fitted(f"usage: fastrpc {word} COMMAND [ARGUMENT…]\n\n{listed}"), end="")
         return 0
     if arguments[0] not in commands:
         hint = suggestion(arguments[0], commands) or f"; the commands are {', '.join(commands)}"

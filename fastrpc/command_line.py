@@ -18,6 +18,51 @@ if TYPE_CHECKING:
 
 HELP_COLUMN = 24
 WIDTH = 100
+"""Columns of a help text at most; a narrower terminal has fewer."""
+
+
+def help_width() -> int:
+    """Return how many columns a help text has."""
+    from shutil import get_terminal_size
+
+    return max(40, min(WIDTH, get_terminal_size((WIDTH, 24)).columns))
+
+
+def fitted(text: str) -> str:
+    """Return a help text with lines that fit the terminal, but for usage and examples.
+
+    A line that begins with two spaces has a name and, from `HELP_COLUMN` on, its description, which may go on
+    in the lines below.
+    """
+    parts = text.rstrip("\n").split("\n\n")
+    fixed = ("usage:", "examples:")
+    shown = (part if part.startswith(fixed) else _fitted_lines(part.splitlines()) for part in parts)
+    return "\n\n".join(shown) + "\n"
+
+
+def _fitted_lines(lines: list[str]) -> str:
+    entries: list[list[str]] = []
+    for line in lines:
+        if entries and line.startswith(" " * HELP_COLUMN):
+            entries[-1][1] = f"{entries[-1][1]} {line.strip()}".strip()
+        elif line.startswith("  ") and line[HELP_COLUMN - 1 : HELP_COLUMN] in ("", " "):
+            entries.append([line[:HELP_COLUMN].strip(), line[HELP_COLUMN:]])
+        else:
+            entries.append([line.strip(), ""] if line.startswith("  ") else ["", line])
+    return "\n".join(described(name, text) for name, text in entries)
+
+
+def described(name: str, text: str) -> str:
+    """Return a line of a help text, or lines: a name and its description; without a name, prose."""
+    from textwrap import fill
+
+    if not name:
+        return fill(text, help_width())
+    indent = " " * HELP_COLUMN
+    if len(name) + 3 > HELP_COLUMN:
+        return f"  {name}\n{fill(text, help_width(), initial_indent=indent, subsequent_indent=indent)}"
+    head = f"  {name}".ljust(HELP_COLUMN)
+    return fill(text, help_width(), initial_indent=head, subsequent_indent=indent)
 
 
 def suggestion(word: str, candidates: Iterable[str]) -> str:
@@ -39,7 +84,7 @@ def check_action(command: str, action: str, actions: Collection[str]) -> None:
 
 class _Formatter(RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
-        HelpFormatter.__init__(self, prog, max_help_position=HELP_COLUMN, width=WIDTH)
+        HelpFormatter.__init__(self, prog, max_help_position=HELP_COLUMN, width=help_width())
 
 
 class CommandParser(ArgumentParser):
@@ -54,7 +99,7 @@ class CommandParser(ArgumentParser):
         super().__init__(
             prog=f"fastrpc {command}",
             usage=f"fastrpc {command} {arguments}".rstrip(),
-            description=description,
+            description=_fitted_lines(description.splitlines()),
             epilog=f"examples:\n{examples}",
             formatter_class=_Formatter,
             allow_abbrev=False,

@@ -269,6 +269,12 @@ class InvalidConfig(FastrpcError, ValueError):
 class DefinitionError(FastrpcError, TypeError):
     """A tool is defined incorrectly. The message names the function and a solution."""
 
+    def __init__(self, *words: object) -> None:
+        from fastrpc.definition_mistakes import install
+
+        super().__init__(*words)
+        install(DefinitionError)
+
 
 class UsageError(FastrpcError):
     """A wrong option, a missing file, an unknown target: one line on stderr, exit code 2."""

@@ -24,6 +24,7 @@ WAITS_FOR_CLIENT = (
 
 COMMANDS = {
     "serve": "serve tools over standard input and output, or over HTTP",
+    "new": "make a project: a server, its tests, and what clients and Docker read",
     "dev": "serve a file while it is being written: reload it at each change",
     "bridge": "serve a remote server, at a URL, over standard input and output",
     "gateway": "serve all servers of a configuration file as one",
@@ -47,13 +48,24 @@ COMMANDS = {
     "completion": "print a script that completes commands and options in a shell",
 }
 
+GROUPS = {
+    "write, serve and try": (
+        *("new", "serve", "dev", "gateway", "bridge", "swap", "compare"),
+        *("list", "tools", "call", "inspect", "repl", "demo"),
+    ),
+    "clients": ("install-client", "discover"),
+    "guard": ("guard", "token", "approvals", "budgets", "audit"),
+    "this program": ("config", "completion", "selftest"),
+}
+"""The commands as the help lists them. Those of toolsets follow."""
+
 OTHER_WORDS = {
     **dict.fromkeys(("run", "start"), "serve FILE"),
     "ls": "list",
     **dict.fromkeys(("read", "get"), "call TARGET --resource URI"),
     "prompt": "call TARGET --prompt NAME",
     **dict.fromkeys(("install", "add"), "install-client"),
-    **dict.fromkeys(("new", "init", "create"), "dev FILE"),
+    **dict.fromkeys(("init", "create"), "new NAME"),
     **dict.fromkeys(("settings", "env"), "config"),
     **dict.fromkeys(("migrate", "convert"), "swap FILE"),
     **dict.fromkeys(("check", "test"), "selftest"),
@@ -110,6 +122,24 @@ def toolset_commands(toolset: str | None = None) -> dict[str, tuple[str, Callabl
         name: (text, _late(toolset, place))
         for name, (text, place) in getattr(companion, "COMMANDS", {}).items()
     }
+
+
+def shipped_commands() -> dict[str, str]:
+    """Return the words of `shipped_toolset` but the configured one's, with the commands behind each."""
+    from importlib.util import find_spec
+    from pkgutil import iter_modules
+
+    from fastrpc.cli._contract import load_companion
+
+    configured = configuration()["FASTRPC_TOOLSET"]
+    found = {}
+    tools = find_spec("fastrpc.tools")
+    for module in iter_modules([] if tools is None else tools.submodule_search_locations):
+        name = f"fastrpc.tools.{module.name}"
+        if name != configured and shipped_toolset(module.name) is not None:
+            commands = getattr(load_companion(name, "_commands"), "COMMANDS", {})
+            found[module.name] = f"commands of the toolset {name}: {', '.join(commands)}"
+    return found
 
 
 def toolset_examples(command: str) -> str:

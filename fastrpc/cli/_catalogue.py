@@ -6,6 +6,8 @@ Lists only what the server's capabilities declare. Texts of the server are escap
 
 from __future__ import annotations
 
+import sys
+
 from fastrpc.errors import MethodNotFound, RemoteError
 from fastrpc.human_input.screen import plain
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     Catalogue = dict[str, list[Entry]]
 
 TEXT_WIDTH = 60
+NARROWEST = 20
+"""Columns of a table's last column at least; in less it is not wrapped."""
 
 
 def catalogue_of(client: SyncClient) -> Catalogue:
@@ -227,11 +231,27 @@ def capabilities_of(report: dict[str, Any]) -> list[str]:
 
 
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows in aligned columns; the last column is not padded."""
+    """Print rows in aligned columns; the last column is not padded. At a terminal it is wrapped."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]
+    indent = " " * sum(width + 2 for width in widths)
+    columns = _terminal_columns()
     for row in [head, *rows]:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        print("  ".join([*cells, row[-1]]).rstrip())
+        line = "  ".join([*cells, row[-1]]).rstrip()
+        if len(line) > columns >= len(indent) + NARROWEST:
+            from textwrap import fill
+
+            line = fill(row[-1], columns, initial_indent="  ".join([*cells, ""]), subsequent_indent=indent)
+        print(line)
+
+
+def _terminal_columns() -> int:
+    """Return how wide the terminal is; what a program reads is not wrapped."""
+    if not sys.stdout.isatty():
+        return sys.maxsize
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def print_json(value: Any) -> None:

@@ -76,7 +76,9 @@ def main(arguments: list[str]) -> int:
 
         return show(arguments[1:])
     if "--help" in arguments or "-h" in arguments:
-        sys.stdout.write(HELP)
+        from fastrpc.command_line import fitted
+
+        sys.stdout.write(fitted(HELP))
         return 0
     options, files = split_arguments(arguments, "gateway", OWN_OPTIONS)
     for_http = is_for_http(options)

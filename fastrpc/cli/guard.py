@@ -2,7 +2,8 @@
 
 ``check`` reads the file as `fastrpc serve --guard` does, with the tools of a target, and prints what each
 class of callers may call, within which budgets. ``try`` judges one call, and shows what its rules saw.
-``why`` explains a call that was refused, from its record in the audit log (`_guard_why`).
+``why`` explains a call that was refused, from its record in the audit log (`_guard_why`). ``init`` writes a
+configuration to begin with.
 """
 
 from __future__ import annotations
@@ -26,17 +27,19 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Check a guard's configuration, or print or explain its decision; no tool is called."
 USAGE = """\
-check FILE [TARGET…] [--json]
+init [FILE]
+       fastrpc guard check FILE [TARGET…] [--json]
        fastrpc guard try FILE TOOL [KEY=VALUE…] [--as CLASS] [--target TARGET]… [--json]
        fastrpc guard why ID [FILE] [--folder FOLDER] [--json]"""
 EXAMPLES = """\
+  fastrpc guard init                                  guard.toml, to begin with
   fastrpc guard check guard.toml                      with the tools of the toolset
   fastrpc guard check guard.toml my_tools.py
   fastrpc guard try guard.toml search text=x --as agent --target my_tools.py
   fastrpc guard try guard.toml order count=11 --target my_tools.py --json
   fastrpc guard why audit_01M8BQNEE9163M5P6X0000016K guard.toml
 """
-ACTIONS = ("check", "try", "why")
+ACTIONS = ("init", "check", "try", "why")
 
 
 def main(arguments: list[str]) -> int:
@@ -45,7 +48,10 @@ def main(arguments: list[str]) -> int:
     options = CommandParser("guard", USAGE, DESCRIPTION, EXAMPLES)
     options.add_argument("action", metavar="ACTION", help=", ".join(ACTIONS))
     options.add_argument(
-        "file", metavar="FILE", help="guard.toml, fastrpc.toml or mcp-server.json; for why, a record's ID"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="guard.toml, fastrpc.toml or mcp-server.json; for why, a record's ID",
     )
     options.add_argument(
         "words", metavar="…", nargs="*", help="for check, targets; for try, TOOL KEY=VALUE…; for why, FILE"
@@ -66,11 +72,31 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f"guard {chosen.action}: --folder is for why")
     if chosen.action != "try" and (chosen.caller_class is not None or chosen.target is not None):
         raise UsageError(f"guard {chosen.action}: --as and --target are for try")
+    if chosen.action == "init":
+        return _init(chosen)
+    if chosen.file is None:
+        raise UsageError(f"guard {chosen.action}: FILE is missing (see 'fastrpc guard --help')")
     if chosen.action == "why":
         from fastrpc.cli._guard_why import why
 
         return why(chosen)
     return _check(chosen) if chosen.action == "check" else _try(chosen)
+
+
+def _init(chosen: Namespace) -> int:
+    """Write a configuration to begin with; nothing is replaced."""
+    from fastrpc.cli._project_files import GUARD
+
+    if chosen.words:
+        raise UsageError(f"guard init: one argument too many: {chosen.words[0]!r:.80}")
+    path = chosen.file or "guard.toml"
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(GUARD)
+    except OSError as error:
+        raise UsageError(f"guard init: {path}: {error.strerror}") from None
+    print(f"Made {path}. Change it, then: fastrpc guard check {path} server.py")
+    return 0
 
 
 def _loaded(file: str, targets: list[str]) -> tuple[Server, Policy]:

@@ -63,7 +63,9 @@ class HttpCommand:
         """Serve the server that `make` returns for the flags that are given, until a signal arrives. A body
         may have `max_body` bytes. Raises UsageError."""
         if "--help" in arguments or "-h" in arguments:
-            sys.stdout.write(self.help())
+            from fastrpc.command_line import fitted
+
+            sys.stdout.write(fitted(self.help()))
             return 0
         own = dict.fromkeys(self._flags, "")
         options, rest = split_arguments(arguments, self.command, own, flags=own, without=LEFT_OUT)

@@ -7,7 +7,8 @@ import re
 import pytest
 from support.command_line import assert_mistake, run
 
-from fastrpc.cli import COMMANDS
+from fastrpc.__main__ import main
+from fastrpc.cli import COMMANDS, GROUPS
 
 
 def test_help_names_every_command_and_each_command_has_help_with_examples(place):
@@ -21,6 +22,25 @@ def test_help_names_every_command_and_each_command_has_help_with_examples(place)
         assert one.stderr == ""
         assert one.stdout.startswith(f"usage: fastrpc {command}")
         assert f"  fastrpc {command}" in one.stdout.partition("examples:")[2]
+
+
+def test_a_bare_command_shows_the_help_and_the_help_has_every_command_once(place):
+    bare = run(place)
+    assert bare.returncode == 0
+    assert bare.stdout == run(place, "--help").stdout
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+    for toolset, command in (("contracts", "install"), ("knowledge", "import"), ("state", "show")):
+        assert re.search(rf"\n  {toolset} [^:]*:?\s*{command}", bare.stdout)
+
+
+@pytest.mark.parametrize("columns", [50, 60, 80])
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+def test_the_help_fits_a_narrow_terminal(place, monkeypatch, capsys, command, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main([*command, "--help"]) == 0
+    described = capsys.readouterr().out.partition("\nexamples:")[0].partition("\n\n")[2]
+    assert described
+    assert [line for line in described.splitlines() if len(line) > columns] == []
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "state", "search-check"])
@@ -38,17 +58,13 @@ def test_the_help_of_every_command_has_one_form(place, command):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (
-            [],
-            "a command is needed: serve, dev, bridge, gateway, swap, compare, list, tools, call, inspect, ",
-        ),
         (["srve"], "unknown command 'srve'; did you mean 'serve'?"),
-        (["zzzz"], "unknown command 'zzzz'; the commands are serve"),
+        (["zzzz"], "unknown command 'zzzz'; the commands are serve, new"),
         (["run", "shop.py"], "unknown command 'run'; here it is 'fastrpc serve FILE'"),
         (["ls"], "unknown command 'ls'; here it is 'fastrpc list'"),
         (["read"], "here it is 'fastrpc call TARGET --resource URI'"),
         (["install"], "unknown command 'install'; here it is 'fastrpc install-client'"),
-        (["new"], "unknown command 'new'; here it is 'fastrpc dev FILE'"),
+        (["init"], "unknown command 'init'; here it is 'fastrpc new NAME'"),
         (["help", "srve"], "unknown command 'srve'; did you mean 'serve'?"),
         (["config", "--show"], "unknown option '--show' (see 'fastrpc config --help')"),
         (["state", "--shwo"], "unknown option '--shwo'; did you mean '--show'?"),

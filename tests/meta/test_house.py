@@ -63,6 +63,7 @@ LAYERS = {
     "fastrpc.callers": 1,
     "fastrpc.command_line": 1,
     "fastrpc.content": 1,
+    "fastrpc.definition_mistakes": 1,
     "fastrpc.diagnostics": 1,
     "fastrpc.environment": 1,
     "fastrpc.errors": 1,

@@ -1,0 +1,124 @@
+"""``fastrpc new``: makes a folder with a server, its tests, and what pip, clients and Docker read.
+
+All files are written to a folder beside the new one, which is then renamed: the project is there whole or not
+at all. Nothing that exists is changed. At a terminal a person is asked for what no option says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+from fastrpc.cli import _project_files as files
+from fastrpc.cli import parser
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+EXAMPLES = """\
+  fastrpc new notes                     the folder notes, with all files
+  fastrpc new notes --no-guard --no-docker
+  fastrpc new notes --folder ~/src      the folder ~/src/notes
+"""
+NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*", re.ASCII)
+LONGEST_NAME = 60
+CHOICES = {
+    "guard": "A policy for the guard: who may call what (guard.toml)?",
+    "docker": "A Dockerfile?",
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the project and print what to do next; return 0. Raises UsageError."""
+    options = parser("new", "NAME [OPTION…]", EXAMPLES)
+    options.add_argument("name", metavar="NAME", help="of the server, and of the folder that is made")
+    options.add_argument("--folder", metavar="DIR", default="", help="where the folder is made (here)")
+    for choice in CHOICES:
+        words = f"with {choice} (the default)"
+        options.add_argument(f"--{choice}", action="store_true", default=None, help=words)
+        options.add_argument(f"--no-{choice}", dest=choice, action="store_false", help=f"without {choice}")
+    chosen = options.parse(arguments)
+    if not NAME.fullmatch(chosen.name) or len(chosen.name) > LONGEST_NAME:
+        raise UsageError(
+            f"new: NAME: expected small letters and digits, with - or _ between them, got {chosen.name!r:.80}"
+        )
+    target = os.path.join(os.path.expanduser(chosen.folder), chosen.name)
+    if os.path.lexists(target):
+        raise UsageError(f"new: {target} exists already")
+    _ask(chosen)
+    try:
+        _write(target, project(chosen.name, guard=chosen.guard, docker=chosen.docker))
+    except OSError as error:
+        raise UsageError(f"new: {target}: {error.strerror}") from None
+    print(f"Made {target}. Next:\n\n  cd {target}\n  fastrpc dev server.py")
+    print("  fastrpc call server.py add_note title=tea text='Buy tea.'")
+    return 0
+
+
+def project(name: str, *, guard: bool = True, docker: bool = True) -> dict[str, str]:
+    """Return the texts of a project's files, by their paths in it."""
+    found = {
+        "server.py": files.SERVER,
+        "test_server.py": files.TESTS,
+        "pyproject.toml": files.PROJECT,
+        ".mcp.json": files.MCP_JSON,
+        ".vscode/mcp.json": files.VSCODE_JSON,
+        ".gitignore": files.IGNORED,
+        "README.md": files.README,
+    }
+    if guard:
+        found["guard.toml"] = files.GUARD
+    if docker:
+        found |= {"Dockerfile": files.DOCKERFILE, ".dockerignore": files.IGNORED}
+    extras = [*(["guard"] if guard else []), *(["http"] if docker else [])]
+    values = {
+        "NAME": name,
+        "EXTRAS": ",".join(extras),
+        "SERVE": files.GUARDED if guard else "",
+        "GUARDED": ', "--guard", "guard.toml"' if guard else "",
+    }
+    return {path: _filled(text, values) for path, text in found.items()}
+
+
+def _filled(text: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    return text.replace("fastrpc-mcp[]", "fastrpc-mcp")
+
+
+def _ask(chosen: Namespace) -> None:
+    """Settle what no option has: a person says it, or it is yes."""
+    is_asked = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    for choice, question in CHOICES.items():
+        if getattr(chosen, choice) is None:
+            answer = input(f"{question} [Y/n] ") if is_asked else ""
+            setattr(chosen, choice, not answer.strip().lower().startswith("n"))
+
+
+def _write(target: str, texts: dict[str, str]) -> None:
+    """Write the files to a new folder. Raises OSError; then nothing is left."""
+    parent = os.path.dirname(os.path.abspath(target))
+    made = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}-", dir=parent)
+    try:
+        for path, text in texts.items():
+            place = os.path.join(made, path)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(place, "x", encoding="utf-8") as file:
+                file.write(text)
+        os.chmod(made, 0o777 & ~_mask())
+        os.rename(made, target)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _mask() -> int:
+    """Return the process's umask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,72 @@
+"""A mistake in a definition is one line, with file, line and the way out, when `python server.py` runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.command_line import SECONDS
+
+BEFORE = "from fastrpc import Context, Server\n\napp = Server('shop')\n\n\n"
+BEHIND = "\n\nif __name__ == '__main__':\n    app.run()\n"
+BODY = "\n    'Text.'\n    return ''"
+F = f"def f() -> str:{BODY}"
+MISTAKES = {
+    f"@app.tool\ndef f(a) -> str:{BODY}": "parameter 'a' has no annotation; write for example a: str",
+    f"@app.tool\ndef f(*args: str) -> str:{BODY}": "takes *args, which a client cannot name",
+    f"@app.tool\ndef f(a: 'Strr') -> str:{BODY}": "the annotation 'Strr' is not defined",
+    f"class Odd: ...\n@app.tool\ndef f(a: Odd) -> str:{BODY}": "no JSON Schema can be made of Odd",
+    f"class T:\n @app.tool\n def f(self) -> str:{BODY}": "parameter 'self' is a method's own",
+    f"@app.tool\n{F}\n@app.tool(name='f')\ndef g() -> str:{BODY}": "there is a tool of this name",
+    f"@app.tool(name='a b')\n{F}": "cannot be a tool's name, which has 1 to 128 of",
+    f"@app.tool(nme='f')\n{F}": "there is no option nme=; did you mean name=?",
+    f"@app.tool(effect='reed')\n{F}": "effect='reed' is none of read, network, write, exec",
+    f"@app.tool(run='tread')\n{F}": "run='tread' is none of auto, inline, thread",
+    f"@app.tool(timeout_seconds=-1)\n{F}": "timeout_seconds=-1 is not a number above 0",
+    "app.tool(3)": "is not callable; decorate a function",
+    "@app.tool\nclass F: ...": "is not a Python function; wrap it in a def",
+    f"@app.tool\ndef f(a: Context, b: Context) -> str:{BODY}": "has two parameters of the type Context",
+    "@app.tool\ndef f():\n    yield 1": "is a generator; return a list, or report progress",
+    f"@app.resource('a://{{id}}')\ndef f(b: str) -> str:{BODY}": "a://{id} has the variables 'id'",
+    f"@app.resource('no scheme')\n{F}": "'no scheme' is no URI; write for example docs://f",
+    f"@app.resource('a://b')\ndef f(a: str) -> str:{BODY}": "takes 'a', but a://b has no variables",
+    f"@app.prompt\ndef f(a) -> str:{BODY}": "parameter 'a' has no annotation",
+    f"@app.tool\n{F}\napp.mount(3)": "mount",
+}
+
+
+def run(folder: Path, code: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    (folder / "server.py").write_text(BEFORE + code + BEHIND)
+    return subprocess.run(
+        [sys.executable, "server.py"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env={**os.environ, **variables},
+    )
+
+
+@pytest.mark.parametrize("code", MISTAKES)
+def test_a_mistake_is_one_line_that_names_the_place_and_the_way_out(tmp_path: Path, code: str) -> None:
+    done = run(tmp_path, code)
+    assert done.returncode in (1, 2)
+    assert done.stdout == ""
+    assert done.stderr.startswith("fastrpc: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert MISTAKES[code] in done.stderr
+    assert "server.py" in done.stderr
+
+
+def test_the_traceback_can_be_had_and_other_exceptions_have_theirs(tmp_path: Path) -> None:
+    whole = run(tmp_path, "app.tool(3)", FASTRPC_TRACEBACK="full")
+    assert whole.stderr.startswith("Traceback")
+    assert "DefinitionError" in whole.stderr
+    caught = "try:\n    app.tool(3)\nexcept TypeError:\n    pass\n"
+    other = run(tmp_path, f"{caught}raise ValueError('of the author')")
+    assert other.stderr.startswith("Traceback")
+    assert other.stderr.endswith("ValueError: of the author\n")
