@@ -3,7 +3,8 @@
 `CallLines` writes the fields of calls as JSON, with a salted hash of what was sent and answered; what is no
 likely call is left to a function. `ChainLines` links lines by SHA-256, each to the one before, and keeps the
 Merkle tree over them. Together 1 µs a call, nearly all of it SHA-256, of which the interpreter's lock is held
-for a tenth. The rules of a chain stand in `fastrpc.guard.audit.chain`.
+for a tenth. What need not wait for each other is hashed in pairs: the two of a call, and a line beside the tree's
+nodes over the one before. The rules of a chain stand in `fastrpc.guard.audit.chain`.
 """
 
 from cpython.bytes cimport _PyBytes_Resize, PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -23,8 +24,14 @@ from fastrpc._core.recorder import KIND_CODES as _KIND_CODES
 from fastrpc._core.recorder import OUTCOMES as _OUTCOMES
 
 cdef extern from "sha256.h":
-    ctypedef void (*Way "fastrpc_sha256_of_blocks *")(uint32_t*, const uint8_t*, size_t) noexcept nogil
-    Way way_of "fastrpc_sha256_way"(int) noexcept nogil
+    ctypedef struct Way "fastrpc_sha256_way":
+        pass
+    ctypedef struct Text "fastrpc_sha256_text":
+        pass
+    Way way_of "fastrpc_sha256_way_of"(int) noexcept nogil
+    void begin_text "fastrpc_sha256_begin"(Text*, const uint8_t*, size_t, const uint8_t*, size_t) noexcept nogil
+    void take_on "fastrpc_sha256_take_on"(Way, Text*, Text*) noexcept nogil
+    void end_text "fastrpc_sha256_end"(Way, Text*, uint8_t*) noexcept nogil
     void sha256 "fastrpc_sha256"(
         Way, const uint8_t*, size_t, const uint8_t*, size_t, uint8_t*
     ) noexcept nogil
@@ -264,23 +271,39 @@ cdef class MerkleTree:
     cdef uint8_t nodes[LEVELS][DIGEST]
     cdef int levels
     cdef readonly int64_t count
+    cdef Text text       # of the leaf that is being added, or of a node above it
+    cdef int64_t full    # a bit for each node that is to be joined with that
 
     def add(self, bytes data not None):
         """Add a leaf."""
-        cdef uint8_t leaf[DIGEST]
-        cdef uint8_t zero = 0
-        sha256(way, &zero, 1, data, PyBytes_GET_SIZE(data), leaf)
-        self.add_leaf(leaf)
+        self.begin_leaf(data, PyBytes_GET_SIZE(data))
+        self.end_leaf()
 
-    cdef void add_leaf(self, uint8_t* node) noexcept nogil:
-        cdef int64_t full = self.count
-        while full & 1:
+    cdef void begin_leaf(self, const uint8_t* data, Py_ssize_t size) noexcept nogil:
+        cdef uint8_t zero = 0
+        begin_text(&self.text, &zero, 1, data, size)
+        self.full = self.count
+
+    cdef void end_leaf(self) noexcept nogil:
+        while self.rise():
+            pass
+
+    cdef bint rise(self) noexcept nogil:
+        """End the text of the leaf or node, and begin that of the node above; False if the leaf is in the
+        tree."""
+        cdef uint8_t one = 1
+        cdef uint8_t both[2 * DIGEST]
+        end_text(way, &self.text, both + DIGEST)
+        if self.full & 1:
+            self.full >>= 1
             self.levels -= 1
-            join(self.nodes[self.levels], node, node)
-            full >>= 1
-        memcpy(self.nodes[self.levels], node, DIGEST)
+            memcpy(both, self.nodes[self.levels], DIGEST)
+            begin_text(&self.text, &one, 1, both, 2 * DIGEST)
+            return True
+        memcpy(self.nodes[self.levels], both + DIGEST, DIGEST)
         self.levels += 1
         self.count += 1
+        return False
 
     def root(self):
         """Return the root; of no leaves, the hash of nothing."""
@@ -312,7 +335,9 @@ cdef class ChainLines:
         cdef bytes line = PyBytes_FromStringAndSize(NULL, size + AROUND)
         cdef char* begin = PyBytes_AS_STRING(line)
         cdef char* end = self.put_line(begin, NULL, 0, NULL, 0, PyBytes_AS_STRING(fields), size)
-        return line[: end - begin]
+        self.link(begin, end - begin, False)
+        self.tree.end_leaf()
+        return line[: put_text(end, b"\n") - begin]
 
     def calls(
         self,
@@ -334,6 +359,7 @@ cdef class ChainLines:
         cdef PyObject* lines
         cdef const char* fields
         cdef char* begin
+        cdef char* start
         cdef char* to
         cdef char id[LONGEST_HEAD + NUMBER]
         for at in range(calls.at, calls.at + count):
@@ -345,13 +371,18 @@ cdef class ChainLines:
             while count > 0 and to - begin < most_bytes:
                 put_number(id + head_size, calls.first)
                 fields = calls.data + calls.at_byte
+                start = to
                 to = self.put_line(
-                    to, id, head_size + NUMBER, time_text, time_size, fields, calls.sizes[calls.at]
+                    start, id, head_size + NUMBER, time_text, time_size, fields, calls.sizes[calls.at]
                 )
+                self.link(start, to - start, start != begin)
+                to = put_text(to, b"\n")
                 calls.at_byte += calls.sizes[calls.at]
                 calls.at += 1
                 calls.first += 1
                 count -= 1
+            if to != begin:
+                self.tree.end_leaf()
         _PyBytes_Resize(&lines, to - begin)
         return owned(lines)
 
@@ -377,11 +408,7 @@ cdef class ChainLines:
         const char* fields,
         Py_ssize_t size,
     ) noexcept nogil:
-        """Write the next line; without an id it has no time either."""
-        cdef char* begin = to
-        cdef uint8_t digest[DIGEST]
-        cdef uint8_t leaf[DIGEST]
-        cdef uint8_t zero = 0
+        """Write the next line, without its newline; without an id it has no time either."""
         self.sequence += 1
         to = put_integer(put_text(to, b'{"seq":'), self.sequence)
         to = put(put_text(to, b',"prev":"'), self.previous, 2 * DIGEST)
@@ -390,12 +417,20 @@ cdef class ChainLines:
             to = put(put_text(to, b'"id":"'), id, id_size)
             to = put(put_text(to, b'","time":"'), time, time_size)
             to = put_text(to, b'",')
-        to = put(to, fields, size)
-        sha256(way, NULL, 0, <const uint8_t*> begin, to - begin, digest)
+        return put(to, fields, size)
+
+    cdef void link(self, const char* line, Py_ssize_t size, bint has_leaf) noexcept nogil:
+        """Hash a line for the next one, and begin its leaf. `has_leaf`: that of the line before is not in the
+        tree yet; the two are hashed at the same time."""
+        cdef uint8_t digest[DIGEST]
+        cdef Text text
+        begin_text(&text, NULL, 0, <const uint8_t*> line, size)
+        while has_leaf:
+            take_on(way, &text, &self.tree.text)
+            has_leaf = self.tree.rise()
+        end_text(way, &text, digest)
         hex_of(digest, DIGEST, self.previous)
-        sha256(way, &zero, 1, digest, DIGEST, leaf)
-        self.tree.add_leaf(leaf)
-        return put_text(to, b"\n")
+        self.tree.begin_leaf(digest, DIGEST)
 
 
 cdef void join(const uint8_t* left, const uint8_t* right, uint8_t* node) noexcept nogil:
@@ -430,11 +465,19 @@ cdef char* put_call(char* to, const Likely* call, const uint8_t* salt, double ra
     """Write the fields of a call."""
     cdef Record* record = call.record
     cdef int64_t at = record.began
+    cdef Text arguments
+    cdef Text answer
+    begin_text(&arguments, salt, SALT, <const uint8_t*> call.arguments.data, call.arguments.size)
     to = put(to, call.common, call.common_size)
     to = put(put_text(to, b',"request":'), call.id.data, call.id.size)
-    to = put_hash(put_text(to, b',"arguments":'), salt, call.arguments)
+    to = put_text(to, b',"arguments":')
     if record.size > 0:
-        to = put_hash(put_text(to, b',"result":'), salt + SALT, call.answer)
+        begin_text(&answer, salt + SALT, SALT, <const uint8_t*> call.answer.data, call.answer.size)
+        take_on(way, &arguments, &answer)
+        to = put_hash(to, salt, &arguments)
+        to = put_hash(put_text(to, b',"result":'), salt + SALT, &answer)
+    else:
+        to = put_hash(to, salt, &arguments)
     to = put_tenths(put_text(to, b',"bind_us":'), stage(record.bound, &at, rate))
     to = put_tenths(put_text(to, b',"guard_us":'), stage(record.allowed, &at, rate))
     to = put_tenths(put_text(to, b',"run_us":'), stage(record.returned, &at, rate))
@@ -454,13 +497,13 @@ cdef inline char* put_text(char* to, const char* text) noexcept nogil:
     return put(to, text, strlen(text))
 
 
-cdef char* put_hash(char* to, const uint8_t* salt, Slice content) noexcept nogil:
-    """Write a salted hash."""
+cdef char* put_hash(char* to, const uint8_t* salt, Text* content) noexcept nogil:
+    """Write a salted hash, of what has begun with the salt."""
     cdef uint8_t digest[DIGEST]
     to = put_text(to, b'{"salt":"')
     hex_of(salt, SALT, to)
     to = put_text(to + 2 * SALT, b'","sha256":"')
-    sha256(way, salt, SALT, <const uint8_t*> content.data, content.size, digest)
+    end_text(way, content, digest)
     hex_of(digest, DIGEST, to)
     return put_text(to + 2 * DIGEST, b'"}')
 

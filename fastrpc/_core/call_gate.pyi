@@ -1,6 +1,7 @@
 """The likely decision of a guard: of a tool that its caller may call, as far as rates and budgets go."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from fastrpc._core.call_info import CallInfo
 from fastrpc._core.plan import Gate
@@ -19,6 +20,20 @@ class Screen:
         parts: tuple[Screen | None, ...] = (),
         *,
         measured: bool = False,
+    ) -> None: ...
+
+class Evaluation(Screen):
+    """A condition that is evaluated where `quick`, its screen, says nothing: ``run(frame)`` returns whether
+    it holds. `frame` is that of an evaluation, but for the variables in its first place; `variables` are all
+    but the arguments, of which `members` are read, None: all. What raises is not certain."""
+
+    def __init__(
+        self,
+        quick: Screen | None,
+        run: Callable[[list[Any]], object],
+        frame: list[Any],
+        variables: dict[str, Any],
+        members: tuple[str, ...] | None = None,
     ) -> None: ...
 
 class OpenTool:

@@ -2,7 +2,7 @@
 
 `CallGate` is a guard (`Server.guard`) in compiled code: two look-ups, and a count for each rate, by the names
 of the caller and the tool; and for each rule about arguments a `Screen`, which says whether it surely does
-not hold. A call that it allows needs no `CallInfo` and no Context, so a connection that callers share can
+not hold: by a comparison in compiled code, or by evaluating it (`Evaluation`, half a microsecond). A call that it allows needs no `CallInfo` and no Context, so a connection that callers share can
 answer it. Who may call what is `open`ed by the guard in Python, `otherwise`, which decides about all other
 calls, and about those that come too soon. Costs 0.1 µs a call, and what a budget takes; what a decision
 follows from is left to `fastrpc.guard`.
@@ -92,10 +92,10 @@ cdef class Screen:
             if kind is type(self.constant) or (is_number(kind) and is_number(type(self.constant))):
                 return PyObject_RichCompareBool(value, self.constant, self.order)
             return UNKNOWN
+        if self.kind == ONE_OF and (kind is str or is_number(kind)):
+            return value in <frozenset> self.constant
         if kind is not str:
             return UNKNOWN
-        if self.kind == ONE_OF:
-            return value in <frozenset> self.constant
         if self.kind == BEGINS:
             return (<str> value).startswith(self.constant)
         if self.kind == ENDS:
@@ -105,6 +105,52 @@ cdef class Screen:
 
 cdef inline bint is_number(type kind) noexcept:
     return kind is int or kind is float
+
+
+cdef class Evaluation(Screen):
+    """A condition that is evaluated where `quick`, its screen, says nothing: ``run(frame)`` returns whether
+    it holds. `frame` is that of an evaluation, but for the variables in its first place; `variables` are all
+    but the arguments, of which `members` are read, None: all. What raises is not certain."""
+
+    cdef Screen quick
+    cdef object run
+    cdef list frame
+    cdef dict variables
+    cdef tuple members
+    cdef tuple places            # of the arguments that are read, among those of the plan
+
+    def __init__(
+        self, Screen quick, run, list frame not None, dict variables not None, tuple members=None
+    ):
+        self.quick = quick
+        self.run = run
+        self.frame = frame
+        self.variables = variables
+        self.members = members
+
+    cdef int state(self, Plan plan, PyObject** values) except -2:
+        cdef int found = UNKNOWN if self.quick is None else self.quick.state(plan, values)
+        return self.evaluated(plan, values) if found == UNKNOWN else found
+
+    cdef int evaluated(self, Plan plan, PyObject** values) except -2:
+        cdef dict arguments = {}
+        cdef list frame = self.frame[:]
+        cdef Py_ssize_t at
+        if self.names is not plan.names:
+            if not set(self.members or ()) <= set(plan.names):
+                return UNKNOWN
+            members = plan.names if self.members is None else self.members
+            self.places, self.names = tuple(map(plan.names.index, members)), plan.names
+        for at in self.places:
+            if values[at] == NULL:
+                return UNKNOWN
+            arguments[self.names[at]] = <object> values[at]
+        frame[0] = {**self.variables, "args": arguments}
+        try:
+            found = self.run(frame)
+        except Exception:
+            return UNKNOWN
+        return found is True if type(found) is bool else UNKNOWN
 
 
 cdef class OpenTool:

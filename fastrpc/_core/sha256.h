@@ -1,6 +1,6 @@
 /* SHA-256 (FIPS 180-4) of two pieces of memory behind each other, with the processor's own instructions where
- * it has them: 0.1 us for 100 bytes. For hashes in the audit log, of which each call takes four; what a program
- * hashes once is hashlib's. */
+ * it has them: 0.1 us for 100 bytes; of two such texts at once, which takes less than one behind the other. For
+ * hashes in the audit log, of which each call takes five; what a program hashes once is hashlib's. */
 
 #ifndef FASTRPC_SHA256_H
 #define FASTRPC_SHA256_H
@@ -60,36 +60,80 @@ static void fastrpc_sha256_plain(uint32_t state[8], const uint8_t *data, size_t 
     }
 }
 
+static void fastrpc_sha256_plain_pair(
+    uint32_t one[8], const uint8_t *of_one, uint32_t other[8], const uint8_t *of_other, size_t blocks) {
+    fastrpc_sha256_plain(one, of_one, blocks);
+    fastrpc_sha256_plain(other, of_other, blocks);
+}
+
 #ifdef FASTRPC_SHA_X86
-__attribute__((target("sha,sse4.1"))) static void fastrpc_sha256_x86(
-    uint32_t state[8], const uint8_t *data, size_t blocks) {
-    const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0bULL, 0x0405060700010203ULL);
+#define FASTRPC_SHA_INLINE __attribute__((target("sha,sse4.1"), always_inline)) static inline
+
+typedef struct {
+    __m128i abef, cdgh, words[4];
+} fastrpc_sha256_lane;
+
+FASTRPC_SHA_INLINE fastrpc_sha256_lane fastrpc_sha256_loaded(const uint32_t state[8]) {
     __m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);
     __m128i high = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(state + 4)), 0x1b);
-    __m128i abef = _mm_alignr_epi8(low, high, 8);
-    __m128i cdgh = _mm_blend_epi16(high, low, 0xf0);
-    for (; blocks > 0; blocks--, data += 64) {
-        __m128i abef_before = abef, cdgh_before = cdgh, w[16];
-        for (int t = 0; t < 16; t++) { /* four rounds each */
-            if (t < 4) {
-                w[t] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(data + 16 * t)), big_endian);
-            } else {
-                __m128i sum = _mm_add_epi32(
-                    _mm_sha256msg1_epu32(w[t - 4], w[t - 3]), _mm_alignr_epi8(w[t - 1], w[t - 2], 4));
-                w[t] = _mm_sha256msg2_epu32(sum, w[t - 1]);
-            }
-            __m128i k = _mm_add_epi32(
-                w[t], _mm_loadu_si128((const __m128i *)(fastrpc_sha256_round + 4 * t)));
-            cdgh = _mm_sha256rnds2_epu32(cdgh, abef, k);
-            abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(k, 0x0e));
-        }
-        abef = _mm_add_epi32(abef, abef_before);
-        cdgh = _mm_add_epi32(cdgh, cdgh_before);
-    }
-    low = _mm_shuffle_epi32(abef, 0x1b);
-    high = _mm_shuffle_epi32(cdgh, 0xb1);
+    fastrpc_sha256_lane lane = {_mm_alignr_epi8(low, high, 8), _mm_blend_epi16(high, low, 0xf0), {low}};
+    return lane;
+}
+
+FASTRPC_SHA_INLINE void fastrpc_sha256_store(const fastrpc_sha256_lane *lane, uint32_t state[8]) {
+    __m128i low = _mm_shuffle_epi32(lane->abef, 0x1b), high = _mm_shuffle_epi32(lane->cdgh, 0xb1);
     _mm_storeu_si128((__m128i *)state, _mm_blend_epi16(low, high, 0xf0));
     _mm_storeu_si128((__m128i *)(state + 4), _mm_alignr_epi8(high, low, 8));
+}
+
+/* Four rounds, the `t`-th of 16 such steps. */
+FASTRPC_SHA_INLINE void fastrpc_sha256_step(fastrpc_sha256_lane *lane, int t, const uint8_t *block) {
+    const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0bULL, 0x0405060700010203ULL);
+    __m128i *w = lane->words;
+    if (t < 4) {
+        w[t] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(block + 16 * t)), big_endian);
+    } else {
+        __m128i last = w[(t - 1) % 4];
+        __m128i sum = _mm_add_epi32(
+            _mm_sha256msg1_epu32(w[t % 4], w[(t + 1) % 4]), _mm_alignr_epi8(last, w[(t + 2) % 4], 4));
+        w[t % 4] = _mm_sha256msg2_epu32(sum, last);
+    }
+    __m128i k = _mm_add_epi32(w[t % 4], _mm_loadu_si128((const __m128i *)(fastrpc_sha256_round + 4 * t)));
+    lane->cdgh = _mm_sha256rnds2_epu32(lane->cdgh, lane->abef, k);
+    lane->abef = _mm_sha256rnds2_epu32(lane->abef, lane->cdgh, _mm_shuffle_epi32(k, 0x0e));
+}
+
+__attribute__((target("sha,sse4.1"))) static void fastrpc_sha256_x86(
+    uint32_t state[8], const uint8_t *data, size_t blocks) {
+    fastrpc_sha256_lane lane = fastrpc_sha256_loaded(state);
+    for (; blocks > 0; blocks--, data += 64) {
+        __m128i abef = lane.abef, cdgh = lane.cdgh;
+#pragma GCC unroll 16
+        for (int t = 0; t < 16; t++) fastrpc_sha256_step(&lane, t, data);
+        lane.abef = _mm_add_epi32(lane.abef, abef);
+        lane.cdgh = _mm_add_epi32(lane.cdgh, cdgh);
+    }
+    fastrpc_sha256_store(&lane, state);
+}
+
+/* A round waits for the one before: those of another text fill that time. */
+__attribute__((target("sha,sse4.1"))) static void fastrpc_sha256_x86_pair(
+    uint32_t one[8], const uint8_t *of_one, uint32_t other[8], const uint8_t *of_other, size_t blocks) {
+    fastrpc_sha256_lane a = fastrpc_sha256_loaded(one), b = fastrpc_sha256_loaded(other);
+    for (; blocks > 0; blocks--, of_one += 64, of_other += 64) {
+        __m128i a_abef = a.abef, a_cdgh = a.cdgh, b_abef = b.abef, b_cdgh = b.cdgh;
+#pragma GCC unroll 16
+        for (int t = 0; t < 16; t++) {
+            fastrpc_sha256_step(&a, t, of_one);
+            fastrpc_sha256_step(&b, t, of_other);
+        }
+        a.abef = _mm_add_epi32(a.abef, a_abef);
+        a.cdgh = _mm_add_epi32(a.cdgh, a_cdgh);
+        b.abef = _mm_add_epi32(b.abef, b_abef);
+        b.cdgh = _mm_add_epi32(b.cdgh, b_cdgh);
+    }
+    fastrpc_sha256_store(&a, one);
+    fastrpc_sha256_store(&b, other);
 }
 
 static int fastrpc_sha_is_there(void) {
@@ -99,56 +143,116 @@ static int fastrpc_sha_is_there(void) {
 }
 #endif
 
-typedef void fastrpc_sha256_of_blocks(uint32_t state[8], const uint8_t *data, size_t blocks);
+/* How blocks are hashed: of one text, and of two at once. */
+typedef struct {
+    void (*one)(uint32_t state[8], const uint8_t *data, size_t blocks);
+    void (*pair)(uint32_t[8], const uint8_t *, uint32_t[8], const uint8_t *, size_t blocks);
+} fastrpc_sha256_way;
 
 /* The way that this processor has; `is_plain`: the one that all have. */
-static fastrpc_sha256_of_blocks *fastrpc_sha256_way(int is_plain) {
+static fastrpc_sha256_way fastrpc_sha256_way_of(int is_plain) {
+    fastrpc_sha256_way way = {fastrpc_sha256_plain, fastrpc_sha256_plain_pair};
 #ifdef FASTRPC_SHA_X86
-    if (!is_plain && fastrpc_sha_is_there()) return fastrpc_sha256_x86;
+    if (!is_plain && fastrpc_sha_is_there()) {
+        way.one = fastrpc_sha256_x86;
+        way.pair = fastrpc_sha256_x86_pair;
+    }
 #endif
     (void)is_plain;
-    return fastrpc_sha256_plain;
+    return way;
+}
+
+/* A text that is being hashed: what is left of it, as up to three runs of whole blocks. */
+typedef struct {
+    uint32_t state[8];
+    const uint8_t *run[3];
+    size_t blocks[3];
+    int at; /* the run that is next */
+    uint8_t opening[64], closing[128];
+} fastrpc_sha256_text;
+
+static inline void fastrpc_sha256_skip(fastrpc_sha256_text *text) {
+    while (text->at < 3 && text->blocks[text->at] == 0) text->at++;
+}
+
+static inline void fastrpc_sha256_passed(fastrpc_sha256_text *text, size_t blocks) {
+    text->run[text->at] += 64 * blocks;
+    text->blocks[text->at] -= blocks;
+    fastrpc_sha256_skip(text);
+}
+
+static inline int fastrpc_sha256_is_over(const fastrpc_sha256_text *text) { return text->at == 3; }
+
+/* Begin with `first` and then `second`, of which the first is at most 64 bytes long. */
+static inline void fastrpc_sha256_begin(
+    fastrpc_sha256_text *text, const uint8_t *first, size_t first_size, const uint8_t *second, size_t second_size) {
+    uint64_t bits = 8 * ((uint64_t)first_size + second_size);
+    size_t used = first_size, whole;
+    memcpy(text->state, fastrpc_sha256_start, sizeof text->state);
+    text->at = 0;
+    text->blocks[0] = 0;
+    if (first_size > 0 && first_size + second_size >= 64) {
+        memcpy(text->opening, first, first_size);
+        memcpy(text->opening + first_size, second, 64 - first_size);
+        second += 64 - first_size;
+        second_size -= 64 - first_size;
+        text->run[0] = text->opening;
+        text->blocks[0] = 1;
+        used = 0;
+    }
+    whole = used > 0 ? 0 : second_size / 64;
+    text->run[1] = second;
+    text->blocks[1] = whole;
+    second += 64 * whole;
+    second_size -= 64 * whole;
+    if (used > 0) memcpy(text->closing, first, used);
+    if (second_size > 0) memcpy(text->closing + used, second, second_size);
+    used += second_size;
+    size_t end = used < 56 ? 64 : 128;
+    memset(text->closing + used, 0, end - used);
+    text->closing[used] = 0x80;
+    for (int at = 0; at < 8; at++) text->closing[end - 1 - at] = (uint8_t)(bits >> 8 * at);
+    text->run[2] = text->closing;
+    text->blocks[2] = end / 64;
+    fastrpc_sha256_skip(text);
+}
+
+/* Take two texts on until one of them is over. */
+static inline void fastrpc_sha256_take_on(
+    fastrpc_sha256_way way, fastrpc_sha256_text *one, fastrpc_sha256_text *other) {
+    while (!fastrpc_sha256_is_over(one) && !fastrpc_sha256_is_over(other)) {
+        size_t blocks = one->blocks[one->at];
+        if (other->blocks[other->at] < blocks) blocks = other->blocks[other->at];
+        way.pair(one->state, one->run[one->at], other->state, other->run[other->at], blocks);
+        fastrpc_sha256_passed(one, blocks);
+        fastrpc_sha256_passed(other, blocks);
+    }
+}
+
+/* Hash what is left of a text. */
+static inline void fastrpc_sha256_end(fastrpc_sha256_way way, fastrpc_sha256_text *text, uint8_t digest[32]) {
+    for (; text->at < 3; text->at++)
+        if (text->blocks[text->at] > 0) way.one(text->state, text->run[text->at], text->blocks[text->at]);
+    for (int at = 0; at < 8; at++) {
+        uint32_t word = text->state[at];
+        digest[4 * at] = (uint8_t)(word >> 24);
+        digest[4 * at + 1] = (uint8_t)(word >> 16);
+        digest[4 * at + 2] = (uint8_t)(word >> 8);
+        digest[4 * at + 3] = (uint8_t)word;
+    }
 }
 
 /* Hash `first` and then `second`, of which the first is at most 64 bytes long. */
-static void fastrpc_sha256(
-    fastrpc_sha256_of_blocks *way,
+static inline void fastrpc_sha256(
+    fastrpc_sha256_way way,
     const uint8_t *first,
     size_t first_size,
     const uint8_t *second,
     size_t second_size,
     uint8_t digest[32]) {
-    uint32_t state[8];
-    uint8_t block[128];
-    uint64_t bits = 8 * ((uint64_t)first_size + second_size);
-    size_t used = first_size;
-    memcpy(state, fastrpc_sha256_start, sizeof state);
-    if (used > 0) memcpy(block, first, used);
-    if (used > 0) {
-        size_t more = second_size < 64 - used ? second_size : 64 - used;
-        memcpy(block + used, second, more);
-        used += more;
-        second += more;
-        second_size -= more;
-        if (used == 64) {
-            way(state, block, 1);
-            used = 0;
-        }
-    }
-    if (used == 0) {
-        size_t whole = second_size / 64;
-        way(state, second, whole);
-        second += 64 * whole;
-        second_size -= 64 * whole;
-        memcpy(block, second, second_size);
-        used = second_size;
-    }
-    block[used++] = 0x80;
-    size_t end = used <= 56 ? 64 : 128;
-    memset(block + used, 0, end - 8 - used);
-    for (int at = 0; at < 8; at++) block[end - 1 - at] = (uint8_t)(bits >> 8 * at);
-    way(state, block, end / 64);
-    for (int at = 0; at < 32; at++) digest[at] = (uint8_t)(state[at / 4] >> (24 - 8 * (at % 4)));
+    fastrpc_sha256_text text;
+    fastrpc_sha256_begin(&text, first, first_size, second, second_size);
+    fastrpc_sha256_end(way, &text, digest);
 }
 
 static inline void fastrpc_hex_of(const uint8_t *data, size_t size, char *out) {

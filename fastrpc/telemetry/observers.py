@@ -39,8 +39,7 @@ CAPACITY = 8192
 BATCH = 1024
 DRAIN_SECONDS = 2.0
 CONTENT_PAUSE_SECONDS, CONTENT_BATCH = 0.002, 32
-CAPABLE_BATCH = 256
-"""With content, where all observers take batches."""
+"""With content; the batch where an observer takes no batches, but objects, which take long to make."""
 FULL_SECONDS = 3.0
 """Longer than the audit log waits for its disk."""
 YIELD_SECONDS = 0.00005
@@ -91,7 +90,7 @@ class Observers:
         self.recorder.keeps_content = wanted
         self.recorder.on_full = self._make_room if _any(functions, "may_wait") else None
         capable = all(hasattr(function, "take_batch") for function in functions)
-        self._batch = BATCH if not wanted else CAPABLE_BATCH if capable else CONTENT_BATCH
+        self._batch = BATCH if capable or not wanted else CONTENT_BATCH
         self._thread.pause_seconds = CONTENT_PAUSE_SECONDS if wanted else PAUSE_SECONDS
         return self.recorder
 

@@ -37,6 +37,12 @@ CONDITIONS = [
         "args.count == 9007199254740993.0",
         'args.note == "x"',
     ),
+    *("args.flag", "!args.flag && args.count > 3", "args.any || args.count > 3", "args.any in [1, 2.5]"),
+    *("args.count in [1, 2, 3]", "args.size in [1, 2.5]", 'args.any in [1, "x"]', "args.count in []"),
+    *('caller.class == "guest" && args.any', 'caller.class == "guest" || args.flag', "true && args.flag"),
+    *('caller["class"] != "local" || args.any.size() > 1', "size(args) > 5"),
+    *("args.count > 3 ? args.flag : args.any == 1", 'args.text + "x" == "xx"', "args.count + 1 > 9"),
+    *('args.any.exists(each, each == "x")', "[1, 2].exists(each, each == args.count)", '"x" in args.any'),
 ]
 TEXTS = st.one_of(st.text(max_size=3), st.sampled_from(["x", "y", "xx", "ax", "z" * 1001, "x" * 2000]))
 NUMBERS = st.one_of(st.integers(-20, 20), st.sampled_from([2**53, 2**53 + 1, 10**30]))

@@ -210,6 +210,27 @@ def test_a_large_answer_is_hashed_whole(audit: CallAudit) -> None:
     check_hash(json.loads(b"{" + line)["result"], answer)
 
 
+def test_what_is_hashed_at_the_same_time_does_not_mix(audit: CallAudit) -> None:
+    """Arguments and answers that end before each other, at each place of a block; lines whose tree grows by
+    more nodes than a line has blocks."""
+    warm(audit, records(b"1"))
+    chain, made_lines, contents = ChainLines(), [], []
+    for size in range(300):
+        arguments, answer = b'{"text":"%b"}' % (b"x" * size), os.urandom((size * 7) % 301)
+        line = LINE.replace(ARGUMENTS, arguments)
+        (calls,) = audit._lines.fields(records(b"1", line=line, answer=answer, size=len(answer)))
+        contents.append((arguments, answer))
+        made_lines.append(b"{" + calls.texts()[0])
+    for line, (arguments, answer) in zip(made_lines, contents, strict=True):
+        found = json.loads(line)
+        check_hash(found["arguments"], arguments)
+        if answer:
+            check_hash(found["result"], answer)
+    (calls,) = audit._lines.fields(records(*(b"%d" % number for number in range(300))))
+    lines = chain.calls(calls, "audit_x", "2026-04-22T10:15:23.847Z", 300, 10**9).splitlines()
+    assert chain.tree.root() == merkle_root([sha256(line).digest() for line in lines])
+
+
 def test_lines_are_as_long_as_what_they_have_in_common() -> None:
     lines = CallLines(lambda call: "otherwise")
     calls = records(b"1")

@@ -170,3 +170,40 @@ def test_a_tool_whose_calls_are_looked_at_one_by_one_is_never_open(tmp_path: Pat
     guard.install(app)
     answers(app, ["search"] * 3)
     assert guard.decided == 3
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        'args.text == "y"',
+        'args.text in ["y"]',
+        'args.text + "y" == "y"',
+        'args.text.matches("^y")',
+        'args.text.size() > 1 ? true : args.text == "y"',
+        'caller.class == "guest" && args.text == "x"',
+        "args == {}",
+    ],
+)
+def test_a_rule_that_does_not_hold_is_evaluated_at_the_gate_and_one_that_holds_by_the_guard(
+    tmp_path: Path, when: str
+) -> None:
+    app = shop()
+    rule = f'[[rules]]\ntools = ["search"]\nwhen = \'{when}\'\nthen = "deny"\n'
+    text = (POLICY + rule).replace("TOOL_RATE", "1000/hour").replace("RATE", "1000/hour")
+    guard = Counting(policy_of(tmp_path, text, app), caller_of)
+    guard.install(app)
+    assert answers(app, ["search"] * 4) == [None] * 4
+    assert guard.decided == 1
+    guard.use(policy_of(tmp_path, text.replace(when, f"!({when})"), app, "turned.toml"))
+    assert answers(app, ["search"] * 2) == [403] * 2
+    assert guard.decided == 3
+
+
+def test_what_the_evaluation_of_a_rule_raises_is_left_to_the_guard(tmp_path: Path) -> None:
+    app = shop()
+    rule = '[[rules]]\ntools = ["search"]\nwhen = \'int(args.text) > 7\'\nthen = "deny"\n'
+    text = (POLICY + rule).replace("TOOL_RATE", "1000/hour").replace("RATE", "1000/hour")
+    guard = Counting(policy_of(tmp_path, text, app), caller_of)
+    guard.install(app)
+    assert answers(app, ["search"] * 2) == [403] * 2, "a rule that fails denies"
+    assert guard.decided == 2

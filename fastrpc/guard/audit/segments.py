@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+from contextlib import suppress
 from typing import NamedTuple
 
 from fastrpc import forks
@@ -22,6 +23,8 @@ ENDING = ".jsonl"
 NAME = re.compile(r"(\d{8}T\d{6}\.\d{3}Z)-([0-9A-Z]{16})-(\d{6,})\.jsonl")
 TAIL = 256 * 1024
 """Bytes at the end of a segment in which its last whole line is looked for: more than the longest line."""
+UNCACHE_BYTES = 256 * 1024
+"""So much is on disk before the kernel is told that it need not keep it in memory, too."""
 
 
 class Name(NamedTuple):
@@ -50,6 +53,7 @@ class Segment:
     def __init__(self, path: str, name: str) -> None:
         self.name = name
         self.size = 0
+        self._cached_from = 0
         directory = folder.opened(path)
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
@@ -94,6 +98,19 @@ class Segment:
         """Have everything be on disk. Raises OSError: the kernel may have forgotten what it could not write,
         so that all since the last success must be written again (`back_to`)."""
         os.fdatasync(self._descriptor) if hasattr(os, "fdatasync") else os.fsync(self._descriptor)
+        if self.size - self._cached_from >= UNCACHE_BYTES and hasattr(os, "posix_fadvise"):
+            self._uncache()
+
+    def _uncache(self) -> None:
+        """Have the kernel keep no copy of what is on disk. Nobody reads it soon, and it would push out what
+        is read; what is written next takes that memory again, which costs a fraction of fresh memory. Whole
+        pages: one that is not full would have to be read again before more is written to it."""
+        end = self.size - self.size % os.sysconf("SC_PAGESIZE")
+        with suppress(OSError):  # it is advice, and the records are on disk
+            os.posix_fadvise(
+                self._descriptor, self._cached_from, end - self._cached_from, os.POSIX_FADV_DONTNEED
+            )
+        self._cached_from = end
 
     def back_to(self, size: int) -> None:
         """Have what is behind `size` be written again: the next `write` cuts it off."""

@@ -4,11 +4,11 @@
     while writer.fill():
         writer.commit()     # again after OSError: nothing is lost, nothing is there twice
 
-A chunk is at most 1 MiB and one fsync. What is in it is final: after a failure the same bytes are written,
-behind the last whole line that is in the file. When a segment has reached its size, a checkpoint closes it
-and the chain goes on in the next one. The first line of a chain says where the other chains in the folder
-ended then (``beside``), and is signed at once: whoever cuts one of them, or removes it, must rewrite the
-later ones too, and has no key for that. Used by one thread; when to call it is left to `log`.
+A chunk is about 4 MiB at most and one fsync. What is in it is final: after a failure the same bytes are
+written, behind the last whole line that is in the file. When a segment has reached its size, a checkpoint
+closes it and the chain goes on in the next one. The first line of a chain says where the other chains in the
+folder ended then (``beside``), and is signed at once: whoever cuts one of them, or removes it, must rewrite
+the later ones too, and has no key for that. Used by one thread; when to call it is left to `log`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     many calls: how their ids begin, their time, themselves, and None."""
 
 FORMAT = 1
-CHUNK = 1024 * 1024
+CHUNK = 4 * 1024 * 1024
 RECORDS_IN_A_ROW, YIELD_SECONDS = 32, 0.00005
 """So many are encoded before other threads have a turn: calls would wait for the interpreter's lock."""
 MOST_BESIDE = 32

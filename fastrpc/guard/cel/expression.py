@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc._core.call_gate import Screen
     from fastrpc.guard.cel.atoms import Atoms
+    from fastrpc.guard.cel.syntax import Node
 
 
 class Expression:
@@ -41,12 +42,23 @@ class Expression:
         self._run = compiled(source, self._tree)
         self._atoms: Atoms | None = None
 
-    @property
-    def screen(self) -> Screen | None:
-        """What compiled code can say for certain of the expression, which is a condition about arguments."""
+    def screen(self, values: Mapping[str, Any]) -> Screen:
+        """Return what says at the gate that the expression, a condition, surely does not hold. `values` are
+        its variables but for the arguments."""
+        from fastrpc._core.call_gate import Evaluation
         from fastrpc.guard.cel.screening import screen_of
 
-        return screen_of(self._tree)
+        known = dict(values)
+
+        def value_of(node: Node) -> object:
+            try:
+                return compiled(self.source, node)([known, MOST_STEPS, None, *self._slots])
+            except Exception:  # as for the condition as a whole: nothing is certain then
+                return None
+
+        quick = screen_of(self._tree, value_of)
+        members = None if "args" in self.whole else tuple(self.members("args"))
+        return Evaluation(quick, self._run, [None, MOST_STEPS, None, *self._slots], known, members)
 
     def members(self, variable: str) -> frozenset[str]:
         """Return the direct members of a variable that the expression names; see `whole`."""

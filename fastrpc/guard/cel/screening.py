@@ -1,12 +1,15 @@
 """Makes a `Screen` of a condition: what compiled code can say of it for certain, before it is evaluated.
 
-Known are comparisons of an argument, or its ``size``, with a literal, ``in`` a list of texts, ``startsWith``,
-``endsWith``, ``contains``, and ``&& || !`` of these. Of anything else a screen says nothing, and nothing of a
-value whose type is not exactly the literal's: then the condition is evaluated as ever (`compiler`). So a
-screen never decides otherwise; it only makes most calls quick of which no rule holds.
+Known are comparisons of an argument, or its ``size``, with a literal, ``in`` a list of texts or numbers,
+``startsWith``, ``endsWith``, ``contains``, an argument that is a bool, parts that read no arguments, and
+``&& || !`` of these. Of anything else a screen says nothing, and nothing of a value whose type is not exactly
+the literal's: then the condition is evaluated as ever (`compiler`). So a screen never decides otherwise; it
+only makes most calls quick of which no rule holds.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from fastrpc._core.call_gate import Screen
 from fastrpc.guard.cel.syntax import (
@@ -27,21 +30,35 @@ TURNED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 TEXT_METHODS = ("startsWith", "endsWith", "contains")
 
 
-def screen_of(node: Node) -> Screen | None:
-    """Return the screen of a condition, None if it could say nothing."""
+def screen_of(node: Node, value_of: Callable[[Node], object]) -> Screen | None:
+    """Return the screen of a condition, None if it could say nothing. `value_of` returns the value of a part
+    that reads no arguments."""
     if isinstance(node, Logical):
-        parts = tuple(map(screen_of, node.parts))
+        parts = tuple(screen_of(part, value_of) for part in node.parts)
         return Screen(node.operator, parts=parts) if any(each is not None for each in parts) else None
     if isinstance(node, Unary) and node.operator == "!":
-        part = screen_of(node.operand)
+        part = screen_of(node.operand, value_of)
         return None if part is None else Screen("!", parts=(part,))
+    if not _reads_arguments(node):
+        value = value_of(node)
+        if not isinstance(value, bool):
+            return None
+        return Screen("&&" if value else "||")  # all of no parts, any of no parts
     if isinstance(node, Binary):
         return _of_comparison(node)
     if isinstance(node, Call) and node.name in TEXT_METHODS and node.target is not None:
         name, (text,) = _argument(node.target), node.arguments
         if name is not None and isinstance(text, Literal) and type(text.value) is str:
             return Screen(node.name, name, text.value)
-    return None
+    name = _argument(node)
+    return None if name is None else Screen("==", name, True)
+
+
+def _reads_arguments(node: Node) -> bool:
+    """Whether a node reads the arguments, or what a macro around it takes from them."""
+    if isinstance(node, Name):
+        return node.slot is not None or node.name == ARGUMENTS
+    return any(map(_reads_arguments, node.children()))
 
 
 def _of_comparison(node: Binary) -> Screen | None:
@@ -55,13 +72,19 @@ def _of_comparison(node: Binary) -> Screen | None:
     ):
         return Screen(operator, measured, other.value, measured=True)
     if operator == "in" and name is not None and isinstance(other, ListLiteral):
-        texts = [each.value for each in other.items if isinstance(each, Literal) and type(each.value) is str]
-        return Screen("in", name, frozenset(texts)) if len(texts) == len(other.items) else None
+        return _of_list(name, [each.value for each in other.items if isinstance(each, Literal)], other)
     if name is None:
         name, operator, other = _argument(node.right), TURNED.get(operator, ""), node.left
     if name is None or operator not in TURNED or not isinstance(other, Literal):
         return None
     return Screen(operator, name, other.value) if type(other.value) in (str, int, float, bool) else None
+
+
+def _of_list(name: str, values: list[object], whole: ListLiteral) -> Screen | None:
+    """Return the screen of whether an argument is among the literals of a list: texts alone, or numbers."""
+    kinds = set(map(type, values))
+    is_known = len(values) == len(whole.items) and (kinds <= {str} or kinds <= {int, float})
+    return Screen("in", name, frozenset(values)) if is_known else None
 
 
 def _measured(node: Node) -> str | None:

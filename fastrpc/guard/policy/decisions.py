@@ -124,11 +124,10 @@ class Decision:
     @property
     def screens(self) -> tuple[Screen, ...] | None:
         """What says of the rules that are evaluated for each call that none holds: then its verdict is
-        `verdict`, which allows it. None: that cannot be said without evaluating them."""
+        `verdict`, which allows it. None: a call needs more than that."""
         if not self.is_allowed or self.asks or self.varies_risk:
             return None
-        found = [rule.expression.screen for rule in self.rules]
-        return tuple(each for each in found if each is not None) if None not in found else None
+        return tuple(rule.expression.screen(self.values) for rule in self.rules)
 
 
 class Policy:
