@@ -6,23 +6,25 @@ the hooks and the lifespan of that server apply to it, and the limits of the ser
 is live: entries that the other server adds or removes later are added or removed here too.
 A resource that is the same in each server that has it (`Resource.is_shared`) is there once.
 A call of a mounted tool costs no more than an unmounted one. `shares_of` returns which records belong to the
-mounted servers, for their observers. Which server is mounted where, and the check for cycles, are left to
-`Server.mount`.
+mounted servers, for their observers; `places_of` where a resource is seen.
 """
 
 from __future__ import annotations
 
 from copy import copy
 
+from fastrpc.definitions.addresses import UNCHANGED
 from fastrpc.errors import DefinitionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Protocol
 
     from fastrpc._core.recorder import CallRecord
+    from fastrpc.definitions.addresses import Addresses
     from fastrpc.definitions.registry import Registries, Registry
+    from fastrpc.engine.runtime import Runtime
     from fastrpc.telemetry.observers import Observers
 
     Origin = Sequence[tuple[Any, str]]
@@ -44,8 +46,8 @@ PREFIXED = ("tool", "prompt")
 class Mount:
     """A mounted server: the entries of `other` in `registries`, from `follow` on.
 
-    Creating one changes nothing. `address` returns the URI, or the template of URIs, that one of the other
-    server has here. Raises DefinitionError for a prefix that is not a string, and for a name or a URI that is
+    Creating one changes nothing. `addresses` says which URIs, and templates of URIs, those of the other
+    server are here. Raises DefinitionError for a prefix that is not a string, and for a name or a URI that is
     taken.
     """
 
@@ -54,12 +56,12 @@ class Mount:
         registries: Registries,
         other: Mountable,
         prefix: str,
-        address: Callable[[str], str] | None = None,
+        addresses: Addresses | None = None,
     ) -> None:
         if not isinstance(prefix, str):
             raise DefinitionError(f"mount: prefix={prefix!r:.40} is no text")
         self._other = other
-        self._kinds = [_Mounted(kind, other, prefix, address) for kind in reversed([*registries])]
+        self._kinds = [_Mounted(kind, other, prefix, addresses) for kind in reversed([*registries])]
         for mounted in self._kinds:
             mounted.check()
 
@@ -74,6 +76,18 @@ class Mount:
         return ()
 
 
+def mount_in(host: Any, other: Any, prefix: str, addresses: Addresses | None) -> Mount:
+    """Return the mount of a server in another one; both know of it. Raises DefinitionError for anything but a
+    server, for one that would contain itself, and as `Mount` does."""
+    if not getattr(type(other), "__fastrpc_server__", False):
+        raise DefinitionError(f"mount: expected a Server, got {type(other).__name__}")
+    if host in other._with_mounts():
+        raise DefinitionError(f"mount: {host.name} would be mounted in itself")
+    mount = Mount(host.registries, other, prefix, addresses)
+    connect(host, other, addresses)
+    return mount
+
+
 class _Mounted:
     """The entries that one registry has of the same registry of another server."""
 
@@ -82,12 +96,12 @@ class _Mounted:
         target: Registry[Any],
         other: Mountable,
         prefix: str,
-        address: Callable[[str], str] | None,
+        addresses: Addresses | None,
     ) -> None:
         self.target = target
         self.other = other
         self.prefix = prefix
-        self.address = address
+        self.addresses = addresses
         self.source: Registry[Any] = next(kind for kind in other.registries if kind.kind == target.kind)
         self.shown: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's identity
 
@@ -140,8 +154,8 @@ class _Mounted:
         if self.target.kind == "provider":
             return self._provider_of(original)
         shown = self._from_there(original)
-        if self.address is not None:
-            _readdress(shown, self.address)
+        if self.addresses is not None:
+            _move(shown, self.addresses)
         if self.prefix:
             _rename(shown, self.prefix)
         return shown
@@ -180,20 +194,50 @@ def _rename(entry: Any, prefix: str) -> None:
         entry.name = key_of(entry.target, entry.argument)
 
 
-def _readdress(entry: Any, address: Callable[[str], str]) -> None:
+def _move(entry: Any, addresses: Addresses) -> None:
     """Give a resource, a template, or the template that a completion is for, the address that it has here."""
-    if entry.kind == "resource":
-        entry.uri = address(entry.uri)
-    elif entry.kind == "template":
-        from fastrpc.protocol.uri_template import Template
-
-        entry.uri_template = address(entry.uri_template)
-        entry.template = Template(entry.uri_template)
+    if entry.kind in ("resource", "template"):
+        entry.move(addresses)
     elif entry.kind == "completion" and "{" in entry.target:
         from fastrpc.definitions.completion import key_of
 
-        entry.target = address(entry.target)
+        entry.target = addresses.here(entry.target)
         entry.name = key_of(entry.target, entry.argument)
+
+
+# --- addresses ----------------------------------------------------------------------------------------------
+
+
+def connect(host: Any, server: Any, addresses: Addresses | None) -> None:
+    """Have both servers know that one is mounted in the other, and where its resources are there."""
+    host._mounts.append(server)
+    server._hosts.append(host)
+    if addresses is not None:
+        host._addresses.setdefault(server, []).append(addresses)
+
+
+def places_of(server: Any, uri: str) -> Iterator[tuple[Runtime, str]]:
+    """Yield the runtimes in which clients see a resource of a server, each with the URI that it has there."""
+    if server._runtime is not None:
+        yield server._runtime, uri
+    for host in dict.fromkeys(server._hosts):
+        for shown in {addresses.here(uri) for addresses in host._addresses_of(server, uri)}:
+            yield from places_of(host, shown)
+
+
+def addresses_of(host: Any, server: Any, uri: str) -> Sequence[Addresses]:
+    """Return where the resource of a mounted server is that has a URI in the one or the other: for each time
+    that it is mounted. The URIs of its resource providers are the same everywhere."""
+    found: Sequence[Addresses] | None = host._addresses.get(server)
+    if found is None:
+        return (UNCHANGED,)
+    if len(server.registries.providers):
+        from fastrpc.protocol.uri_template import normal
+
+        meant = normal(uri)
+        if any(meant.startswith(provider.prefix) for provider in server.registries.providers):
+            return (UNCHANGED,)
+    return found
 
 
 # --- records ------------------------------------------------------------------------------------------------

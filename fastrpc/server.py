@@ -6,11 +6,11 @@ Creating one costs only its own attributes: what serving needs is imported when 
 from __future__ import annotations
 
 from fastrpc.definitions.registry import Registries
-from fastrpc.errors import DefinitionError, UsageError
+from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterable
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
     from types import ModuleType
     from typing import Any, TypeVar, overload
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord, RecordBatch
+    from fastrpc.definitions.addresses import Addresses
     from fastrpc.definitions.registry import Registry, ToolRegistry
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.dispatcher import Dispatcher
@@ -127,6 +128,7 @@ class Server:
         self._observers: Observers | None = None
         self._mounts: list[Server] = []  # what is mounted here
         self._hosts: list[Server] = []  # where this server is mounted
+        self._addresses: dict[Server, list[Addresses]] = {}  # where the resources of those are here
         self._upstream: Any = None  # the server behind a proxy
         self._runtime: Runtime | None = None
         self.watching: Monitor | None = None
@@ -217,8 +219,10 @@ class Server:
 
     def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
         """Notify the subscribed clients that a resource has changed, with the params `rest`. Thread-safe."""
-        for runtime in self._runtimes():
-            runtime.resource_updated(uri, rest)
+        from fastrpc.mounting import places_of
+
+        for runtime, shown in places_of(self, uri):
+            runtime.resource_updated(shown, rest)
 
     if TYPE_CHECKING:
 
@@ -467,22 +471,22 @@ class Server:
         would contain itself, and for a name or a URI that is taken: nothing is mounted then."""
         self._mount(other, prefix)
 
-    def _mount(self, other: Server, prefix: str, address: Callable[[str], str] | None = None) -> None:
-        """Mount another server, whose resources have here what `address` returns for their URIs."""
-        from fastrpc.mounting import Mount
+    def _mount(self, other: Server, prefix: str, addresses: Addresses | None = None) -> None:
+        """Mount another server, whose resources have the URIs here that `addresses` says."""
+        from fastrpc.mounting import mount_in
 
-        if not getattr(type(other), "__fastrpc_server__", False):
-            raise DefinitionError(f"mount: expected a Server, got {type(other).__name__}")
-        if self in other._with_mounts():
-            raise DefinitionError(f"mount: {self.name} would be mounted in itself")
-        mount = Mount(self.registries, other, prefix, address)
-        self._mounts.append(other)
-        other._hosts.append(self)
+        mount = mount_in(self, other, prefix, addresses)
         self._plan_anew()
         mount.follow()
         self.load_tools_later(mount.load)
         if self._runtime is not None:
             self.load_tools()
+
+    def _addresses_of(self, other: Server, uri: str) -> Sequence[Addresses]:
+        """Where the resource of a mounted server is that has this URI here, or there."""
+        from fastrpc.mounting import addresses_of
+
+        return addresses_of(self, other, uri)
 
     def _with_mounts(self) -> list[Server]:
         """This server and all that are mounted in it, directly or in one another."""

@@ -52,6 +52,9 @@ LISTS = {
     "prompts/list": "prompt",
 }
 
+OF_COMPONENTS = ("completion/complete", "resources/subscribe")
+"""Requests, neither calls nor lists, about components that may be in no registry."""
+
 SHAPES = {"tool": "Tool", "resource": "Resource", "template": "ResourceTemplate", "prompt": "Prompt"}
 """What MCP calls an entry of each list."""
 
@@ -101,7 +104,7 @@ class ComposedChain(Chain):
         return method in CALL_OF
 
     def wraps_requests(self, method: str) -> bool:
-        return method in LISTS or super().wraps_requests(method)
+        return method in LISTS or method in OF_COMPONENTS or super().wraps_requests(method)
 
     def of_host(self, server: Any) -> Chain:
         return ComposedChain(server, [])
@@ -301,6 +304,10 @@ class ComposedChain(Chain):
 
     async def request(self, request: Request, call: CallInfo, proceed: Callable[[], Awaitable[Any]]) -> Any:
         with running_call.running(call.context):
+            if request.method in OF_COMPONENTS:
+                from fastrpc.compat.composed_requests import ANSWERED
+
+                return await ANSWERED[request.method](self, request, call)
             return await super().request(request, call, proceed)
 
     def _is_hooked(self, wrapper: Any, method: str) -> bool:

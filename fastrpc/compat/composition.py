@@ -5,15 +5,15 @@ Costs nothing in a call of a server that is not composed.
 
 from __future__ import annotations
 
-from functools import partial
-
 from fastrpc.compat.errors import NotOffered
+from fastrpc.definitions.addresses import AddressesInTurn
 from fastrpc.errors import DefinitionError
+from fastrpc.mounting import connect
 from fastrpc.server import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from typing_extensions import Self
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fastrpc.compat.composed import Composed
     from fastrpc.compat.dialect import Dialect
     from fastrpc.compat.providers.base import Provider
+    from fastrpc.definitions.addresses import Addresses
 
 IGNORED = ("resource_separator", "tool_separator", "prompt_separator", "tags", "keep_alive")
 """Options of `mount` in early versions that have no effect here."""
@@ -71,8 +72,7 @@ class Composition(Server):
         if tool_names:
             self._mount_renamed(other, start, tool_names)
             return
-        address = partial(_address_in, start) if start and isinstance(start, str) else None
-        self._mount(other, start, address)
+        self._mount(other, start, _addresses_in(start))
         self.__dict__.setdefault("_namespaces", {})[id(other)] = start
         if isinstance(other, Composition) and other._is_composed():
             self._rewrap()
@@ -97,6 +97,15 @@ class Composition(Server):
         from fastrpc.compat.providers.mounted import mounted
 
         return mounted(server, prefix)
+
+    def _addresses_of(self, other: Server, uri: str) -> Sequence[Addresses]:
+        found = super()._addresses_of(other, uri)
+        if not self.transforms:
+            return found
+        from fastrpc.compat.transforms.base import AddressesThrough
+
+        own = AddressesThrough((self,))
+        return [AddressesInTurn((each, own)) for each in found]
 
     def _as_provider(self) -> Provider:
         """Return what asks this server for its components."""
@@ -159,9 +168,8 @@ class Composition(Server):
         self._offer_extensions(getattr(found, "extensions", None))
         if type(found).lifespan is not Provider.lifespan:
             self.lifespan = with_provider(self.lifespan, found)
-        for server in _servers_of(found):
-            self._mounts.append(server)
-            server._hosts.append(self)
+        for server, addresses in _servers_of(found):
+            connect(self, server, addresses)
         self._rewrap()
 
     def _offer_extensions(self, extensions: Mapping[str, Any] | None) -> None:
@@ -281,6 +289,15 @@ class Composition(Server):
         )
 
 
+def _addresses_in(namespace: Any) -> Addresses | None:
+    """Return where the resources of a server are that is mounted in a namespace; None without one."""
+    if not namespace or not isinstance(namespace, str):
+        return None
+    from fastrpc.compat.transforms.namespace import AddressesIn
+
+    return AddressesIn(namespace)
+
+
 def _client_for(document: dict[str, Any]) -> Any:
     """Return a client for the first server of an OpenAPI document."""
     import httpx
@@ -301,16 +318,14 @@ def proxied(backend: Any) -> Any:
     return endpoint.target if hasattr(endpoint.target, "connect") else endpoint.proxy()
 
 
-def _address_in(namespace: str, uri: str) -> str:
-    from fastrpc.compat.transforms.namespace import address_in
+def _servers_of(provider: Any, outer: tuple[Any, ...] = ()) -> Iterator[tuple[Server, Addresses]]:
+    """Yield the servers that a provider stands for, whose lifespans and upstream servers are used here, and
+    where their resources are. `outer`: the providers around it, the innermost first."""
+    from fastrpc.compat.transforms.base import AddressesThrough
 
-    return address_in(namespace, uri)
-
-
-def _servers_of(provider: Any) -> Iterator[Server]:
-    """Yield the servers that a provider stands for: their lifespans and upstream servers are used here."""
+    stages = (provider, *outer)
     server = getattr(provider, "server", None)
     if server is not None and getattr(type(server), "__fastrpc_server__", False):
-        yield server
+        yield server, AddressesThrough(stages)
     for inner in getattr(provider, "providers", ()):
-        yield from _servers_of(inner)
+        yield from _servers_of(inner, stages)

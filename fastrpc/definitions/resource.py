@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from fastrpc.definitions.addresses import Addresses
     from fastrpc.options import CacheScope, CallOptions, ContentAnnotations, Icon, Run, TemplateOptions
     from fastrpc.protocol.uri_template import Template
     from fastrpc.tool_style import ToolStyle
@@ -322,6 +323,10 @@ class Resource(_Readable):
     def key(self) -> str:
         return self.uri
 
+    def move(self, addresses: Addresses) -> None:
+        """Have the URI that it has where its server is mounted."""
+        self.uri = addresses.here(self.uri)
+
     def describe(self) -> Signature:
         signature = describe(self.function, structured=False)
         needed = [parameter.name for parameter in signature.parameters if parameter.required]
@@ -360,6 +365,13 @@ class ResourceTemplate(_Readable):
     @property
     def key(self) -> str:
         return self.uri_template
+
+    def move(self, addresses: Addresses) -> None:
+        """Have the template that it has where its server is mounted."""
+        from fastrpc.protocol.uri_template import Template
+
+        self.uri_template = addresses.here(self.uri_template)
+        self.template = Template(self.uri_template)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -675,12 +675,6 @@ class Dispatcher(OutboundMessages):
         for key in list(self.in_flight):
             self.cancel(key)
 
-    def stop_listening(self, key: bytes) -> None:
-        """Forget the stream of changes with this key, if there is one."""
-        request = self.listening.pop(key, None)
-        if request is not None and request.quota is not None:
-            request.quota.close()
-
     def close(self) -> None:
         """The connection is over: stop what is in flight and be forgotten."""
         self.cancel_all()
@@ -690,6 +684,8 @@ class Dispatcher(OutboundMessages):
         if self._pending is not None:
             self._pending.close()
         self.runtime.dispatchers.discard(self)
+        if self._main is None:
+            self.unwatch(self.session.subscriptions)
         if self.loop is not None:
             self.runtime.watch_no_longer_in(self.loop)
 

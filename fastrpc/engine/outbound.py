@@ -15,7 +15,7 @@ from fastrpc.protocol.lifecycle import NEW
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from fastrpc._core.connection import Connection
@@ -115,6 +115,27 @@ class OutboundMessages:
             self.connection.call_in_loop(lambda: None)
 
     # --- changes --------------------------------------------------------------------------------------
+
+    def stop_listening(self, key: bytes) -> None:
+        """Forget the stream of changes with this key, if there is one."""
+        request = self.listening.pop(key, None)
+        if request is not None:
+            if request.quota is not None:
+                request.quota.close()
+            self.unwatch(request.params["notifications"].get("resourceSubscriptions", ()))
+
+    def has_subscribed(self, meant: str) -> bool:
+        """Whether the client has subscribed to the resource with this URI in its normal form."""
+        return meant in self.session.subscriptions or any(
+            meant in request.params["notifications"].get("resourceSubscriptions", ())
+            for request in list(self.listening.values())
+        )
+
+    def unwatch(self, uris: Iterable[str]) -> None:
+        """End subscriptions that this client had at upstream servers, if nobody else has them."""
+        if self.runtime.has_upstreams:
+            for uri in list(uris):
+                self.runtime.unwatch(uri)
 
     def end_listening(self) -> None:
         """Tell those who listen for changes that there will be none (MCP 2026-07-28: subscriptions)."""

@@ -253,8 +253,28 @@ class Runtime(Visibility):
                     provider.watch(meant)
         if self.upstream is not None:
             self.upstream.watch(uri)
-        for server in self.mounts:
-            server.runtime.watch(uri)
+        self._watch_mounts(uri, Runtime.watch)
+
+    def is_subscribed(self, uri: str) -> bool:
+        """Whether a client of this process has subscribed to a resource."""
+        from fastrpc.protocol.uri_template import normal
+
+        meant = normal(uri)
+        return any(dispatcher.has_subscribed(meant) for dispatcher in list(self.dispatchers))
+
+    def unwatch(self, uri: str) -> None:
+        """A client has ended a subscription: end it upstream too, if nobody else has it."""
+        if self.upstream is not None:
+            self.upstream.unwatch(uri)
+        self._watch_mounts(uri, Runtime.unwatch)
+
+    def _watch_mounts(self, uri: str, change: Callable[[Runtime, str], None]) -> None:
+        """Change what the servers that are mounted here watch, by the URI that a resource has there."""
+        for server in dict.fromkeys(self.mounts):
+            for addresses in self.server._addresses_of(server, uri):
+                own = addresses.there(uri)
+                if own is not None:
+                    change(server.runtime, own)
 
     def take_notification(self, method: str, params: dict[str, Any]) -> None:
         """Have a notification that is not handled here passed on to the servers behind this one. No guard

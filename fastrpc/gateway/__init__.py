@@ -333,6 +333,12 @@ class Gateway:
         if owner is not None and owner.upstream is not None:
             owner.upstream.watch(uri)
 
+    def unwatch(self, uri: str) -> None:
+        """End a subscription at the server that has the resource, if no client has one any more."""
+        owner = self.catalogue.owner_of("resource", uri)
+        if owner is not None and owner.upstream is not None:
+            owner.upstream.unwatch(uri)
+
     def take_notification(self, method: str, params: dict[str, Any]) -> None:
         """Pass a notification of a client on to the servers that run: which of them it is for is not said."""
         for member in self._used:

@@ -17,10 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fastrpc._core.plan import Plan
     from fastrpc.definitions.completion import Completion
     from fastrpc.definitions.registry import Registry
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
+    from fastrpc.engine.runtime import Runtime
     from fastrpc.schema import Parameter
 
 MOST_VALUES = 100
@@ -29,35 +31,44 @@ MOST_VALUES = 100
 
 def complete(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Suggest values for an argument of a prompt or a variable of a template."""
+    plan, found = wanted(request, dispatcher.runtime, _referred(dispatcher, request.params))
+    return _answer(request, found) if plan is None else dispatcher.begin(request, plan, found)
+
+
+def wanted(request: Request, runtime: Runtime, entry: Any) -> tuple[Plan | None, Any]:
+    """Return the plan of what completes an argument of an entry in a runtime, and its bound arguments; None
+    and the suggestions where these follow from the argument's type. Raises InvalidParams."""
     params = request.params
-    entry = _referred(dispatcher, params)
     argument = _object(params, "argument")
     name = text_member(argument, "name", "argument.name")
     value = text_member(argument, "value", "argument.value")
     others = _others(params) if request.version in COMPLETION_CONTEXT else {}
     parameter = _parameter(entry, name)
-    runtime = dispatcher.runtime
     completion = runtime.registries.completions.get(key_of(entry.key, name))
     if completion is None:
-        return _answer(request, Completions(matching(value, choices_of(parameter.schema))))
+        return None, Completions(matching(value, choices_of(parameter.schema)))
     bound = [value, others][: len(completion.signature.parameters)]
-    return dispatcher.begin(request, runtime.plan_for(completion, COMPLETION_ENCODER), bound)
+    return runtime.plan_for(completion, COMPLETION_ENCODER), bound
+
+
+def reference_of(params: dict[str, Any]) -> tuple[str, str]:
+    """Return the kind of what ``ref`` names, a prompt or a template, and its key. Raises InvalidParams."""
+    reference = _object(params, "ref")
+    kind = reference.get("type")
+    if kind == "ref/prompt":
+        return "prompt", text_member(reference, "name", "ref.name")
+    if kind == "ref/resource":
+        return "template", text_member(reference, "uri", "ref.uri")
+    raise InvalidParams(f"ref.type: expected ref/prompt or ref/resource, got {shorten(kind)}")
 
 
 def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
     """Return the prompt or template that ``ref`` names. Raises InvalidParams if there is none, or none that
     the principal sees in a list: no guard is called for completions."""
-    reference = _object(params, "ref")
-    kind = reference.get("type")
+    kind, key = reference_of(params)
     runtime, principal = dispatcher.runtime, dispatcher.principal
     registries = runtime.registries
-    registry: Registry[Any]
-    if kind == "ref/prompt":
-        registry, key = registries.prompts, text_member(reference, "name", "ref.name")
-    elif kind == "ref/resource":
-        registry, key = registries.templates, text_member(reference, "uri", "ref.uri")
-    else:
-        raise InvalidParams(f"ref.type: expected ref/prompt or ref/resource, got {shorten(kind)}")
+    registry: Registry[Any] = registries.prompts if kind == "prompt" else registries.templates
     entry = registry.get(key)
     if entry is None or (runtime.is_filtered and entry not in runtime.entries_for(principal, registry)):
         hint = runtime.hint_for(principal, registry, key)

@@ -182,7 +182,7 @@ async def listed_resources(request: Request) -> list[Any]:
 
 def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Read what is at a URI."""
-    uri = _uri_of(request.params)
+    uri = uri_of(request.params)
     reader, arguments = _reader_of(request, uri)
     plan = dispatcher.runtime.plan_for(reader, CONTENTS_ENCODER)
     if isinstance(reader, Resource) and uri == reader.uri == normal(uri):  # what a guard is shown
@@ -190,7 +190,7 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     return dispatcher.begin(request, plan, arguments)
 
 
-def _uri_of(params: dict[str, Any]) -> str:
+def uri_of(params: dict[str, Any]) -> str:
     uri = params.get("uri")
     if not isinstance(uri, str):
         raise InvalidParams("uri: expected a string" if "uri" in params else "uri: missing")
@@ -521,8 +521,13 @@ def _channel_for(channel: RequestChannel, reader: Reader) -> RequestChannel:
 def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
     """Subscribe the client to a resource. Raises ResourceNotFound if there is none at the URI, and what a
     guard refuses with."""
-    uri = _uri_of(request.params)
-    _reader_of(request, uri)
+    _reader_of(request, uri_of(request.params))
+    return subscribe_to_found(dispatcher, request)
+
+
+def subscribe_to_found(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Subscribe the client to a resource that there is. Raises what a guard refuses with."""
+    uri = uri_of(request.params)
     check_watched(dispatcher, uri, request.version)
     dispatcher.session.subscribe(normal(uri), uri)
     dispatcher.runtime.watch(uri)
@@ -531,5 +536,7 @@ def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
 
 def unsubscribe(dispatcher: Dispatcher, request: Request) -> bytes:
     """Unsubscribe the client; without a subscription this does nothing."""
-    dispatcher.session.unsubscribe(normal(_uri_of(request.params)))
+    uri = uri_of(request.params)
+    dispatcher.session.unsubscribe(normal(uri))
+    dispatcher.runtime.unwatch(uri)
     return b"{}"

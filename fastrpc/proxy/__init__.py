@@ -16,7 +16,6 @@ from time import monotonic, time
 
 from fastrpc import diagnostics
 from fastrpc._core.forwarding import UpstreamRoute
-from fastrpc._core.task import task_of
 from fastrpc.client.results import input_requests_of
 from fastrpc.definitions.completion import key_of
 from fastrpc.definitions.prompt import Prompt
@@ -54,8 +53,8 @@ from fastrpc.proxy.hop import (
 from fastrpc.proxy.lists import read_list
 from fastrpc.proxy.requests import LoginFailed, RemoteError, SessionGone
 from fastrpc.proxy.start_limit import Late, in_time
+from fastrpc.proxy.subscriptions import UpstreamSubscriptions
 from fastrpc.proxy.upstream import translated
-from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,9 +97,6 @@ LONGEST_RETRY_SECONDS = 60.0
 """Upper bound, in seconds, of the back-off between reconnection attempts to a server at a URL."""
 LOGIN_PAUSE_SECONDS = 60.0
 """After a login that failed a request may begin another one only after so long: each opens the browser."""
-WATCHED_BYTES = SESSION_BYTES - 16 * 1024
-"""Memory for the URIs of subscribed resources. Subscriptions last as long as the server, and are sent to the
-upstream together, so this must stay below what one session or stream accepts."""
 
 NEVER = float("-inf")
 
@@ -221,12 +217,9 @@ class UpstreamServer:
         self._wants_login = False
         """Whether the last attempt failed since nobody has logged in."""
         self._log = diagnostics.Once("warning")
-        self._watched: set[str] = set()  # resources that some client has subscribed to
-        self._watched_quota = Quota(WATCHED_BYTES)
-        self._watched_full = False
+        self._subscriptions = UpstreamSubscriptions(server, start_seconds, self._keep)
         self.route = UpstreamRoute(tool_result_of, translated, with_carried_meta)
         """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
-        self._can_subscribe = False  # whether the upstream accepts subscriptions
 
     @property
     def shown(self) -> str:
@@ -427,29 +420,11 @@ class UpstreamServer:
 
     def watch(self, uri: str) -> None:
         """Subscribe to changes of a resource, if the upstream has it."""
-        registries = self._server.registries
-        resource = registries.resources.get(uri)
-        if resource is None and not any(found.match(uri) is not None for found in registries.templates):
-            return
-        uri = uri if resource is None else resource.uri  # as the upstream writes it
-        if uri in self._watched:
-            return
-        if not self._watched_quota.take(size_of(uri, WATCHED_BYTES) + ENTRY_BYTES):
-            if not self._watched_full:
-                self._watched_full = True
-                diagnostics.write(
-                    "warning", f"too many subscriptions: changes of {uri:.200} and others are not forwarded"
-                )
-            return
-        self._watched.add(uri)
-        if self._client is not None and self._can_subscribe:
-            self._subscribe(self._client, {uri})
+        self._subscriptions.watch(uri)
 
-    def _subscribe(self, client: UpstreamClient, uris: set[str]) -> None:
-        """Subscribe in the background, so that nothing waits for an upstream that does not answer."""
-        task = task_of(client.watch(uris, self._start_seconds), asyncio.get_running_loop(), None)
-        self._keep(task)
-        task.begin()  # at once: the upstream reads it before a call that the client sends when answered
+    def unwatch(self, uri: str) -> None:
+        """End the subscription to a resource that no client has subscribed to any more."""
+        self._subscriptions.unwatch(uri)
 
     # --- connecting -----------------------------------------------------------------------------------
 
@@ -558,9 +533,7 @@ class UpstreamServer:
             else:
                 self._replace(name, {}, dict)
         self._complete("completions" in offered)
-        self._can_subscribe = bool(offered.get("resources", {}).get("subscribe"))
-        if self._can_subscribe and self._watched:
-            self._subscribe(client, self._watched)
+        self._subscriptions.connect(client if offered.get("resources", {}).get("subscribe") else None)
 
     async def _list(self, client: UpstreamClient, name: str) -> None:
         """Read all pages of one list, and update its registry."""
@@ -680,6 +653,7 @@ class UpstreamServer:
         """Handle the end of the connection."""
         if self._client is client:
             self._client = self.route.stream = None
+            self._subscriptions.connect(None)
             self.last_end, self.since = reason, time()
             shown = self._target.shown
             diagnostics.write("warning", f"the connection to the upstream server ({shown}) is lost: {reason}")
@@ -690,6 +664,7 @@ class UpstreamServer:
         """Close the connection, within a second; the next request reconnects."""
         client, self._client = self._client, None
         self.route.stream = None
+        self._subscriptions.connect(None)
         tasks = [task for task in (*self._tasks, self._starting) if task is not None]
         for task in tasks:
             task.cancel()

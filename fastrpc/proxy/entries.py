@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.forwarding import UpstreamRoute
     from fastrpc.context import Context
+    from fastrpc.definitions.addresses import Addresses
 
     Read = TypeVar("Read")
     Through = Callable[..., Awaitable[Any]]
@@ -162,6 +163,18 @@ class PassedTool(Tool):
         return {**self.others, **known("Tool", entry, version)}
 
 
+def _moved(function: Through, addresses: Addresses) -> Through:
+    """Return a function that reads a resource, whose contents have the URIs that `addresses` says."""
+
+    async def read(values: dict[str, Any], context: Context) -> Any:
+        found = await function(values, context)
+        for part in found or ():
+            part.uri = addresses.here(part.uri)
+        return found
+
+    return read
+
+
 class PassedResource(Resource):
     """A resource of the upstream server."""
 
@@ -179,6 +192,10 @@ class PassedResource(Resource):
         self.size = raw.get("size")
         self.others = others_of(raw, _RESOURCE)
 
+    def move(self, addresses: Addresses) -> None:
+        super().move(addresses)
+        self.function = _moved(self.function, addresses)
+
     def describe(self) -> Signature:
         return PassedSignature([], {})
 
@@ -189,7 +206,7 @@ class PassedResource(Resource):
 class PassedTemplate(ResourceTemplate):
     """A resource template of the upstream server."""
 
-    __slots__ = ("others",)
+    __slots__ = ("moves", "others")
 
     def __init__(self, upstream: Upstream, raw: dict[str, Any]) -> None:
         async def read(values: dict[str, Any], context: Context) -> Any:
@@ -199,7 +216,15 @@ class PassedTemplate(ResourceTemplate):
         _adopt_readable(self, raw)
         self.uri_template = raw["uriTemplate"]
         self.template = Template(raw["uriTemplate"])
+        self.moves: tuple[Addresses, ...] = ()
+        """Where the servers are mounted that this one is in, the outermost first."""
         self.others = others_of(raw, _TEMPLATE)
+
+    def move(self, addresses: Addresses) -> None:
+        if addresses.here(self.uri_template) != self.uri_template:
+            super().move(addresses)
+            self.function = _moved(self.function, addresses)
+            self.moves = (addresses, *self.moves)
 
     def descriptor(self, version: str) -> dict[str, Any]:
         return {**self.others, **super().descriptor(version)}
@@ -208,8 +233,11 @@ class PassedTemplate(ResourceTemplate):
         return PassedSignature(_named([*self.template.variables]), {})
 
     def match_normal(self, uri: str) -> dict[str, str] | None:
-        """Return the URI itself: the upstream server extracts the variables."""
-        return None if self.template.match_normal(uri) is None else {"uri": uri}
+        """Return the URI as the upstream server knows it, which extracts the variables."""
+        own: str | None = None if self.template.match_normal(uri) is None else uri
+        for addresses in self.moves:
+            own = None if own is None else addresses.there(own)
+        return None if own is None else {"uri": own}
 
 
 def _adopt_readable(readable: Any, raw: dict[str, Any]) -> None:

@@ -271,25 +271,25 @@ class UpstreamClient:
     # --- changes --------------------------------------------------------------------------------------
 
     async def watch(self, uris: set[str], seconds: float) -> None:
-        """Subscribe to changes of these resources, too. `seconds`: how long to wait for each answer."""
-        new = uris - self._watched
-        self._watched |= new
+        """Be subscribed to changes of these resources, and of no others. `seconds`: how long to wait for each
+        answer."""
+        new, gone = uris - self._watched, self._watched - uris
+        self._watched = set(uris)
         if self.stateless:
-            self._filter["resourceSubscriptions"] = sorted(self._watched)
+            self._filter["resourceSubscriptions"] = sorted(uris)
             await self._listen()
             return
-        for uri in new:
+        changes = [("resources/unsubscribe", uri) for uri in sorted(gone)]
+        for method, uri in [*changes, *(("resources/subscribe", uri) for uri in sorted(new))]:
             try:
                 with TimeLimit(seconds):
-                    await self.request("resources/subscribe", {"uri": uri})
+                    await self.request(method, {"uri": uri})
             except TimeoutError:
-                self._log.write(f"the upstream server has not answered a subscription within {seconds:g} s")
+                self._log.write(f"the upstream server has not answered {method} within {seconds:g} s")
             except FastrpcError as error:
                 if self.ended is not None:
                     return  # the next connection subscribes to all
-                diagnostics.write(
-                    "warning", f"the upstream server refused a subscription to {uri:.200}: {error}"
-                )
+                diagnostics.write("warning", f"the upstream server refused {method}, {uri:.200}: {error}")
 
     async def _begin_listening(self, capabilities: dict[str, Any]) -> None:
         """Subscribe to the list changes that the server supports, before the lists are read."""

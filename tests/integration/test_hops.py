@@ -108,6 +108,14 @@ def provider(where: Any) -> Server:
     return app
 
 
+def nested(where: Any) -> Server:
+    """A provider with a prefix, within a server that is mounted with one."""
+    inner, app = FastMCP("inner"), FastMCP("host")
+    inner.add_provider(ProxyProvider(lambda: ProxyClient(compat_target(where))), namespace="up")
+    app.mount(inner, "out")
+    return app
+
+
 def between(where: Any) -> Server:
     """A proxy, with a prefix, within a server whose middleware sees each request."""
     app = FastMCP("host", middleware=[Passing()])
@@ -117,7 +125,10 @@ def between(where: Any) -> Server:
 
 UPSTREAMS = {"stdio": over_stdio, "http": over_http, "stateless": stateless}
 HOPS = {"proxy": proxy, "gateway": gateway, "mounted": mounted, "guarded": watched}
-HOPS |= {"as_proxy": as_proxy, "provider": provider, "between": between}
+HOPS |= {"as_proxy": as_proxy, "provider": provider, "between": between, "nested": nested}
+NAMESPACES = {"between": ["up"], "nested": ["out", "up"]}
+"""What the hops of FastMCP have before names and paths."""
+NAMES = {"gateway": ["up"], "mounted": ["up"], **NAMESPACES}
 every_way = pytest.mark.parametrize(
     ("hop", "upstream"), [(hop, upstream) for hop in HOPS for upstream in UPSTREAMS]
 )
@@ -132,10 +143,16 @@ def through(hop: str, upstream: str, version: str, conversation: Callable[..., A
             app = HOPS[hop](where)
             async with Client(app, version=version, **options) as client:
                 await client.list_tools()  # a gateway connects
-                prefix = "up_" if hop in ("gateway", "mounted", "between") else ""
+                prefix = "".join(f"{each}_" for each in NAMES.get(hop, ()))
                 await conversation(client, lambda name: prefix + name)
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def address(hop: str, uri: str) -> str:
+    """Return the URI that a resource of the upstream server has at a hop."""
+    scheme, _, path = uri.partition("://")
+    return f"{scheme}://{'/'.join((*NAMESPACES.get(hop, ()), path))}"
 
 
 @asynccontextmanager
@@ -195,8 +212,8 @@ def test_a_call_carries_its_metadata_and_its_unknown_members(hop: str, upstream:
 @every_way
 def test_reads_and_prompts_carry_theirs(hop: str, upstream: str, version: str) -> None:
     async def conversation(client: Client, named: Any) -> None:
-        for uri in (URI, URI) if hop == "between" else (URI, URI, "echo://at/1"):
-            there = f"echo://up/{uri[7:]}" if hop == "between" else uri
+        for uri in (URI, URI, "echo://at/1"):
+            there = address(hop, uri)
             result, got = await requested(client, "resources/read", uri=there)
             assert got["uri"] == uri
             assert_carried(got)
@@ -215,14 +232,12 @@ def test_reads_and_prompts_carry_theirs(hop: str, upstream: str, version: str) -
 
 
 @every_version
-@pytest.mark.parametrize(
-    ("hop", "upstream"), [(hop, each) for hop in HOPS if hop != "provider" for each in UPSTREAMS]
-)
+@every_way
 def test_completions_carry_theirs(hop: str, upstream: str, version: str) -> None:
     async def conversation(client: Client, named: Any) -> None:
         for ref in (
             {"type": "ref/prompt", "name": named("say")},
-            {"type": "ref/resource", "uri": f"echo://{'up/' if hop == 'between' else ''}at/{{x}}"},
+            {"type": "ref/resource", "uri": address(hop, "echo://at/{x}")},
         ):
             argument = {"name": "style" if "name" in ref else "x", "value": "v", "x-more": 1}
             result, got = await requested(
@@ -231,6 +246,7 @@ def test_completions_carry_theirs(hop: str, upstream: str, version: str) -> None
             assert got["argument"] == argument
             assert got["ref"]["x-more"] == 2
             assert got["ref"].get("name", "say") == "say"
+            assert got["ref"].get("uri", "echo://at/{x}") == "echo://at/{x}"
             assert_carried(got)
             assert_marked(result)
             assert result["completion"]["x-mark"] == MARK["x-mark"]
@@ -380,15 +396,16 @@ def test_log_messages_carry_theirs(hop: str, upstream: str, version: str) -> Non
 
 
 @every_version
-@pytest.mark.parametrize("hop", [hop for hop in HOPS if hop not in ("provider", "between")])
+@pytest.mark.parametrize("hop", HOPS)
 def test_updates_of_resources_carry_theirs(hop: str, version: str) -> None:
     async def conversation(client: Client, named: Any) -> None:
-        async with client.listen(uris=[URI]) if version == MODERN else nothing():
+        uri = address(hop, URI)
+        async with client.listen(uris=[uri]) if version == MODERN else nothing():
             if version != MODERN:
-                await client.subscribe(URI)
+                await client.subscribe(uri)
             await client.request("tools/call", {"name": named("act"), "arguments": {"touch": True}})
             found = await eventually_in(client.notifications, "notifications/resources/updated")
-        assert found["params"]["uri"] == URI
+        assert found["params"]["uri"] == uri
         assert_marked(found["params"])
         assert (SUBSCRIPTION_KEY in found["params"]["_meta"]) is (version == MODERN)
 

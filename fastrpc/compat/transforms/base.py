@@ -8,6 +8,7 @@ from functools import partial
 
 from fastrpc.compat.apps.addresses import is_for_models
 from fastrpc.compat.components.versions import deduplicated
+from fastrpc.definitions.addresses import UNCHANGED, Addresses, AddressesInTurn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +46,32 @@ async def looked_up(
     return await call_next(key, version=version)
 
 
+class AddressesThrough(Addresses):
+    """The addresses of a server behind the transforms of providers, and of servers, the innermost first."""
+
+    __slots__ = ("_stages",)
+
+    def __init__(self, stages: Sequence[Any]) -> None:
+        self._stages = stages
+
+    def _steps(self) -> list[Addresses]:
+        """Return what the transforms, which may have been added since, do to addresses."""
+        every = [transform for stage in self._stages for transform in stage.transforms]
+        return [getattr(transform, "addresses", UNCHANGED) for transform in every]
+
+    def here(self, uri: str) -> str:
+        return AddressesInTurn(self._steps()).here(uri)
+
+    def there(self, uri: str) -> str | None:
+        return AddressesInTurn(self._steps()).there(uri)
+
+
 class Transform:
     """Changes components: ``list_…`` gets all and returns others; ``get_…`` gets a name, and finds the
     component within by ``await call_next(name, version=version)``."""
+
+    addresses: Addresses = UNCHANGED
+    """What it does to the URIs of resources, for notifications of their changes."""
 
     async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         return tools

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastrpc.compat.apps.renderer import renderer_at
 from fastrpc.compat.transforms.base import Transform
+from fastrpc.definitions.addresses import Addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +32,27 @@ def address_outside(namespace: str, uri: str) -> str | None:
     return f"{scheme}://{rest}" if mark and slash and first == namespace else None
 
 
+class AddressesIn(Addresses):
+    """The addresses of a server that is mounted in a namespace."""
+
+    __slots__ = ("_namespace",)
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+
+    def here(self, uri: str) -> str:
+        return address_in(self._namespace, uri)
+
+    def there(self, uri: str) -> str | None:
+        return address_outside(self._namespace, uri)
+
+
 class Namespace(Transform):
     """Tools and prompts are called ``prefix_name``, and resources have URIs like ``scheme://prefix/path``."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
+        self.addresses = AddressesIn(prefix)
 
     def _own_name(self, name: str) -> str | None:
         start = f"{self._prefix}_"
