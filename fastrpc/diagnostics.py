@@ -29,6 +29,8 @@ LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 FILE_VARIABLE = "FASTRPC_LOG_FILE"
 WAIT_SECONDS = 1.0
 MOST_REMEMBERED = 1000
+LONGEST_RECORD = 64 * 1024  # characters, its traceback among them: what a peer has sent may stand in it
+CUT = f"… (cut: a record has at most {LONGEST_RECORD:,} characters)"
 ATOMIC = 512  # bytes that a pipe accepts at once if it accepts any (POSIX: PIPE_BUF)
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 OWN = (PACKAGE, "fastrpc/_core/")  # the file names in compiled modules
@@ -74,6 +76,7 @@ def write(at: str, message: str, error: BaseException | None = None) -> None:
     any other."""
     number = LEVELS[at]
     if number >= level():
+        message = message[: 2 * LONGEST_RECORD]  # not shorter: half a secret would not be masked
         message = message if message.isprintable() else _escaped(message)
         _prepare().log(number, message, exc_info=_shown(error))
 
@@ -84,14 +87,14 @@ class Once:
 
     def __init__(self, at: str) -> None:
         self._at = at
-        self._written: set[str] = set()
+        self._written: set[int] = set()  # hashes: a text may be long
 
     def write(self, text: str) -> None:
         """Write a record at this level, unless it has been written."""
-        if text not in self._written:
+        if hash(text) not in self._written:
             if len(self._written) == MOST_REMEMBERED:
                 self._written.clear()
-            self._written.add(text)
+            self._written.add(hash(text))
             write(self._at, text)
 
 
@@ -334,9 +337,10 @@ def _formatter() -> logging.Formatter:
 
             found = TracebackException(*ei)
             _cut(found)
-            return "".join(found.format()).rstrip("\n")
+            return "".join(found.format()).rstrip("\n")[: 2 * LONGEST_RECORD]
 
         def format(self, record: logging.LogRecord) -> str:
-            return masked(super().format(record))
+            text = masked(super().format(record))
+            return text if len(text) <= LONGEST_RECORD else text[:LONGEST_RECORD] + CUT
 
     return Masking("%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -24,6 +24,9 @@ class CallFields:
     @property
     def count(self) -> int:
         """How many calls are no lines yet."""
+    @property
+    def memory(self) -> int:
+        """The bytes that they take in memory."""
     def texts(self) -> list[bytes]:
         """Return the fields of each call that is no line yet."""
 

@@ -128,6 +128,11 @@ cdef class CallFields:
     def count(self):
         return self.end - self.at
 
+    @property
+    def memory(self):
+        """The bytes that they take in memory."""
+        return self.room + self.end * <Py_ssize_t> sizeof(uint32_t)
+
     def texts(self):
         """Return the fields of each call that is no line yet."""
         cdef list found = []

@@ -24,7 +24,7 @@ from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encoder cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport LEGACY, MODERN, REQUEST
 from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text, made_of
-from fastrpc._core.recorder cimport answer_in, line_of
+from fastrpc._core.recorder cimport LONGEST_ID, answer_in, line_of
 
 from fastrpc import forks
 from fastrpc.errors import ArgumentError
@@ -356,6 +356,10 @@ cdef class Connection:
         steps.frame = frame
         steps.id_size = id_size
         if id_size > ID_ROOM:
+            if id_size > LONGEST_ID and plan.recorder is not None:
+                if known:
+                    self.message.take_fast()
+                return self.dispatch()
             long_id = id[:id_size]
             steps.id = long_id
         else:  # the function may make the read buffer move; the id lies in it

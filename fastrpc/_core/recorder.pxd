@@ -9,6 +9,7 @@ from fastrpc._core.message cimport Message, Slice
 
 cdef enum:
     MOST_CONTENT = 16 * 1024 * 1024   # bytes of requests and answers that lie in a ring
+    LONGEST_ID = 256                  # bytes of an id in a record: clients choose it
 
 cdef enum Kind:
     TOOL

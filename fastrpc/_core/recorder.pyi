@@ -25,7 +25,7 @@ class CallRecord:
         """The tool, the prompt, or the URI."""
     @property
     def id(self) -> bytes:
-        """The JSON text of the request's id."""
+        """The JSON text of the request's id, at most the first 256 bytes of it."""
     @property
     def principal(self) -> str: ...
     @property
@@ -112,7 +112,7 @@ class Recorder:
         answer: bytes | None = None,
     ) -> None:
         """Record a call that has been answered just now. Times are in ticks; 0: it did not come so far.
-        `request` is its line, `answer` the result or the error as JSON text."""
+        `request` is its line, `answer` the result or the error as JSON text. Of an id 256 bytes are kept."""
     def take(self, limit: int = 1024) -> RecordBatch:
         """Take at most so many records out of the ring, the oldest first."""
     def drain(self, limit: int = 1024) -> list[CallRecord]:

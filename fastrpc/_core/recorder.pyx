@@ -8,7 +8,8 @@ path of calls; who that is, and when, is left to `fastrpc.telemetry`. Only who w
 A guard may state what it has decided about a call, such as the rule: the line of its request is a
 `DecidedLine` then, which carries that as far as the record. Other calls pay nothing for it.
 
-With `keeps_content` a record has the request and the answer too: two copies of bytes. Beyond `MOST_CONTENT`
+Long ids are cut, since clients choose them: by `Recorder.write`, to which connections leave such calls. With
+`keeps_content` a record has the request and the answer too: two copies of bytes. Beyond `MOST_CONTENT`
 bytes in the ring what comes is hashed at once instead, on the path of its call.
 """
 
@@ -227,7 +228,9 @@ cdef class Recorder:
         object request=None,
         bytes answer=None,
     ):
-        """put() for Python."""
+        """put() for Python. What is too long of the id is cut."""
+        if len(id) > LONGEST_ID:
+            id = id[:LONGEST_ID]
         if request is not None and not isinstance(request, bytes):
             raise TypeError(f"request: expected bytes, got {type(request).__name__}")
         self.put(

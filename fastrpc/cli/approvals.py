@@ -207,7 +207,9 @@ def _watch(store: ApprovalStore, chosen: Namespace) -> None:
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not chosen.json
     try:
         while True:
-            for approval in store.list():
+            waiting = store.list()
+            seen.intersection_update(each.id for each in waiting)
+            for approval in waiting:
                 if approval.id not in seen:
                     seen.add(approval.id)
                     _print(approval, store.clock(), chosen.json)

@@ -35,7 +35,7 @@ class Catalogue:
         self._shows = shows
         self._copies: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's identity
         self._owners: dict[tuple[str, str], Member] = {}
-        self._told: set[tuple[str, str, str]] = set()
+        self._log = diagnostics.Once("warning")
 
     def owner_of(self, kind: str, key: str) -> Member | None:
         """Return whose entry is listed with a name or URI, None if there is none."""
@@ -104,9 +104,8 @@ class Catalogue:
         return found
 
     def _tell(self, member: Member, why: str, kind: str, key: str) -> None:
-        if kind != "completion" and (member.name, kind, key) not in self._told:
-            self._told.add((member.name, kind, key))
-            diagnostics.write("warning", f"{member.name}: the {kind} {key:.200} is left out: {why}")
+        if kind != "completion":
+            self._log.write(f"{member.name}: the {kind} {key:.200} is left out: {why}")
 
     @staticmethod
     def _copy_of(original: Any, member: Member) -> Any:

@@ -212,11 +212,13 @@ class UpstreamServer:
         self._capabilities: dict[str, Any] = {}  # capabilities of the proxy's first client
         self._raw: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in (*_LISTS, "completions")}
         self._listing: dict[str, bool] = {}  # registries being listed again; True: has changed since
+        self._changed: set[str] = set()  # registries that have changed while the upstream starts
         self._tasks: set[asyncio.Task[None]] = set()
         self._retrying = False
         self._wants_login = False
         """Whether the last attempt failed since nobody has logged in."""
         self._log = diagnostics.Once("warning")
+        self._can_subscribe = False
         self._subscriptions = UpstreamSubscriptions(server, start_seconds, self._keep)
         self.route = UpstreamRoute(tool_result_of, translated, with_carried_meta)
         """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
@@ -274,9 +276,8 @@ class UpstreamServer:
         Raises InternalError if the answer depends on an upstream server that cannot be started.
         """
         method = request.method
-        if method in FREE or (method == "tools/call" and self._is_planned(dispatcher, request)):
-            return False
-        if self._listed:
+        is_planned = method == "tools/call" and request.params.get("name") in dispatcher.runtime.plans
+        if method in FREE or is_planned or self._listed:
             return False
         if self.known:
             alone = dispatcher.runtime is self._server.runtime
@@ -292,15 +293,8 @@ class UpstreamServer:
         self._deferred.append(deferred)
         dispatcher.defer(request, deferred)
         if len(self._deferred) == 1:
-            dispatcher.connection.call_in_loop(self._begin)
+            dispatcher.connection.call_in_loop(lambda: self._spawn(self._connect_and_resume()))
         return True
-
-    @staticmethod
-    def _is_planned(dispatcher: Dispatcher, request: Request) -> bool:
-        return request.params.get("name") in dispatcher.runtime.plans
-
-    def _begin(self) -> None:
-        self._spawn(self._connect_and_resume())
 
     async def _connect_and_resume(self) -> None:
         try:
@@ -478,6 +472,9 @@ class UpstreamServer:
             self._client = client
             if self._target.forwards:
                 self.route.stream, self.route.version = client.stream, client.version
+            for name in self._changed:
+                self._list_again(name)
+            self._subscriptions.connect(client if self._can_subscribe else None)
             return client
         finally:
             self._starting = None
@@ -520,6 +517,7 @@ class UpstreamServer:
 
     async def _initialize(self, client: UpstreamClient) -> None:
         """Initialize the connection and list the upstream's features."""
+        self._changed.clear()
         found = await client.initialize()
         offered = found["capabilities"]
         runtime = self._server.runtime
@@ -533,7 +531,7 @@ class UpstreamServer:
             else:
                 self._replace(name, {}, dict)
         self._complete("completions" in offered)
-        self._subscriptions.connect(client if offered.get("resources", {}).get("subscribe") else None)
+        self._can_subscribe = bool(offered.get("resources", {}).get("subscribe"))
 
     async def _list(self, client: UpstreamClient, name: str) -> None:
         """Read all pages of one list, and update its registry."""
@@ -541,6 +539,7 @@ class UpstreamServer:
         # Without tools it is of no use; what was listed before stays, if it cannot be listed again.
         is_needed = name == "tools" or self._listed
         log, seconds = self._left_out, self._start_seconds
+        self._changed.discard(name)
         listed = await read_list(client, method, member, key, seconds, is_needed=is_needed, log=log)
         self._replace(name, listed, lambda raw: make(self, raw))
 
@@ -621,11 +620,13 @@ class UpstreamServer:
         return await ask(context, method, params)
 
     def _list_again(self, name: str) -> None:
-        if self._client is not None:
-            is_running = name in self._listing
-            self._listing[name] = True
-            if not is_running:
-                self._spawn(self._follow(name))
+        if self._client is None:
+            self._changed.add(name)
+            return
+        is_running = name in self._listing
+        self._listing[name] = True
+        if not is_running:
+            self._spawn(self._follow(name))
 
     async def _follow(self, name: str) -> None:
         """Update a registry after a change notification, and again if another one arrives meanwhile."""

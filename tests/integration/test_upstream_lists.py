@@ -1,4 +1,5 @@
-"""Upstream servers with a broken list, or a broken entry in one: it is left out, the rest is served."""
+"""Upstream servers with a broken list, or a broken entry in one: it is left out, the rest is served; and with
+lists that change while they are read for the first time."""
 
 from __future__ import annotations
 
@@ -43,6 +44,31 @@ for line in sys.stdin:
     else:
         answer["error"] = {"code": -32601, "message": "no"}
     print(json.dumps(answer), flush=True)
+"""
+# Adds an entry to each list behind its first answer, and says so before that answer leaves.
+CHANGING = """
+import json, sys
+LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
+asked = []
+def say(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message["method"]
+    if method == "initialize":
+        say(id=message["id"], result={
+            "protocolVersion": "2025-11-25", "serverInfo": {"name": "s", "version": "1"},
+            "capabilities": {each: {"listChanged": True} for each in LISTS.values()}})
+    elif method in LISTS:
+        asked.append(method)
+        kind, count = LISTS[method], asked.count(method)
+        if count == 1:
+            say(method=f"notifications/{kind}/list_changed")
+        entries = [{"name": f"n{at}", "uri": f"a://n{at}", "inputSchema": {"type": "object"}}
+                   for at in range(count)]
+        say(id=message["id"], result={kind: entries})
+    elif "id" in message:
+        say(id=message["id"], error={"code": -32601, "message": "no"})
 """
 INTERNAL = {"error": {"code": -32603, "message": "broken"}}
 GOOD_TOOL = {"name": "good", "inputSchema": {"type": "object"}}
@@ -95,5 +121,27 @@ def test_what_is_broken_is_left_out_and_the_rest_is_served(
                 assert (await client.read_resource("a://b")).text == "good"
             if "prompts/list" not in broken or "arguments" in str(broken):
                 assert (await client.get_prompt(f"{prefix}p")).text == "good"
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+@pytest.mark.parametrize("kind", ["proxy", "gateway"])
+def test_a_list_that_changes_while_it_is_read_first_is_read_again(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(CHANGING)
+    command = [sys.executable, str(tmp_path / "server.py")]
+    if kind == "proxy":
+        app = Server.proxy(command)
+    else:
+        app = gateway_of({"s": {"command": command[0], "args": command[1:]}})[0]
+    prefix = "" if kind == "proxy" else "s_"
+
+    async def run() -> None:
+        async with Client(app) as client:
+            while f"{prefix}n1" not in [each.name for each in await client.list_tools()]:
+                await asyncio.sleep(0.01)
+            while f"{prefix}n1" not in [each.name for each in await client.list_prompts()]:
+                await asyncio.sleep(0.01)
+            while "a://n1" not in [each.uri for each in await client.list_resources()]:
+                await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from fastrpc.guard.approvals import store as store_module
 from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.prefix import PrefixError, prefix_of
 from fastrpc.guard.approvals.store import (
+    STATES,
     ApprovalError,
     ApprovalStore,
     Decision,
@@ -363,3 +365,48 @@ def test_what_an_approver_writes_may_hold_no_secret_since_it_is_kept_as_it_is(st
         assert "hunter2" not in str(caught.value)
     assert store.get(approval.id).state == "waiting"
     assert store.decide(approval.id, decision(edited_arguments='{"max_tokens": 5}')).state == "approved"
+
+
+@pytest.mark.parametrize("how", ["used", "rejected at the client", "void", "expired", "lapsed"])
+def test_what_is_over_of_a_caller_is_bounded_in_number_and_in_characters(
+    store: ApprovalStore, clock: Clock, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(store_module, "MOST_OVER", 5)
+    monkeypatch.setattr(store_module, "MOST_OVER_CHARACTERS", 50_000)
+    asked(store, caller="eve#2", arguments={"place": "e"})
+    held = [asked(store, arguments={"place": f"held {number}"}, timeout_seconds=1e6) for number in range(3)]
+    store.decide(held[0].id, decision(valid_seconds=1e6))
+    store.decide(held[1].id, decision(False))
+    for size, expected in ((100, 5), (20_000, 2)):
+        for number in range(12):
+            clock.now += 0.01
+            place = f"{number}" + "x" * size
+            approval = asked(store, arguments={"place": place}, timeout_seconds=20, rejection_seconds=1e6)
+            if how == "used":
+                store.decide(approval.id, decision())
+                store.use(approval.id, approval.digest)
+            elif how == "rejected at the client":
+                store.decide(approval.id, decision(False, channel="client"))
+            elif how == "void":
+                store.withdraw(approval.id, "why")
+            elif how == "lapsed":
+                store.decide(approval.id, decision(valid_seconds=20))
+                clock.now += 100
+            else:
+                clock.now += 100
+        kept = [each for each in store.list(STATES) if "x" in each.arguments]
+        assert len(kept) == expected + 1, "and the last one"
+        assert '"11x' in kept[-1].arguments
+    assert {each.id for each in held} <= {each.id for each in store.list(STATES)}
+    assert [each.caller for each in store.list(STATES)].count("eve#2") == 1
+
+
+def test_an_approval_that_still_holds_is_never_removed_for_others(
+    store: ApprovalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "MOST_OVER", 0)
+    approval = asked(store)
+    store.decide(approval.id, decision(uses=2))
+    store.use(approval.id, approval.digest)
+    asked(store, arguments={"place": "y"})
+    assert asked(store).id == approval.id

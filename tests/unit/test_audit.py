@@ -419,6 +419,25 @@ def test_in_group_what_does_not_fit_into_the_queue_is_counted_where_it_is_missin
     assert assert_verified(folder, notes=3).counts["lost"] == 21
 
 
+@pytest.mark.parametrize("large", ["x" * 20_000, {"values": [["x" * 1000] * 10, "y" * 10_000]}])
+def test_what_is_not_on_disk_is_bounded_in_bytes_too(folder, open_log, disk, large: Any) -> None:
+    log = open_log(queue_bytes=100_000)
+    full(log, disk)
+    for number in range(1, 31):
+        log.append({"number": number, "large": large})
+    waiting = log.status()["waiting"]
+    assert 3 <= waiting <= 10
+    assert log.status()["lost"] == 31 - waiting
+    disk.left = None
+    assert log.flush()
+    for number in range(40, 43):  # what is on disk takes no room any more
+        log.append({"number": number, "large": large})
+        assert log.flush()
+    log.close()
+    assert [each["number"] for each in records_of(folder)] == ["before", *range(waiting), 40, 41, 42]
+    assert_verified(folder, notes=3)
+
+
 def test_in_strict_a_full_disk_refuses_calls_tells_who_waits_and_goes_on_when_there_is_room(
     folder, open_log, disk: Disk
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from fastrpc import Server, diagnostics
 from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.handlers import Handlers
+from fastrpc.client.http.stateless import StatelessCarrier
 from fastrpc.client.listening import MOST_UNREAD, UPDATED, Listening
 from fastrpc.client.session import MOST_ANSWERING, Session
 from fastrpc.compat.middleware import caching
@@ -150,3 +151,25 @@ def test_kept_results_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> N
     middleware._keep(("", "tools/call", "99"), 0.0, "packed", 2000)
     assert len(middleware._kept) <= 10
     assert middleware._bytes == sum(size for _, _, size in middleware._kept.values()) <= 10_000
+
+
+def test_header_lines_of_long_names_are_not_kept() -> None:
+    """A proxy's clients choose the URIs that it reads."""
+    carrier: Any = StatelessCarrier.__new__(StatelessCarrier)
+    carrier._parameters, carrier._lines = {}, {}
+    carrier._headers = lambda method, params: {"mcp-name": params["uri"]}
+    for size in (10, 5000):
+        request: Any = type("Request", (), {"method": "resources/read"})
+        assert len(carrier.lines_at_once(request, {"uri": "x" * size})) > size
+    assert [uri for _, uri in carrier._lines] == ["x" * 10]
+
+
+def test_what_is_written_once_is_remembered_by_its_hash(
+    monkeypatch: pytest.MonkeyPatch, logged: list[str]
+) -> None:
+    monkeypatch.setattr(diagnostics, "MOST_REMEMBERED", 2)
+    once = diagnostics.Once("warning")
+    for text in ("a" * 100_000, "b", "a" * 100_000, "b", "c", "b"):
+        once.write(text)
+    assert [text[0] for text in logged] == ["a", "b", "c", "b"]
+    assert all(type(each) is int for each in once._written)

@@ -123,6 +123,22 @@ def test_what_is_too_much_for_the_queue_or_never_came_is_stated(tmp_path: Path) 
     assert audited.log.status()["lost"] == 57 - kept
 
 
+def test_calls_that_wait_for_the_disk_are_bounded_in_bytes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited = Audited(tmp_path, queue_bytes=50_000)
+    goes_on, sync = Event(), Segment.sync
+    monkeypatch.setattr(log_module, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(Segment, "sync", lambda segment: (goes_on.wait(30), sync(segment)))
+    for _ in range(10):
+        audited.audit.take_batch(made(*map(str, range(20))))
+    waiting, lost = (audited.log.status()[name] for name in ("waiting", "lost"))
+    assert 20 <= waiting <= 100
+    assert waiting + lost == 200
+    goes_on.set()
+    assert len(audited.records()) == waiting
+
+
 def test_calls_that_come_faster_than_they_are_recorded_wait_and_none_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

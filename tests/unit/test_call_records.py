@@ -14,6 +14,7 @@ from fastrpc._core.recorder import OUTCOMES, Recorder
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
+LONGEST_ID, LONGEST_NAME = 256, 200
 WAYS = ("inline", "context", "hooked", "coroutine", "waiting", "thread")
 
 
@@ -136,6 +137,45 @@ def test_calls_that_never_reach_their_function_have_a_record_too(way: str) -> No
     in_loop(run)
 
 
+def first_of(place: str) -> str:
+    return place[:2]
+
+
+@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_record_is_short_however_long_a_clients_ids_and_names_are(way: str, version: str) -> None:
+    long = "x" * 100_000
+
+    async def run() -> None:
+        app, records = app_of(way)
+        app.resource("at://{+place}")(first_of)
+        peer = RawConversation(app, version)
+        peer.dispatcher.loop_runs(asyncio.get_running_loop())
+        for number in range(3):  # the last ones are like the first
+            peer.call(f"{number}{long}", "act", {"how": "ok"})
+            assert (await peer.answer(f"{number}{long}"))["result"]["content"][0]["text"] == "ok"
+        peer.call(1, long, {})
+        await peer.answer(1)
+        meta = {"_meta": ENVELOPE} if version == MODERN else {}
+        peer.say(
+            {
+                "jsonrpc": "2.0",
+                "id": 2,
+                "method": "resources/read",
+                "params": {"uri": f"at://{long[:16_000]}", **meta},
+            }
+        )
+        assert (await peer.answer(2))["result"]["contents"][0]["text"] == "xx"
+        app._observers.drain()
+        assert [record.outcome for record in records] == ["ok", "ok", "ok", "unknown", "ok"]
+        assert [record.id[:3] for record in records] == [b'"0x', b'"1x', b'"2x', b"1", b"2"]
+        assert max(len(record.id) for record in records) == LONGEST_ID
+        assert max(len(record.name) for record in records) == LONGEST_NAME
+        peer.close()
+
+    in_loop(run)
+
+
 async def until_idle(app: Server, woken: threading.Event) -> None:
     """Wait for what still runs: a thread is not interrupted, it ends when its function does."""
     woken.set()
@@ -222,7 +262,14 @@ def test_a_call_of_what_is_mounted_is_recorded_by_both_servers_by_the_names_that
             peer.dispatcher.loop_runs(asyncio.get_running_loop())
             peer.call(1, name, {})
             await peer.answer(1)
-            peer.say({"id": 2, "method": "resources/read", "params": {"uri": "docs://a", "_meta": ENVELOPE}})
+            peer.say(
+                {
+                    "jsonrpc": "2.0",
+                    "id": 2,
+                    "method": "resources/read",
+                    "params": {"uri": "docs://a", "_meta": ENVELOPE},
+                }
+            )
             await peer.answer(2)
             app._observers.drain()
             peer.close()

@@ -3,6 +3,7 @@ limits, injected tools, ping."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -36,6 +37,7 @@ from fastrpc.compat.fastmcp import (
     TimingMiddleware,
     ToolInjectionMiddleware,
 )
+from fastrpc.compat.middleware import rate_limiting
 from fastrpc.protocol.versions import LATEST_LEGACY
 from fastrpc.testing import Client, RemoteError
 
@@ -126,6 +128,22 @@ def test_rates_are_limited() -> None:
     ):
         assert conversing(server_with(limit), talk) == ["a", "a", -32000]
     assert RateLimitError("x").error.code == -32000
+
+
+def test_limiters_of_clients_are_bounded_and_the_idle_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limiting, "MOST_CLIENTS", 3)
+    names = iter(["a", "b", "a", "c", "d", "a", "e"])
+    middleware = RateLimitingMiddleware(1, burst_capacity=2, get_client_id=lambda context: next(names))
+
+    async def ask() -> None:
+        context: Any = None
+        first = (await middleware.limiter_of(context))[1]
+        for _ in range(6):
+            client, limiter = await middleware.limiter_of(context)
+            assert (limiter is first) == (client == "a")
+
+    asyncio.run(ask())
+    assert [*middleware.limiters] == ["d", "a", "e"]
 
 
 def test_errors_get_codes_and_are_counted(caplog: pytest.LogCaptureFixture) -> None:

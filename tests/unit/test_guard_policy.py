@@ -14,6 +14,7 @@ from fastrpc import Server
 from fastrpc.callers import Caller
 from fastrpc.errors import RemoteError
 from fastrpc.guard.guard import Target
+from fastrpc.guard.policy import decisions
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.refusals import ApprovalTimedOut
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
@@ -465,3 +466,18 @@ def test_a_name_with_brackets_matches_itself_and_globs_without_a_match_are_known
     assert patterns.match("x1"), "as a glob"
     assert not patterns.match("x[2]")
     assert patterns.unmatched(["db_drop", "x1"]) == ["no_*"]
+
+
+def test_decisions_are_kept_in_bounds_of_each_class_and_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "MOST_KEPT", 5)
+    monkeypatch.setattr(decisions, "MOST_KEPT_IN_ALL", 20)
+    policy = policy_of(tmp_path, EVERYTHING, shop())
+    for number in range(500):
+        caller = Caller(f"somebody {number % 7}", "default")
+        policy.decision(caller, caller.principal, Target("resource", f"a://{number}", None))
+        kept = [len(of_class) for of_class in policy._decisions.values()]
+        assert max(kept) <= 5
+        assert sum(kept) == policy._kept <= 20
+    assert policy._kept > 10

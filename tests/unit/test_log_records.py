@@ -52,6 +52,23 @@ def test_a_traceback_keeps_its_lines() -> None:
     assert "\nTraceback (most recent call last):\n" in done.stderr
 
 
+def test_a_record_is_bounded_whatever_a_peer_has_sent_and_no_half_of_a_secret_is_in_it() -> None:
+    program = """
+os.environ["A_TOKEN"] = "planted-secret-4711"
+text = "x" * 65_600 + "planted-secret-4711" * 10_000
+diagnostics.write("error", text)
+try:
+    raise ValueError(text)
+except ValueError as error:
+    diagnostics.write("error", "failed", error)
+"""
+    done = run(program)
+    assert done.stderr.count("cut: a record has at most 65,536 characters") == 2
+    assert len(done.stderr) < 140_000
+    assert "planted" not in done.stderr
+    assert "Traceback" in done.stderr
+
+
 # --- the file ---------------------------------------------------------------------------------------------
 
 

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     ParameterHeaders = list[tuple[str, tuple[str, ...]]]
     """Headers of a tool, each with the path to its argument."""
 
-MOST_LINES = 1024
+MOST_LINES, LONGEST_LINES = 1024, 1024
+"""Header lines that are kept, by method and name, and bytes of those of one."""
 
 MARK = "x-mcp-header"
 PLAIN = ("string", "integer", "boolean")
@@ -68,7 +69,8 @@ class StatelessCarrier(Carrier):
             lines = header_lines(self._headers(method, params))
             if len(self._lines) == MOST_LINES:
                 self._lines.clear()
-            self._lines[method, name] = lines
+            if len(lines) <= LONGEST_LINES:
+                self._lines[method, name] = lines
         return lines
 
     async def exchange(

@@ -75,6 +75,10 @@ class SlidingWindowRateLimiter:
         return self.take()
 
 
+MOST_CLIENTS = 10_000
+"""Clients with a limiter; beyond that the one that has sent nothing for the longest time begins anew."""
+
+
 class _PerClient(Middleware):
     """Has a limiter for each client that `get_client_id` tells apart."""
 
@@ -91,9 +95,10 @@ class _PerClient(Middleware):
     async def limiter_of(self, context: MiddlewareContext[Any]) -> tuple[str, Any]:
         """Return the client of a request, and its limiter."""
         client = await self.client_of(context)
-        limiter = self.limiters.get(client)
-        if limiter is None:
-            limiter = self.limiters[client] = self.new_limiter()
+        limiter = self.limiters.pop(client, None) or self.new_limiter()
+        self.limiters[client] = limiter  # the most recent one
+        if len(self.limiters) > MOST_CLIENTS:
+            del self.limiters[next(iter(self.limiters))]
         return client, limiter
 
     def new_limiter(self) -> Any:

@@ -5,8 +5,9 @@ and for one call, unless the approver granted more. Every change is a compare-an
 decisions the second raises NotWaiting, and of two calls that use one approval one runs. The transaction that
 uses it commits before the call begins, so after a crash the call has run at most once. The same call, sent
 again, gets the existing approval. If the policy or the tool's schema has changed, the existing one becomes
-void. A waiting approval takes no thread and no memory. Each change raises the number of the topic
-``approvals``, but for the removal of what is over (`retention`), which nobody waits for.
+void. A waiting approval takes no thread and no memory. Of a caller's that are over the oldest go when it
+asks for another and there are too many. Each change raises the number of the topic ``approvals``, but for
+the removal of what is over, there and by `retention`, which nobody waits for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import secrets
 from dataclasses import dataclass
 from time import time
 
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import and_, delete, func, insert, or_, select, update
 
 from fastrpc.errors import FastrpcError, excerpt, suggestion
 from fastrpc.guard.approvals.people import person
@@ -46,6 +47,11 @@ WAITING, APPROVED, REJECTED, USED, EXPIRED, VOID = STATES = (
     "expired",
     "void",
 )
+MOST_OVER, MOST_OVER_CHARACTERS = 1000, 16 * 1024 * 1024
+"""Approvals of one caller that are kept once they are over, and characters of what they hold."""
+OVER_SECONDS = 60.0
+"""How long one that has expired stays at least: its call may be about to look at it."""
+REMOVED_AT_ONCE = 500
 ASK_LOCK = 0x66727061
 """The first key of PostgreSQL's advisory lock under which calls of a caller are asked for."""
 CLIENT, TERMINAL, COMMAND_LINE, WEBHOOK = "client", "terminal", "command line", "webhook"
@@ -197,6 +203,7 @@ class ApprovalStore:
                 raise TooManyWaiting(
                     f"{question.most_waiting} calls of this caller wait for an approval; no other one may"
                 )
+            _remove_oldest(connection, question, now)
             made = new_approval(question, now)
             connection.execute(insert(approvals), row_of(made))
             note_change(connection, TOPIC)
@@ -443,6 +450,35 @@ def _of_call(connection: Connection, binding: Binding, now: float) -> list[Appro
         .limit(100)
     )
     return [_approval(row) for row in rows]
+
+
+def _remove_oldest(connection: Connection, question: Question, now: float) -> None:
+    """Remove of what is over of a caller's the oldest, as far as it is too much."""
+    table, before = approvals.c, now - OVER_SECONDS
+    over = or_(
+        table.state.in_((USED, VOID)),
+        and_(table.state == WAITING, table.expires_at < before),
+        and_(table.state == APPROVED, table.valid_until < before),
+        and_(
+            table.state == REJECTED,
+            or_(table.channel == CLIENT, table.decided_at < before - question.rejection_seconds),
+        ),
+    )
+    held = (table.arguments, table.rest_digests, table.schema, table.comment, table.edited_arguments)
+    size = sum((func.coalesce(func.length(each), 0) for each in held[1:]), func.length(held[0]))
+    rows = connection.execute(
+        select(table.id, size)
+        .where(table.caller == question.binding.caller, table.state.in_(STATES), over)
+        .order_by(table.asked_at.desc(), table.id)
+        .limit(MOST_OVER + REMOVED_AT_ONCE)
+    )
+    total, surplus = 0, []
+    for count, (approval_id, characters) in enumerate(rows, 1):
+        total += characters
+        if count > MOST_OVER or total > MOST_OVER_CHARACTERS:
+            surplus.append(approval_id)
+    if surplus:
+        connection.execute(delete(approvals).where(table.id.in_(surplus[-REMOVED_AT_ONCE:])))
 
 
 def _granted(connection: Connection, question: Question, now: float) -> Approval | None:

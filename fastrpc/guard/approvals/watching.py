@@ -36,15 +36,12 @@ class Watcher:
     def __init__(self, database: Database, store: ApprovalStore) -> None:
         self._database = database
         self._store = store
-        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        self.count = 0
+        """How many calls wait, several for one approval among them."""
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fastrpc-approvals")
         self._number = STALE
-
-    @property
-    def count(self) -> int:
-        """How many approvals are waited for."""
-        return len(self._waiting)
 
     async def run(self, function: Callable[..., Value], *arguments: Any) -> Value:
         """Call a function on the database's thread, and return what it returns."""
@@ -53,7 +50,8 @@ class Watcher:
     def watch(self, approval_id: str) -> asyncio.Future[None]:
         """Return a future that is done once an approval waits no more. Whoever waits `forget`s it then."""
         future = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(approval_id, []).append(future)
+        self._waiting.setdefault(approval_id, set()).add(future)
+        self.count += 1
         self._number = STALE  # it may have been decided before
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._poll())
@@ -62,10 +60,10 @@ class Watcher:
     def forget(self, approval_id: str, future: asyncio.Future[None]) -> None:
         """Nobody waits for this future any more."""
         future.cancel()
-        left = [each for each in self._waiting.get(approval_id, ()) if each is not future]
-        if left:
-            self._waiting[approval_id] = left
-        else:
+        self.count -= 1
+        waiting = self._waiting.get(approval_id, set())
+        waiting.discard(future)
+        if not waiting:
             self._waiting.pop(approval_id, None)
 
     async def _poll(self) -> None:

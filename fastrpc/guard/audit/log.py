@@ -4,8 +4,8 @@
 gathers what has come for 2 ms, writes it and has it synchronised: a record is on disk within 5 ms, if the
 disk takes no longer than that. It starts with the first record and sleeps while there are none.
 
-`append_all` takes what is recorded behind answers, many at once. While the queue is full it waits: calls come
-faster than the disk takes their records, and then wait for it, at most 2 s.
+`append_all` takes what is recorded behind answers, many at once. While the queue is full, of records or of
+their bytes, it waits: calls come faster than the disk takes their records, and then wait for it, at most 2 s.
 
 When the queue is still full, or the disk is, the mode decides. ``group``: what does not fit is counted, and a
 line of the log says how many are missing (``gap``). ``strict``: `append` raises `AuditUnavailable`, so that
@@ -32,7 +32,7 @@ from fastrpc._core.audit_lines import CallFields
 from fastrpc.errors import FastrpcError
 from fastrpc.guard.audit import folder as private_folder
 from fastrpc.guard.audit.delivery import Delivery
-from fastrpc.guard.audit.records import RESERVED, Ids, rfc3339
+from fastrpc.guard.audit.records import RESERVED, Ids, memory_of, rfc3339
 from fastrpc.guard.audit.retention import Retention
 from fastrpc.guard.audit.signing import Signer
 from fastrpc.guard.audit.writer import Limits, Writer
@@ -57,6 +57,8 @@ PAUSES = 25
 RETRY_SECONDS = (0.05, 1.0)
 """How long to wait after the first failure to write, and at most."""
 CLOSE_SECONDS = 5.0
+MOST_BYTES = 128 * 1024 * 1024
+"""Memory for records that are not on disk."""
 RETENTION_SECONDS = 3600.0
 """How often it is looked whether segments are to be dropped, besides when a new one begins."""
 
@@ -74,7 +76,8 @@ class AuditLog:
     the folder; it is made if it is not there. A checkpoint comes after `checkpoint_records` lines or
     `checkpoint_seconds`, and goes to all `targets` (`delivery.Target`). A segment has about `segment_bytes`.
     Segments older than `keep_days` are dropped, and the oldest as long as all take more than `keep_bytes`
-    (`retention`). At most about `queue_records` wait to be taken by the thread that writes.
+    (`retention`). At most about `queue_records` wait to be taken by the thread that writes, and all that is
+    not on disk takes about `queue_bytes` of memory.
 
     Raises OSError if the folder cannot be used, ValueError for what is no key and for an unknown mode.
     """
@@ -92,6 +95,7 @@ class AuditLog:
         keep_days: float | None = None,
         keep_bytes: int | None = None,
         queue_records: int = 65536,
+        queue_bytes: int = MOST_BYTES,
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r:.80}")
@@ -105,6 +109,7 @@ class AuditLog:
         self._deliveries = [Delivery(target) for target in targets]
         self._retention = Retention(self.folder, self._signer, keep_days, keep_bytes)
         self._capacity = queue_records
+        self._most_bytes = queue_bytes
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -116,6 +121,8 @@ class AuditLog:
         self._queue: deque[Item] = deque()
         self._queued = 0
         """How many records are in the queue."""
+        self._bytes = self._taken_bytes = 0
+        """What all records take that are not on disk, and what those of them do that the thread has taken."""
         self._is_parked = False
         """Whether the thread sleeps until it is woken."""
         self._lost = 0
@@ -151,10 +158,11 @@ class AuditLog:
         if not record.keys().isdisjoint(RESERVED):
             raise ValueError(f"the names {', '.join(sorted(RESERVED))} are the audit log's own")
         now = time_ns() // 1_000_000
+        size = memory_of(record, self._most_bytes)
         with self._lock:
             identifier = self._ids.next(now)
             if self._takes_records():
-                self._accept((identifier, now, record, then))
+                self._accept((identifier, now, record, then), size)
                 return identifier
             reason = self._lose(now, self._failure or "the queue is full")
         error = AuditUnavailable(f"the audit log takes no record: {reason}")
@@ -180,7 +188,7 @@ class AuditLog:
         with self._lock:
             head, calls.first = self._ids.reserve(now, calls.count)
             if self._takes_records():
-                self._accept((head, now, calls, None), calls.count)
+                self._accept((head, now, calls, None), calls.memory, calls.count)
             else:
                 self._lose(now, self._failure or "the queue is full", calls.count)
                 self._wake()
@@ -190,12 +198,13 @@ class AuditLog:
         return self._has_room() and not (self._failure and self.mode == "strict")
 
     def _has_room(self) -> bool:
-        return self._queued < self._capacity
+        return self._queued < self._capacity and self._bytes < self._most_bytes
 
-    def _accept(self, item: Item, records: int = 1) -> None:
-        """Have so many records be written. The lock is held."""
+    def _accept(self, item: Item, size: int, records: int = 1) -> None:
+        """Have so many records be written, which take so many bytes. The lock is held."""
         self._queue.append(item)
         self._queued += records
+        self._bytes += size
         self._wake()
         if self._thread is None:
             self._start()
@@ -203,7 +212,13 @@ class AuditLog:
     def _take_queue(self) -> deque[Item]:
         """Return what is in the queue, which is empty then. The lock is held."""
         taken, self._queue, self._queued = self._queue, deque(), 0
+        self._taken_bytes = self._bytes
         return taken
+
+    def _release(self) -> None:
+        """What was taken out of the queue is needed no more. The lock is held."""
+        self._bytes -= self._taken_bytes
+        self._taken_bytes = 0
 
     def _wait_for_room(self) -> None:
         """Wait while the queue is full and the disk takes records. Who has waited in vain does not wait again
@@ -292,6 +307,7 @@ class AuditLog:
             self._thread = None
             count = self._queued
             self._take_queue()
+            self._release()
             self._lose(_now(), "no thread can be started", count)
             diagnostics.write("error", f"the audit log: {count} records are lost: {error}")
             return
@@ -421,6 +437,9 @@ class AuditLog:
             sleep(pause)
             pause = min(2 * pause, longest)
         records, thens, checkpoints = writer.take_done()
+        if not writer.items:
+            with self._lock:
+                self._release()
         self._written += records
         if self._failure:
             self._recover()
@@ -476,6 +495,7 @@ class AuditLog:
                 self._gaps.clear()
             self._failure = ""
             self._delayed = {}
+            self._release()
         if count:
             diagnostics.write("error", f"the audit log: {count} records are lost: {reason}")
         self._tell(writer, reason)

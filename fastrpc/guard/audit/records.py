@@ -14,12 +14,14 @@ from __future__ import annotations
 import os
 import re
 from hashlib import sha256
+from sys import getsizeof
 from time import gmtime, strftime
 from typing import Any
 
 import orjson
 
 from fastrpc._core.audit_lines import ALPHABET, identifier
+from fastrpc.quotas import size_of
 from fastrpc.redaction import MASK, NAMES, hidden, masked, secrets
 
 TYPE_CHECKING = False
@@ -33,6 +35,8 @@ RESERVED = frozenset(("seq", "prev", "id", "kind", "signature"))
 LONGEST_LINE = 64 * 1024
 LONGEST_TEXT = 1000
 """Characters of a string in a record that would be a longer line."""
+RECORD_BYTES = 2048
+"""About what a record takes besides its texts and what is nested in it."""
 
 _PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
 SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
@@ -53,6 +57,18 @@ def salted_hash(data: bytes) -> SaltedHash:
     its own."""
     salt = os.urandom(16)
     return SaltedHash(salt=salt.hex(), sha256=sha256(salt + data).hexdigest())
+
+
+def memory_of(record: Record, most: int) -> int:
+    """Return about how many bytes a record takes in memory; a number above `most` if it is more."""
+    size = RECORD_BYTES
+    for value in record.values():
+        kind = type(value)
+        if kind is str:
+            size += getsizeof(value)
+        elif kind not in _PLAIN:
+            size += size_of(value, most)
+    return size
 
 
 class Ids:

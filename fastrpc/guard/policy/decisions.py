@@ -47,8 +47,9 @@ if TYPE_CHECKING:
         def risk(self) -> str | None: ...
 
 
-MOST_KEPT = 4096
-"""Decisions of one class of callers that are kept: anybody may read any URI."""
+MOST_KEPT, MOST_KEPT_IN_ALL = 4096, 65_536
+"""Decisions that are kept, of one class of callers and of all: anybody may read any URI, and where rules tell
+callers apart, each is a class."""
 LONGEST_KEPT = 1024
 """Characters of a name or URI whose decision is kept."""
 NOT_EXPOSED = "not in the allowlist"
@@ -148,6 +149,7 @@ class Policy:
         self.version = config.version
         self._schemas = schemas
         self._decisions: dict[Hashable, dict[tuple[str, str], Decision]] = {}
+        self._kept = 0
         self._general = [rule_for(rule, "", None) for rule in config.rules]
         """The rules as far as they do not depend on the arguments of a tool."""
         self._splits = any(rule.reads_caller for rule in self._general)
@@ -161,7 +163,7 @@ class Policy:
 
     def forget(self) -> None:
         """Decide again about everything: the tools have changed."""
-        self._decisions, self._of_tools = {}, {}
+        self._decisions, self._of_tools, self._kept = {}, {}, 0
 
     def unknown_tools(self) -> list[str]:
         """Return the exact names of tools in lists and rules that no tool has."""
@@ -194,18 +196,23 @@ class Policy:
     def decision(self, caller: Caller, key: Hashable, target: Target) -> Decision:
         """Return the decision about a caller, of the class `key`, and what it calls."""
         of_class = self._decisions.get(key)
-        if of_class is None:
-            of_class = self._decisions[key] = {}
         place = (target.kind, target.name)
-        found = of_class.get(place)
+        found = None if of_class is None else of_class.get(place)
         if found is None:
             found = self._decide(caller, target)
-            if len(target.name) > LONGEST_KEPT:
-                return found
-            if len(of_class) >= MOST_KEPT:
-                of_class.clear()
-            of_class[place] = found
+            if len(target.name) <= LONGEST_KEPT:
+                self._keep(key, place, found)
         return found
+
+    def _keep(self, key: Hashable, place: tuple[str, str], decision: Decision) -> None:
+        if self._kept >= MOST_KEPT_IN_ALL:
+            self._decisions, self._kept = {}, 0
+        of_class = self._decisions.setdefault(key, {})
+        if len(of_class) >= MOST_KEPT:
+            self._kept -= len(of_class)
+            of_class.clear()
+        of_class[place] = decision
+        self._kept += 1
 
     def _decide(self, caller: Caller, target: Target) -> Decision:
         risk = self.base_risk(target)
