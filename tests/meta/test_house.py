@@ -80,6 +80,7 @@ LAYERS = {
     "fastrpc.tool_style": 0,
     "fastrpc.settings_files": 1,
     "fastrpc.tracebacks": 1,
+    "fastrpc.unix_sockets": 1,
     "fastrpc.version": 1,
     "fastrpc.egress_proxy": 1,
     "fastrpc.protocol.lifecycle": 2,
@@ -478,6 +479,7 @@ def test_tools_use_public_names_only() -> None:
         "time_limit",
         "transports.http.endpoints",
         "typing_forms",
+        "unix_sockets",
     )
     modules = tuple(f"fastrpc.{name}" for name in modules)
     for path in sources("tools"):
