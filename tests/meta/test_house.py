@@ -467,6 +467,7 @@ def test_tools_use_public_names_only() -> None:
         "egress_proxy",
         "command_line",
         "errors",
+        "globs",
         "processes",
         "processes.server_process",
         "redaction",
