@@ -12,7 +12,6 @@ import json
 import os
 import socket
 import stat
-from contextlib import contextmanager
 from threading import Thread
 from time import time
 
@@ -20,10 +19,11 @@ from fastrpc.errors import FastrpcError
 from fastrpc.gateway.names import SCHEME
 from fastrpc.redaction import masked
 from fastrpc.telemetry.statistics import NO_ERRORS
+from fastrpc.unix_sockets import SocketFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from fastrpc._core.recorder import CallRecord
@@ -35,9 +35,6 @@ FOLDER = "gateways"
 """In the state folder."""
 ENDING = ".sock"
 STATUS_URI = f"{SCHEME}://status"
-LONGEST_ADDRESS = 103
-"""Bytes of a Unix socket's path: 107 in Linux, 103 in macOS (unix(7), unix(4))."""
-DESCRIPTORS = "/proc/self/fd"
 ANSWER_SECONDS = 5.0
 LONGEST_ANSWER = 16 * 1024 * 1024
 
@@ -110,12 +107,13 @@ class Report:
         self._health = health
         folder = _private(os.path.join(state_folder, FOLDER))
         # Processes in containers may have the same id, and the same folder.
-        place = os.path.join(folder, f"{os.getpid()}-{os.urandom(4).hex()}")
+        name = f"{os.getpid()}-{os.urandom(4).hex()}"
+        place = os.path.join(folder, name)
         self._address = place + ENDING
         self._socket = socket.socket(socket.AF_UNIX)
         try:
-            with _short(place) as address:
-                self._socket.bind(address)
+            with SocketFolder(folder) as reached:
+                self._socket.bind(reached.address(name))
             os.chmod(place, 0o600)
             self._socket.listen()
             os.rename(place, self._address)  # now: `running` removes a socket that refuses connections
@@ -160,21 +158,22 @@ def running(state_folder: str, path: str | None = None) -> list[dict[str, Any]]:
     found = []
     for name in sorted(os.listdir(folder)):
         if name.endswith(ENDING):
-            content = _asked(os.path.join(folder, name))
+            content = _asked(folder, name)
             if content is not None and (path is None or content["config"] == os.path.realpath(path)):
                 found.append(content)
     return found
 
 
-def _asked(address: str) -> dict[str, Any] | None:
-    """Return what a gateway tells; None if it is gone."""
+def _asked(folder: str, name: str) -> dict[str, Any] | None:
+    """Return what a gateway tells at its socket; None if it is gone."""
+    path = os.path.join(folder, name)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_SECONDS)
         try:
-            with _short(address) as short:
-                connection.connect(short)
+            with SocketFolder(folder) as reached:
+                connection.connect(reached.address(name))
         except (ConnectionRefusedError, FileNotFoundError):
-            _remove(address)
+            _remove(path)
             return None
         data = bytearray()
         try:
@@ -182,22 +181,8 @@ def _asked(address: str) -> dict[str, Any] | None:
                 data += part
             found: dict[str, Any] = json.loads(data)
         except (OSError, ValueError):
-            raise NoAnswer(f"{address}: the gateway does not answer") from None
+            raise NoAnswer(f"{path}: the gateway does not answer") from None
     return found
-
-
-@contextmanager
-def _short(path: str) -> Iterator[str]:
-    """Yield a path that the system accepts for a Unix socket: the given one, or, where that is too long, one
-    through the open descriptor of its folder, which Linux alone has."""
-    if len(os.fsencode(path)) <= LONGEST_ADDRESS or not os.path.isdir(DESCRIPTORS):
-        yield path
-        return
-    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield os.path.join(DESCRIPTORS, str(folder), os.path.basename(path))
-    finally:
-        os.close(folder)
 
 
 def _private(folder: str) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from fastrpc.schema.converters import Schema
 
+FIELDS = "pydantic.fields"
 _MISSING = object()
 _NOUNS = {
     "int": "integer", "str": "string", "float": "number", "bool": "boolean", "bytes": "base64 string",
@@ -52,6 +53,11 @@ def rich_converter(
     annotation = _whole(peeled, namespace)
     if _is_pydantic(annotation):
         return PydanticConverter(annotation, output, explicit_nulls, aliases)
+    if _has_pydantic_members(annotation):
+        try:
+            return PydanticConverter(annotation, output, explicit_nulls, aliases)
+        except NotForPydantic:
+            pass  # msgspec reads it, without what pydantic's members say
     inner = plain_converter(peeled.base, namespace)
     try:
         return MsgspecConverter(annotation, inner, explicit_nulls)
@@ -95,7 +101,7 @@ def _name_of(annotation: Any) -> str:
 
 def _is_pydantic(annotation: Any) -> bool:
     """Whether a type is pydantic's or contains one: models, dataclasses, constraints."""
-    if hasattr(annotation, "__pydantic_core_schema__"):
+    if hasattr(annotation, "__pydantic_core_schema__") or getattr(annotation, "__module__", "") == FIELDS:
         return True
     for item in getattr(annotation, "__metadata__", ()):
         if type(item).__module__.partition(".")[0] in ("pydantic", "annotated_types"):
@@ -103,6 +109,41 @@ def _is_pydantic(annotation: Any) -> bool:
     if hasattr(annotation, "__metadata__"):
         return _is_pydantic(annotation.__origin__)
     return any(_is_pydantic(argument) for argument in getattr(annotation, "__args__", ()))
+
+
+def _has_pydantic_members(annotation: Any) -> bool:
+    """Whether a member of a dataclass, a TypedDict or a named tuple, which msgspec and pydantic both read,
+    says something that pydantic alone understands: constraints, a description, an alias; or is a class of
+    pydantic's."""
+    if "pydantic" not in sys.modules:
+        return False
+    seen: set[int] = set()
+    waiting = [annotation]
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if _is_pydantic(each):
+            return True
+        waiting += getattr(each, "__args__", ())
+        waiting += _member_types(getattr(each, "__origin__", each))
+    return False
+
+
+def _member_types(kind: Any) -> list[Any]:
+    """Return the annotations of the members of a class that pydantic reads too, as far as they are defined;
+    of those with pydantic's ``Field`` as their default, the type of that."""
+    from typing import get_type_hints
+
+    fields = getattr(kind, "__dataclass_fields__", None)
+    if not isinstance(kind, type) or not (fields or hasattr(kind, "__total__") or hasattr(kind, "_fields")):
+        return []
+    try:
+        members = list(get_type_hints(kind, include_extras=True).values())
+    except (NameError, TypeError):  # said by whoever makes the schema
+        return []
+    return members + [type(field.default) for field in (fields or {}).values()]
 
 
 # ---------------------------------------------------------------------------------------- msgspec
@@ -277,6 +318,10 @@ def _follow(path: str, value: Any, schema: Schema) -> tuple[Any, Schema]:
 # --------------------------------------------------------------------------------------- pydantic
 
 
+class NotForPydantic(DefinitionError):
+    """pydantic makes no schema of a type."""
+
+
 class PydanticConverter(Converter):
     """A type that pydantic supports."""
 
@@ -300,9 +345,7 @@ class PydanticConverter(Converter):
             raise UnresolvedName(f"{_name_of(annotation)}: {error}") from None
         except (PydanticUserError, TypeError) as error:
             reason = str(error).split("\n")[0]
-            raise DefinitionError(
-                f"no JSON Schema can be made of {_name_of(annotation)} ({reason})"
-            ) from None
+            raise NotForPydantic(f"no JSON Schema can be made of {_name_of(annotation)} ({reason})") from None
         if not output:
             _check_paths(self.adapter.core_schema, annotation)
         components = whole.pop("$defs", {})

@@ -81,6 +81,7 @@ LAYERS = {
     "fastrpc.tool_style": 0,
     "fastrpc.settings_files": 1,
     "fastrpc.tracebacks": 1,
+    "fastrpc.unix_sockets": 1,
     "fastrpc.version": 1,
     "fastrpc.egress_proxy": 1,
     "fastrpc.protocol.lifecycle": 2,
@@ -469,6 +470,7 @@ def test_tools_use_public_names_only() -> None:
         "egress_proxy",
         "command_line",
         "errors",
+        "globs",
         "processes",
         "processes.server_process",
         "redaction",
@@ -481,6 +483,7 @@ def test_tools_use_public_names_only() -> None:
         "time_limit",
         "transports.http.endpoints",
         "typing_forms",
+        "unix_sockets",
     )
     modules = tuple(f"fastrpc.{name}" for name in modules)
     for path in sources("tools"):

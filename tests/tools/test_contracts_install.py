@@ -196,6 +196,20 @@ def test_a_missing_program_is_said_with_the_command_that_installs_it(
     assert caught.value.code == ENGINE_UNAVAILABLE
 
 
+def test_a_compiler_below_a_home_whose_name_looks_like_a_pattern_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    home = tmp_path / "[a]*?"
+    for version in ("0.8.9", "0.8.30"):
+        program = home / ".svm" / version / f"solc-{version}"
+        program.parent.mkdir(parents=True)
+        program.touch(0o700)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("FASTRPC_CONTRACTS_SOLC", raising=False)
+    assert _programs.find("solc") == str(program)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

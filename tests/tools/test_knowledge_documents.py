@@ -11,10 +11,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fastrpc.tools.knowledge as knowledge
 import pytest
+from fastrpc.tools.knowledge import _document_paths
 from fastrpc.tools.knowledge._extraction import Extracted, passages
 from fastrpc.tools.knowledge._search.question import read
 from fastrpc.tools.knowledge._store import documents as stored
@@ -25,7 +27,7 @@ from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
 
-from fastrpc import Client, RemoteError, Server, testing
+from fastrpc import Client, RemoteError, Server, ToolError, testing
 from fastrpc.storage import StorageError, open_database
 
 pytest_plugins = ["support.postgres"]
@@ -289,6 +291,23 @@ resources = ["knowledge://*"]
 [approvals]
 timeout_seconds = 0.5
 """
+
+
+@pytest.mark.parametrize(
+    ("caller_class", "allowed", "may"),
+    [("team[1]", "other, team[1]", True), ("team1", "team[1]", False), ("staff-a", "staff-*", True)],
+)
+def test_the_classes_that_may_name_paths_are_globs_in_which_brackets_stand_for_themselves(
+    monkeypatch: pytest.MonkeyPatch, caller_class: str, allowed: str, may: bool
+) -> None:
+    monkeypatch.setenv("FASTRPC_KNOWLEDGE_DOCUMENTS_CALLERS", allowed)
+    monkeypatch.setenv("FASTRPC_KNOWLEDGE_DOCUMENTS", str(FILES))
+    called: Any = SimpleNamespace(caller=SimpleNamespace(principal="token:a", caller_class=caller_class))
+    if may:
+        assert _document_paths.read(called, "README.md")[0] == "README.md"
+    else:
+        with pytest.raises(ToolError, match="may not name files"):
+            _document_paths.read(called, "README.md")
 
 
 @pytest.mark.parametrize("may", [False, True])

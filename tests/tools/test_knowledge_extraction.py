@@ -10,7 +10,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from fastrpc.tools.knowledge._extraction import Extracted, ExtractionError, extract, passages
+from fastrpc.tools.knowledge._extraction import (
+    Extracted,
+    ExtractionError,
+    document_worker,
+    extract,
+    passages,
+)
 
 FILES = Path(__file__).parent.parent / "data" / "knowledge"
 MAIN = "word/document.xml"
@@ -39,6 +45,17 @@ def remade(to: Path, *, without: str = "", **changed: bytes) -> Path:
         for name, data in members.items():
             out.writestr(name, data)
     return to
+
+
+def test_the_folder_of_language_data_may_have_a_name_that_looks_like_a_pattern(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "[data]*?"
+    folder.mkdir()
+    for language in ("osd", "ara", "eng"):
+        (folder / f"{language}.traineddata").touch()
+    monkeypatch.setenv("TESSDATA_PREFIX", str(folder))
+    assert document_worker.languages() == ["eng", "ara"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -24,6 +25,7 @@ from fastrpc.guard.audit.delivery import Delivery
 from fastrpc.guard.audit.folder_target import FolderTarget
 from fastrpc.guard.audit.syslog_target import SyslogTarget
 from fastrpc.guard.audit.webhook_target import WebhookTarget
+from fastrpc.unix_sockets import SocketFolder
 
 SECRET = "a shared secret"
 LINE = b'{"seq":7,"kind":"checkpoint","number":1}'
@@ -79,12 +81,17 @@ def test_half_a_line_that_a_failed_write_has_left_is_ended_and_passed_over(tmp_p
 # --- syslog -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["unix", "udp"])
+@pytest.fixture(params=["unix", "unix, in a folder with a long path", "udp"])
 def daemon(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, socket.socket]]:
-    if request.param == "unix":
+    if request.param.startswith("unix"):
+        if "long" in request.param and sys.platform != "linux":
+            pytest.skip("Linux alone reaches a socket by its folder's descriptor")
+        folder = tmp_path / ("d" * 200 if "long" in request.param else "d")
+        folder.mkdir()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        listener.bind(str(tmp_path / "log"))
-        address: Any = str(tmp_path / "log")
+        with SocketFolder(str(folder)) as reached:
+            listener.bind(reached.address("log"))
+        address: Any = str(folder / "log")
     else:
         listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         listener.bind(("127.0.0.1", 0))

@@ -51,7 +51,7 @@ def _places(name: str) -> list[str]:
     home = os.path.expanduser("~")
     places = [shutil.which(name) or "", os.path.join(home, ".foundry", "bin", name)]
     if name == "solc":
-        installed = glob.glob(os.path.join(home, ".svm", "*", "solc-*"))
+        installed = glob.glob(os.path.join(glob.escape(home), ".svm", "*", "solc-*"))
         newest = sorted(installed, key=_version_of, reverse=True)
         return [*places, *newest, os.path.join(install_folder(), SOLJSON)]
     if name == "vyper":

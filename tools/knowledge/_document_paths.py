@@ -9,9 +9,8 @@ links.
 from __future__ import annotations
 
 import os
-from fnmatch import fnmatchcase
 
-from fastrpc import Context, ToolError
+from fastrpc import Context, ToolError, globs
 
 from . import _extraction, _settings
 
@@ -43,7 +42,7 @@ def _may_name_paths(ctx: Context) -> bool:
     if ctx.caller.principal.startswith("os:"):
         return True
     allowed = [each.strip() for each in str(_settings.DOCUMENTS_CALLERS.read()).split(",")]
-    return any(fnmatchcase(ctx.caller.caller_class, each) for each in allowed if each)
+    return any(globs.matches(ctx.caller.caller_class, each) for each in allowed if each)
 
 
 def _read_below(folders: Sequence[str], path: str) -> tuple[str, bytes]:

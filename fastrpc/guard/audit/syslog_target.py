@@ -10,6 +10,7 @@ import os
 import socket
 
 from fastrpc.guard.audit.records import rfc3339
+from fastrpc.unix_sockets import SocketFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ class SyslogTarget:
         """Send a checkpoint. Raises OSError."""
         message = self.message(line)
         if isinstance(self._address, str):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
+            folder, name = os.path.split(self._address)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon, SocketFolder(folder) as reached:
                 daemon.settimeout(SEND_SECONDS)
-                daemon.connect(self._address)
+                daemon.connect(reached.address(name))
                 daemon.send(message)
             return
         family, kind, protocol, _, place = socket.getaddrinfo(*self._address, type=socket.SOCK_DGRAM)[0]

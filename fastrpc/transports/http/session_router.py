@@ -19,6 +19,7 @@ from fastrpc.errors import ProtocolError
 from fastrpc.protocol.versions import MODERN
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.session_ids import worker_of
+from fastrpc.unix_sockets import SocketFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class SessionRouter:
         self, app: HttpApp, folder: str, number: int, count: int, on_announcement: Callable[..., object]
     ) -> None:
         self._app = app
-        self._folder = folder
+        self._sockets = SocketFolder(folder)  # open as long as the process: others may connect at any time
         self._number = number
         self._count = count
         self._on_announcement = on_announcement
@@ -100,7 +101,7 @@ class SessionRouter:
     async def _forward(self, owner: int, scope: Mapped, receive: Receive, send: Send) -> None:
         """Have another worker serve a request, and forward its response."""
         try:
-            reader, writer = await asyncio.open_unix_connection(self._path(owner), limit=LONGEST_FRAME)
+            reader, writer = await asyncio.open_unix_connection(self._address(owner), limit=LONGEST_FRAME)
         except OSError:
             await self._refuse(scope, receive, send)  # it has ended, and its sessions with it
             return
@@ -147,7 +148,7 @@ class SessionRouter:
     async def begin(self) -> None:
         """Listen to the other workers."""
         self._loop = asyncio.get_running_loop()
-        path = self._path(self._number)
+        path = self._address(self._number)
         if os.path.exists(path):
             os.unlink(path)  # of the worker whose place this one takes
         self._server = await asyncio.start_unix_server(self._take, path, limit=LONGEST_FRAME)
@@ -212,7 +213,7 @@ class SessionRouter:
         del self._unsent[other]
 
     async def _send_all(self, other: int, announcements: list[bytes]) -> None:
-        reader, writer = await asyncio.open_unix_connection(self._path(other))
+        reader, writer = await asyncio.open_unix_connection(self._address(other))
         try:
             for announcement in announcements:
                 _write(writer, ANNOUNCED, announcement)
@@ -228,8 +229,8 @@ class SessionRouter:
             self._on_announcement(*json.loads(data))
             _, data = await _frame(reader)
 
-    def _path(self, number: int) -> str:
-        return os.path.join(self._folder, str(number))
+    def _address(self, number: int) -> str:
+        return self._sockets.address(str(number))
 
 
 class _Body:

@@ -14,6 +14,7 @@ import socket
 import sys
 
 from fastrpc.errors import UsageError
+from fastrpc.unix_sockets import SocketFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ class Address:
         """Parse an address. Raises UsageError."""
         if text.startswith("unix:"):
             path = text[5:]
-            if not path or "\0" in path or len(os.fsencode(path)) > 100:
-                raise UsageError(f"http: expected unix:PATH, at most 100 bytes long, got {text!r:.120}")
+            if not path or "\0" in path:
+                raise UsageError(f"http: expected unix:PATH, got {text!r:.120}")
             return cls(path=os.path.abspath(path))
         host, colon, port = text.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
@@ -156,14 +157,17 @@ def _listen_at_path(path: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        if _is_left_behind(path):
-            os.unlink(path)
-        listener.bind(path)
+        folder, name = os.path.split(path)
+        with SocketFolder(folder) as reached:
+            address = reached.address(name)
+            if _is_left_behind(address):
+                os.unlink(path)
+            listener.bind(address)
         listener.listen(BACKLOG)
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        raise UsageError(f"http: unix:{path}: {error.strerror}") from None
+        raise UsageError(f"http: unix:{path:.120}: {error.strerror}") from None
     finally:
         os.umask(before)
     return listener
@@ -178,17 +182,17 @@ def place_of(path: str) -> tuple[int, int, int] | None:
     return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
-def _is_left_behind(path: str) -> bool:
+def _is_left_behind(address: str) -> bool:
     from stat import S_ISSOCK
 
     try:
-        if not S_ISSOCK(os.lstat(path).st_mode):
+        if not S_ISSOCK(os.lstat(address).st_mode):
             return False
     except OSError:
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
-            probe.connect(path)
+            probe.connect(address)
         except ConnectionRefusedError:
             return True
         except OSError:

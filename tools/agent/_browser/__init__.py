@@ -15,6 +15,7 @@ import sys
 import time
 
 from fastrpc import ToolError, processes
+from fastrpc.unix_sockets import SocketFolder
 
 from .. import _settings
 from .._reach import Reach
@@ -77,7 +78,8 @@ class Browser:
         _check_playwright()
         try:
             self._folder = folder = Folder()
-            listener = await self.loop.create_unix_server(lambda: _Wire(self), os.path.join(folder.path, "s"))
+            with SocketFolder(folder.path) as place:
+                listener = await self.loop.create_unix_server(lambda: _Wire(self), place.address("s"))
         except OSError as error:
             raise NoBrowser(f"no folder for it can be made: {error.strerror or error}") from None
         try:

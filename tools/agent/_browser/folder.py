@@ -17,7 +17,7 @@ PREFIX = "fastrpc-browser-"
 LOCK = "lock"
 NEW_SECONDS = 60  # a folder without a lock may be one that is just being made
 LONGEST_BASE = 32  # bytes: the browser makes a socket below, whose whole name may have about a hundred
-SHORT_BASE = "/tmp"
+SHORT_BASES = ("/tmp", "/var/tmp", "/dev/shm")  # for whoever has a longer one
 
 
 class Folder:
@@ -53,9 +53,9 @@ def _base() -> str:
     import tempfile
 
     base = tempfile.gettempdir()
-    if len(os.fsencode(base)) > LONGEST_BASE and os.access(SHORT_BASE, os.W_OK | os.X_OK):
-        return SHORT_BASE
-    return base
+    if len(os.fsencode(base)) <= LONGEST_BASE:
+        return base
+    return next((short for short in SHORT_BASES if os.access(short, os.W_OK | os.X_OK)), base)
 
 
 def _locked_file(folder: str) -> int:

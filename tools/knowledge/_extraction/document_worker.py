@@ -454,8 +454,8 @@ class Library:
 
 def languages() -> list[str]:
     """Return the languages that tesseract has data for, English first."""
-    folders = [os.environ["TESSDATA_PREFIX"]] if "TESSDATA_PREFIX" in os.environ else []
-    for pattern in folders or TESSDATA:
+    named = os.environ.get("TESSDATA_PREFIX")
+    for pattern in TESSDATA if named is None else (glob.escape(named),):
         for folder in sorted(glob.glob(pattern), reverse=True):
             found = [
                 name[: -len(".traineddata")] for name in os.listdir(folder) if name.endswith(".traineddata")
