@@ -1,8 +1,9 @@
-"""Who has subscribed to resources of a server: for providers that watch only what somebody waits for, and
-notify each subscriber of what is theirs.
+"""Who waits for changes of a server's resources, or of their list: for providers that watch only what
+somebody waits for, and notify each of what is theirs.
 
 A provider's method ``watch(uri)`` is called when a client has subscribed to one of its URIs. From then on it
-looks for changes, for instance by `Server.watch`, until `subscribers` finds nobody any more.
+looks for changes, for instance by `Server.watch`, until `subscribers` finds nobody any more. Who is told that
+the list has changed are `list_listeners`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,39 @@ class Subscriber:
     def notify(self) -> None:
         """Tell this client, and no other, that the resource has changed. Thread-safe."""
         self._dispatcher.resource_updated(self.uri, None)
+
+
+class ListListener:
+    """A client that is told when the list of resources has changed."""
+
+    __slots__ = ("_dispatcher", "caller")
+
+    def __init__(self, caller: Caller, dispatcher: Dispatcher) -> None:
+        self.caller = caller
+        self._dispatcher = dispatcher
+
+    def notify(self) -> None:
+        """Tell this client, and no other, that the list of resources has changed. Thread-safe."""
+        self._dispatcher.list_changed("resource")
+
+
+def list_listeners(server: Any) -> list[ListListener]:
+    """Return who is told when the list of resources has changed, here and where the server is mounted. For
+    the thread that serves a connection."""
+    from fastrpc.callers import unguarded
+    from fastrpc.protocol.lifecycle import READY
+
+    found = []
+    for runtime in server._runtimes():
+        for dispatcher in list(runtime.dispatchers):
+            session = dispatcher.session
+            if (session.state == READY and "resources" in session.offered) or any(
+                request.params["notifications"].get("resourcesListChanged")
+                for request in list(dispatcher.listening.values())
+            ):
+                caller = (runtime.caller_of or unguarded)(dispatcher.principal)
+                found.append(ListListener(caller, dispatcher))
+    return found
 
 
 def subscribers(server: Any, prefix: str) -> list[Subscriber]:

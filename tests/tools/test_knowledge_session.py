@@ -1,20 +1,28 @@
 """A session with the toolset as clients of Sophon have it, message for message, behind a guard with its
-policy: the names, forms and error codes that are published."""
+policy: the names, forms and error codes that are published; and the whole of the guard over each transport,
+by the policy of examples/, with the set-up that the documents show."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.guarded_folder import fastrpc, records, variables
-from support.http_server import HttpProcess
-from support.waiting import SECONDS
+from support.http_server import FASTRPC, HttpProcess
+from support.ports import free_port
+from support.waiting import SECONDS, eventually
 
 from fastrpc import Client, RemoteError
 
@@ -106,8 +114,11 @@ def test_a_session_over_stdio(tmp_path: Path) -> None:
         for line in lines:  # one after another: calls may be answered in any order
             process.stdin.write(json.dumps(line) + "\n")
             process.stdin.flush()
-            if "id" in line:
-                answers.append(json.loads(process.stdout.readline()))
+            while "id" in line:
+                answer = json.loads(process.stdout.readline())
+                if "id" in answer:  # else a notification
+                    answers.append(answer)
+                    break
         process.stdin.close()
         assert process.wait(SECONDS) == 0
     check(answers[0], answers[1:])
@@ -158,3 +169,165 @@ def test_a_session_at_the_published_address_over_sse(tmp_path: Path) -> None:
             with pytest.raises(RemoteError) as refused:
                 client.call_tool("memory.forget_all", {"scope": "all", "confirm": "x"})
             assert refused.value.code == -32000
+
+
+# --- the whole of the guard, over each transport -----------------------------------------------------------
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "knowledge-guard.toml"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "knowledge.md"
+ALL = {"scope": "all", "confirm": "forget everything"}
+
+
+def policy_of_example(folder: Path, *changes: tuple[str, str]) -> Path:
+    """Write the policy of the examples, with parts of it changed, where a server finds it."""
+    text = EXAMPLE.read_text()
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    place = folder / "guard.toml"
+    (folder / "new.toml").write_text(text)
+    os.replace(folder / "new.toml", place)
+    return place
+
+
+@contextmanager
+def connected(folder: Path, transport: str, notified: Callable[[Any], None]) -> Iterator[Any]:
+    """A client of a server with the policy of this folder, which comes with a token of ada's."""
+    token = json.loads(fastrpc(folder, "token", "create", "--owner", "ada", "--json"))["token"]
+    serve = ["serve", TOOLSET, "--scheme", "sophon", "--guard", str(folder / "guard.toml")]
+    options: dict[str, Any] = {"version": "2024-11-05", "on_notification": notified}
+    if transport == "stdio":
+        options["env"] = variables(folder, FASTRPC_TOKEN=token)
+        with Client.sync([*FASTRPC, *serve], **options) as client:
+            yield client
+        return
+    with HttpProcess(*serve, "--http", "127.0.0.1:0", environment=variables(folder)) as server:
+        place = f"http://127.0.0.1:{server.port}/mcp/{transport}"
+        with Client.sync(place, token=token, **options) as client:
+            yield client
+        assert server.stop() == 0
+
+
+def decided(folder: Path, decision: str) -> threading.Thread:
+    """Decide about the next call that waits, by the command."""
+
+    def decide() -> None:
+        def waiting() -> list[Any]:
+            return list(json.loads(fastrpc(folder, "approvals", "list", "--json")))
+
+        eventually(lambda: bool(waiting()))
+        fastrpc(folder, "approvals", decision, waiting()[0]["id"], "--comment", "said so")
+
+    thread = threading.Thread(target=decide, daemon=True)
+    thread.start()
+    return thread
+
+
+def code_of(client: Any, tool: str, **arguments: Any) -> int:
+    with pytest.raises(RemoteError) as refused:
+        client.call_tool(tool, arguments)
+    return int(refused.value.code)
+
+
+def many(client: Any) -> None:
+    for _ in range(100):
+        client.call_tool("datetime.now")
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http", "sse"])
+def test_each_published_code_comes_by_what_provokes_it(tmp_path: Path, transport: str) -> None:
+    told: list[str] = []
+    allowed, wait = '"workflow.*"]', "timeout_seconds = 300"
+    with_budget = ("budget = [", 'tool_budgets = { "memory.traverse" = ["1 calls/day"] }\nbudget = [')
+    policy_of_example(tmp_path, with_budget)
+    with connected(tmp_path, transport, lambda each: told.append(each["method"])) as client:
+        client.call_tool("memory.write", WRITE["arguments"])
+        assert code_of(client, "agent.list") == -32000
+        thread = decided(tmp_path, "reject")
+        assert code_of(client, "memory.forget_all", **ALL) == -32001
+        thread.join(SECONDS)
+        thread = decided(tmp_path, "approve")
+        forgot = client.call_tool("memory.forget_all", {**ALL, "scope": "user"})
+        assert forgot.text == "Forgot 1 entry."
+        thread.join(SECONDS)
+        assert not client.call_tool("memory.traverse", {"entity": "May"}).is_error
+        assert code_of(client, "memory.traverse", entity="May") == -32003
+
+        del told[:]
+        changed = (allowed, '"workflow.*", "agent.*"]'), (wait, "timeout_seconds = 1")
+        policy_of_example(tmp_path, with_budget, *changed)
+        for _ in range(300):
+            if "notifications/tools/list_changed" in told:
+                break
+            client.wait(0.1)
+        assert "notifications/tools/list_changed" in told
+        assert not client.call_tool("agent.list").is_error
+        assert code_of(client, "memory.forget_all", **{**ALL, "scope": "agent"}) == -32002
+        with pytest.raises(RemoteError) as refused:
+            many(client)
+        assert refused.value.code == -32004
+        assert refused.value.data["retry_after_seconds"] > 0
+    lines = fastrpc(tmp_path, "audit", "search", "--json").splitlines()
+    seen = [json.loads(line) for line in lines]
+    refused_for = {each["why"] for each in seen if each["outcome"] == "refused"}
+    assert refused_for >= {
+        "not_allowed", "approval_rejected", "approval_timed_out", "budget", "rate_limit",
+    }  # fmt: skip
+    approvals = [each for each in seen if each["category"] == "approval"]
+    assert {each["outcome"] for each in approvals} >= {"asked", "rejected", "approved", "used"}
+    assert {each["actor"].partition("#")[0] for each in seen} == {"ada"}
+    assert "verified:" in fastrpc(tmp_path, "audit", "verify")
+
+
+def documented() -> list[str]:
+    """Return what docs/knowledge.md says to type to have the toolset behind a guard."""
+    section = DOCUMENT.read_text().partition("## Behind a guard")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```console\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    return re.split(r"^\$ ", "".join(blocks), flags=re.MULTILINE)[1:]
+
+
+def test_what_the_documents_say_to_type_serves_a_memory_behind_a_guard(tmp_path: Path) -> None:
+    install, *lines = documented()
+    assert install.startswith("pip install")
+    at = next(at for at, line in enumerate(lines) if line.startswith("fastrpc serve"))
+    port = free_port()
+    command = f'fastrpc() {{ "{sys.executable}" -m fastrpc "$@"; }}\n'
+
+    def run(some: list[str]) -> str:
+        text = command + "".join(some).replace("127.0.0.1:8080", f"127.0.0.1:{port}")
+        done = subprocess.run(
+            ["sh", "-ec", text], cwd=tmp_path, env=variables(tmp_path), capture_output=True, text=True,
+            timeout=SECONDS,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run(lines[:at])
+    serve = shlex.split(lines[at].replace(":8080", f":{port}"))[1:]
+    with HttpProcess(*serve, folder=tmp_path, environment=variables(tmp_path)):
+        said = run(lines[at + 1 :])
+    assert "Remembered as mem_" in said
+    assert "Found 1 entry:" in said
+    assert "memory.search" in said
+
+
+def test_the_policy_of_the_examples_asks_before_what_cannot_be_undone(tmp_path: Path) -> None:
+    found = json.loads(fastrpc(tmp_path, "guard", "check", str(EXAMPLE), TOOLSET, "--json"))
+    unasked = {each["tool"]: each["risk"] for each in found["tools"] if each["default"].startswith("allowed")}
+    assert {"high", "critical"}.isdisjoint(unasked.values())
+    assert {"memory.search", "memory.write", "document.add", "workflow.trigger"} <= unasked.keys()
+    reader = {each["tool"]: each["risk"] for each in found["tools"] if each["reader"] != "hidden"}
+    assert set(reader.values()) == {"none", "low"}
+
+
+def test_the_policy_of_the_examples_lets_no_caller_name_a_file_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("# Secret\n")
+    policy_of_example(tmp_path)
+    options = ["--documents", str(tmp_path), "--guard", str(tmp_path / "guard.toml")]
+    token = json.loads(fastrpc(tmp_path, "token", "create", "--owner", "ada", "--json"))["token"]
+    environment = variables(tmp_path, FASTRPC_TOKEN=token)
+    legacy = Client.sync([*FASTRPC, "serve", TOOLSET, *options], env=environment, version="2024-11-05")
+    with legacy as client:
+        for path in ("secret.md", str(tmp_path / "secret.md"), "./secret.md"):
+            assert code_of(client, "document.add", path=path) == -32000
+        assert not client.call_tool("document.add", {"name": "a.md", "content": "# Mine"}).is_error

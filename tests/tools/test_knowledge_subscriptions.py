@@ -1,10 +1,12 @@
-"""Subscriptions to entries and to the list of them, where another server on the same store makes the change,
-in both kinds of databases; and completion of ids."""
+"""Subscriptions to each form of resource and to the list of all, where another server on the same store makes
+the change, in both kinds of databases; and completion of ids."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,14 @@ def opened(folder: Path, url: str, **options: Any) -> Any:
     return Client.sync(serve, env=variables(folder), **options)
 
 
+def noting(seen: list[str]) -> dict[str, Any]:
+    def note(each: dict[str, Any]) -> None:
+        if each["method"] == UPDATED:
+            seen.append(each["params"]["uri"])
+
+    return {"version": "2025-06-18", "on_notification": note}
+
+
 def write(client: Any, content: str, **more: str) -> str:
     written = client.call_tool("memory.write", {"content": content, **more})
     return str(written.structured["uri"])
@@ -54,13 +64,7 @@ def wait_for(client: Any, seen: list[str], number: int) -> None:
 
 def test_a_subscriber_is_told_what_another_server_changes(tmp_path: Path, database_url: str) -> None:
     seen: list[str] = []
-
-    def note(each: dict[str, Any]) -> None:
-        if each["method"] == UPDATED:
-            seen.append(each["params"]["uri"])
-
-    legacy = {"version": "2025-06-18", "on_notification": note}
-    with opened(tmp_path, database_url) as other, opened(tmp_path, database_url, **legacy) as client:
+    with opened(tmp_path, database_url) as other, opened(tmp_path, database_url, **noting(seen)) as client:
         first, second = write(other, "one"), write(other, "two")
         client.subscribe(first)
         client.subscribe(LIST)
@@ -83,29 +87,35 @@ def test_a_stream_of_changes_is_told_too(tmp_path: Path, database_url: str) -> N
         assert changes.next(30.0)["params"]["uri"] == LIST
 
 
-def test_nobody_is_told_of_what_is_anothers(tmp_path: Path) -> None:
-    policy = tmp_path / "guard.toml"
+@contextmanager
+def two_owners(folder: Path) -> Iterator[tuple[Any, Any]]:
+    """A server, and a client of each of two owners."""
+    policy = folder / "guard.toml"
     policy.write_text(POLICY)
-    tokens = {
-        owner: json.loads(fastrpc(tmp_path, "token", "create", "--owner", owner, "--json"))["token"]
+    tokens = [
+        json.loads(fastrpc(folder, "token", "create", "--owner", owner, "--json"))["token"]
         for owner in ("ada", "bob")
-    }
+    ]
     options = ("serve", TOOLSET, "--http", "127.0.0.1:0", "--guard", str(policy))
-    with HttpProcess(*options, environment=variables(tmp_path)) as server:
-        ada = Client.sync(server.place, token=tokens["ada"])
-        bob = Client.sync(server.place, token=tokens["bob"])
+    with HttpProcess(*options, environment=variables(folder)) as server:
+        ada, bob = (Client.sync(server.place, token=token) for token in tokens)
         with ada, bob:
-            uri = write(ada, "Ada's")
-            id = uri.rpartition("/")[2]
-            found = [each.complete(f"{LIST}{{id}}", "id", "mem_").values for each in (ada, bob)]
-            assert found == [[id], []]
-            with bob.listen(uris=[uri, LIST]) as bobs, ada.listen(uris=[uri, LIST]) as adas:
-                forget(ada, uri)
-                told = {adas.next(30.0)["params"]["uri"] for _ in range(2)}
-                assert told == {uri, LIST}
-                write(bob, "Bob's")
-                assert bobs.next(30.0)["params"]["uri"] == LIST
-                assert len(bobs.changes) <= 1
+            yield ada, bob
+
+
+def test_nobody_is_told_of_what_is_anothers(tmp_path: Path) -> None:
+    with two_owners(tmp_path) as (ada, bob):
+        uri = write(ada, "Ada's")
+        id = uri.rpartition("/")[2]
+        found = [each.complete(f"{LIST}{{id}}", "id", "mem_").values for each in (ada, bob)]
+        assert found == [[id], []]
+        with bob.listen(uris=[uri, LIST]) as bobs, ada.listen(uris=[uri, LIST]) as adas:
+            forget(ada, uri)
+            told = {adas.next(30.0)["params"]["uri"] for _ in range(2)}
+            assert told == {uri, LIST}
+            write(bob, "Bob's")
+            assert bobs.next(30.0)["params"]["uri"] == LIST
+            assert len(bobs.changes) <= 1
 
 
 def test_ids_are_completed(tmp_path: Path) -> None:
@@ -168,3 +178,110 @@ def test_a_completion_says_that_there_are_more(tmp_path: Path, monkeypatch: pyte
             write(client, text)
         found = client.complete(f"{LIST}{{id}}", "id", "m")
         assert (len(found.values), found.has_more) == (1, True)
+
+
+def added(client: Any, text: str) -> str:
+    done = client.call_tool("document.add", {"name": "a.md", "content": text})
+    return str(done.structured["document"]["uri"])
+
+
+def test_documents_their_files_and_their_list_are_watched(tmp_path: Path, database_url: str) -> None:
+    seen: list[str] = []
+    documents = "knowledge://documents/"
+    other, client = opened(tmp_path, database_url), opened(tmp_path, database_url, **noting(seen))
+    with other, client:
+        first, second = added(other, "one"), added(other, "two")
+        for uri in (documents, first, f"{first}/original", LIST):
+            client.subscribe(uri)
+        other.call_tool("document.delete", {"id": second.rpartition("/")[2]})
+        wait_for(client, seen, 1)
+        assert seen == [documents]
+        added(other, "one")  # it has the later date
+        wait_for(client, seen, 3)
+        assert sorted(seen[1:]) == sorted([documents, first])
+        client.unsubscribe(documents)
+        other.call_tool("document.delete", {"id": first.rpartition("/")[2]})
+        wait_for(client, seen, 5)
+        assert sorted(seen[3:]) == sorted([first, f"{first}/original"])
+
+
+def test_a_workflow_is_watched(tmp_path: Path, database_url: str) -> None:
+    seen: list[str] = []
+    node = {"id": "one", "type": "logic.wait", "config": {"seconds": 1}}
+    workflow = {"name": "W", "version": "1", "trigger": {"type": "manual"}, "nodes": [node], "edges": []}
+    other, client = opened(tmp_path, database_url), opened(tmp_path, database_url, **noting(seen))
+    with other, client:
+
+        def create(id: str) -> None:
+            done = other.call_tool("workflow.create", {"workflow": {**workflow, "id": id}})
+            assert not done.is_error, done.text
+
+        create("mine")
+        client.subscribe("knowledge://workflows/mine")
+        create("another")
+        create("mine")
+        wait_for(client, seen, 1)
+        other.call_tool("workflow.delete", {"id": "mine"})
+        wait_for(client, seen, 2)
+        assert seen == ["knowledge://workflows/mine"] * 2
+
+
+def test_agents_are_watched(tmp_path: Path) -> None:
+    seen: list[str] = []
+    agent = tmp_path / "agents" / "anna"
+    agent.mkdir(parents=True)
+    (agent / "SOUL.md").write_text("# Anna\n")
+    (agent / "config.json").write_text("{}")
+    serve = [sys.executable, "-m", "fastrpc", "serve", TOOLSET, "--agents", str(agent.parent)]
+    with Client.sync(serve, env=variables(tmp_path), **noting(seen)) as client:
+        soul, config = (f"knowledge://agents/anna/{name}" for name in ("SOUL.md", "config"))
+        client.subscribe(soul)
+        client.subscribe(config)
+        client.list_tools()
+        (agent / "SOUL.md").write_text("# Anna, changed\n")
+        wait_for(client, seen, 1)
+        (agent / "config.json").unlink()
+        wait_for(client, seen, 2)
+        assert seen == [soul, config]
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["the first call of a server", "a later call"])
+def test_a_list_of_resources_that_changes_is_told(tmp_path: Path, is_first: bool) -> None:
+    told: list[str] = []
+    url = f"sqlite:///{tmp_path}/other.sqlite3"
+    legacy = {"version": "2025-06-18", "on_notification": lambda each: told.append(each["method"])}
+    with opened(tmp_path, url, **legacy) as client:
+        if not is_first:
+            client.list_resources()
+        write(client, "one")
+        wait_for(client, told, 1)
+        with opened(tmp_path, url) as other:
+            added(other, "two")
+            wait_for(client, told, 2)
+        client.wait(2.5)
+        assert set(told) == {"notifications/resources/list_changed"}
+        number = len(told)
+        client.call_tool("memory.search", {"query": "one"})
+        client.wait(2.5)
+        assert len(told) == number
+
+
+def test_many_changes_of_a_list_are_few_notifications(tmp_path: Path) -> None:
+    told: list[str] = []
+    legacy = {"version": "2025-11-25", "on_notification": lambda each: told.append(each["method"])}
+    with opened(tmp_path, f"sqlite:///{tmp_path}/other.sqlite3", **legacy) as client:
+        for number in range(60):
+            write(client, f"entry {number}")
+        wait_for(client, told, 1)
+        client.wait(2.5)
+        assert len(told) < 30
+
+
+def test_nobody_is_told_of_anothers_list(tmp_path: Path) -> None:
+    with two_owners(tmp_path) as (ada, bob), bob.listen(resources=True) as bobs:
+        with ada.listen(resources=True) as adas:
+            write(ada, "Ada's")
+            assert adas.next(30.0)["method"] == "notifications/resources/list_changed"
+        assert not bobs.changes
+        write(bob, "Bob's")
+        assert bobs.next(30.0)["method"] == "notifications/resources/list_changed"

@@ -21,7 +21,7 @@ def attach(server: Server) -> None:
     name the tools as the settings say."""
     from fastrpc import UsageError
 
-    from . import _document_resources, _prompts, _resources, _settings
+    from . import _document_resources, _prompts, _resources, _settings, _watching
 
     names = _settings.NAMES.read()
     if names not in ("dotted", "underscore"):
@@ -34,3 +34,4 @@ def attach(server: Server) -> None:
     agents.attach(server)
     insights.attach(server)
     workflows.attach(server)
+    _watching.attach(server)

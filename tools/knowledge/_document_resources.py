@@ -7,6 +7,7 @@ from fastrpc import Context
 
 from . import _readers, _settings, _store
 from ._listing import PAGE
+from ._watching import Watching
 from .documents import uri_of
 from .memory import date_of
 
@@ -17,20 +18,22 @@ if TYPE_CHECKING:
     from fastrpc import Server
 
     from ._store.documents import Document
+    from ._store.entries import Reader
 
 ORIGINAL = "original"
 
 
 def attach(server: Server) -> None:
     prefix = f"{_settings.SCHEME.read()}://documents/"
-    server.resources(prefix, mime_type="text/plain", run="thread")(Documents(prefix))
+    server.resources(prefix, mime_type="text/plain", run="thread")(Documents(prefix, server))
 
 
 class Documents:
     """The provider of all documents: it reads them."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, server: Server) -> None:
         self._prefix = prefix
+        self._watching = Watching(server, prefix, _stamp)
 
     def read(self, uri: str, ctx: Context) -> Any:
         """Return a document's text or file, or the list of all; None where there is none."""
@@ -47,6 +50,20 @@ class Documents:
         if part == ORIGINAL or document.state != "ready":
             return Contents(store.original(document), document.type)
         return store.whole_text(document)
+
+    def watch(self, uri: str) -> None:
+        """Somebody has subscribed to a document, its file, or the list."""
+        self._watching.begin()
+
+
+def _stamp(reader: Reader, rest: str) -> object:
+    """Return what is another value once what is read at a URI has changed. A file never changes: it comes and
+    goes."""
+    id, _, part = rest.partition("/")
+    store = _store.current_documents()
+    if part == ORIGINAL:
+        return store.get(reader, id) is not None
+    return store.stamp(reader, id)
 
 
 def listed_document(document: Document) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Memory:
 
     def __init__(self, prefix: str, server: Server) -> None:
         self._prefix = prefix
-        self._watching = Watching(server, prefix)
+        self._watching = Watching(server, prefix, lambda reader, id: _store.current().stamp(reader, id))
 
     def list(self, cursor: str | None, ctx: Context) -> Any:
         """Return a page of entries and documents."""

@@ -1,6 +1,7 @@
 """The tool datetime.now: the time in a time zone, and the day of the week.
 
-Time zones are those of the machine (`zoneinfo`); a zone that is not known is an error that names it.
+Time zones are those of the machine, or of `tzdata` where it has none (`zoneinfo`); a zone that is not known
+is an error that names it.
 """
 
 from __future__ import annotations

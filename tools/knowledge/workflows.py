@@ -14,6 +14,7 @@ from fastrpc import Context, ToolError, tool
 
 from . import _readers, _settings, _store
 from ._answers import answer
+from ._watching import Watching
 from .memory import date_of
 
 TYPE_CHECKING = False
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from fastrpc import Meta, Server
 
+    from ._store.entries import Reader
     from ._workflows.definition import Workflow
 
 else:
@@ -261,7 +263,7 @@ def attach(server: Server) -> None:
 
     engine.Place.server = server
     prefix = f"{_settings.SCHEME.read()}://workflows/"
-    server.resources(prefix, mime_type="application/json", run="thread")(Workflows(prefix))
+    server.resources(prefix, mime_type="application/json", run="thread")(Workflows(prefix, server))
 
     def look() -> None:
         try:
@@ -278,8 +280,9 @@ def attach(server: Server) -> None:
 class Workflows:
     """The provider of all definitions."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, server: Server) -> None:
         self._prefix = prefix
+        self._watching = Watching(server, prefix, _stamp)
 
     def list(self, cursor: str | None, ctx: Context) -> Any:
         """Return all of them."""
@@ -297,6 +300,16 @@ class Workflows:
 
         id = uri.removeprefix(self._prefix)
         return workflows.read(_store.current().database, _readers.reader_of(ctx).owner, id)
+
+    def watch(self, uri: str) -> None:
+        """Somebody has subscribed to a definition."""
+        self._watching.begin()
+
+
+def _stamp(reader: Reader, id: str) -> object:
+    from ._store import workflows
+
+    return workflows.stamp(_store.current().database, reader.owner, id)
 
 
 def _engine() -> Any:

@@ -37,6 +37,13 @@ def current() -> Entries:
         return found
 
 
+def is_open() -> bool:
+    """Whether this process has opened the store that the settings name."""
+    from .kind import KNOWLEDGE
+
+    return (DATABASE.read() or KNOWLEDGE.default_path) in _opened
+
+
 def current_documents() -> Documents:
     """Return the documents of the store that the settings name. Raises StorageError."""
     from .documents import Documents

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sqlalchemy import delete, func, insert, or_, select, text, update
 
-from .entries import escaped, new_id, space_of, tags_in
+from .entries import count_change, escaped, new_id, space_of, tags_in
 from .originals import Originals
 from .schema import documents, pages, passages, spaces
 from .word_index import PASSAGES, coverage, index_of
@@ -116,6 +116,7 @@ class Documents:
             else:
                 connection.execute(update(documents).where(is_it).values(values))
             self.originals.add(digest, data)
+            count_change(connection, {space})
             return Document(connection.execute(select(documents).where(is_it)).one()), is_begun
 
     def is_chunking(self, number: int) -> None:
@@ -127,10 +128,10 @@ class Documents:
         self._set(number, state=FAILED, reason=reason)
 
     def _set(self, number: int, **values: str) -> None:
+        is_it = documents.c.number == number
         with self.database.changing() as connection:
-            connection.execute(
-                update(documents).where(documents.c.number == number).values(changed_at=time.time(), **values)
-            )
+            connection.execute(update(documents).where(is_it).values(changed_at=time.time(), **values))
+            _count_change(connection, is_it)
 
     def finish(self, number: int, extracted: Extracted, found: Sequence[Passage]) -> Document | None:
         """Write what was extracted, all of it or nothing. None: the document was deleted meanwhile."""
@@ -160,6 +161,7 @@ class Documents:
             rows = [{"number": each, **row} for each, row in zip(numbers, words, strict=True)]
             for start in range(0, len(rows), LOT):
                 index.add_rows(connection, rows[start : start + LOT])
+            _count_change(connection, is_it)
             return Document(connection.execute(select(documents).where(is_it)).one())
 
     def delete(self, reader: Reader, id: str) -> bool:
@@ -172,6 +174,7 @@ class Documents:
             self.originals.lock(connection, row.digest)
             _remove_text(connection, row.number)
             connection.execute(delete(documents).where(documents.c.number == row.number))
+            count_change(connection, {row.space})
             others = select(func.count()).select_from(documents).where(documents.c.digest == row.digest)
             if not connection.execute(others).scalar_one():
                 self.originals.remove(row.digest)
@@ -185,6 +188,14 @@ class Documents:
         with self.database.reading() as connection:
             row = connection.execute(select(documents).where(_is(reader, id))).first()
         return None if row is None else Document(row)
+
+    def stamp(self, reader: Reader, id: str) -> object:
+        """Return what is another value once a document has come, changed or gone; without an id, once any
+        has."""
+        times = func.max(documents.c.changed_at), func.max(documents.c.added_at)
+        wanted = select(func.count(), func.max(documents.c.number), *times)
+        with self.database.reading() as connection:
+            return tuple(connection.execute(wanted.where(_is(reader, id) if id else _own(reader))).one())
 
     def page(
         self, reader: Reader, before: int | None, limit: int, *, tag: str = "", state: str = ""
@@ -328,6 +339,11 @@ def _remove_text(connection: Connection, number: int) -> None:
         index_of(connection, PASSAGES).remove(connection, gone)
         connection.execute(delete(passages).where(passages.c.document == number))
     connection.execute(delete(pages).where(pages.c.document == number))
+
+
+def _count_change(connection: Connection, which: Any) -> None:
+    """Count that a document has changed."""
+    count_change(connection, connection.execute(select(documents.c.space).where(which)).scalars())
 
 
 def _own(reader: Reader) -> Any:

@@ -13,7 +13,7 @@ import secrets
 import time
 from math import sqrt
 
-from sqlalchemy import bindparam, delete, insert, select, text, update
+from sqlalchemy import bindparam, delete, func, insert, select, text, update
 
 from .mentions import add_mentions
 from .schema import entries, mentions, spaces, tombstones
@@ -79,6 +79,7 @@ class Entries:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.changes_at_opening = self.changes()
 
     # --- writing ------------------------------------------------------------------------------------------
 
@@ -174,15 +175,22 @@ class Entries:
         with self.database.reading() as connection:
             return list(connection.execute(wanted.limit(limit)).scalars())
 
-    def changes(self, owners: Iterable[str]) -> dict[tuple[str, str], int]:
-        """Return how often each space of these owners has changed, by owner and class of callers."""
+    def changes(self, owners: Iterable[str] | None = None) -> dict[tuple[str, str], int]:
+        """Return how often each space of these owners, or of all, has changed, by owner and class of
+        callers."""
         wanted = select(spaces.c.owner, spaces.c.caller_class, spaces.c.changes)
+        if owners is not None:
+            wanted = wanted.where(spaces.c.owner.in_(list(owners)))
         with self.database.reading() as connection:
-            rows = connection.execute(wanted.where(spaces.c.owner.in_(list(owners))))
-            return {(row.owner, row.caller_class): row.changes for row in rows}
+            return {(row.owner, row.caller_class): row.changes for row in connection.execute(wanted)}
 
     def stamp(self, reader: Reader, id: str) -> object:
-        """Return what is another value once an entry has changed, or has come or gone."""
+        """Return what is another value once an entry has changed, or has come or gone; without an id, once
+        any has."""
+        if not id:
+            facts = func.count(), func.max(entries.c.number), func.max(entries.c.written_at)
+            with self.database.reading() as connection:
+                return tuple(connection.execute(select(*facts).where(_in(reader, ALL))).one())
         entry = self.read(reader, id)
         return entry and (entry.written_at, entry.category, entry.tags, entry.source, entry.superseded_by)
 
@@ -307,7 +315,8 @@ def _in(reader: Reader, scope: str) -> Any:
 
 
 def count_change(connection: Connection, changed: Iterable[int]) -> None:
-    """Count that entries of these spaces have changed, for those who wait for that."""
+    """Count that something in these spaces has changed, for those who wait for that. It comes last in a
+    transaction: rows are locked before their space, always in this order."""
     is_changed = spaces.c.number.in_(sorted(changed))
     connection.execute(update(spaces).where(is_changed).values(changes=spaces.c.changes + 1))
 

@@ -6,6 +6,7 @@ import time
 
 from sqlalchemy import delete, func, select
 
+from .entries import count_change, space_of
 from .schema import workflows
 
 TYPE_CHECKING = False
@@ -26,6 +27,7 @@ def write(database: Database, owner: str, id: str, definition: str) -> bool | No
             return None
         row = {"owner": owner, "id": id, "definition": definition, "changed_at": time.time()}
         connection.execute(workflows.insert().values(row))
+        count_change(connection, {space_of(connection, owner, "")})
     return is_new
 
 
@@ -49,4 +51,15 @@ def forget(database: Database, owner: str, id: str) -> bool:
     """Delete a definition. False: there is none."""
     is_it = (workflows.c.owner == owner) & (workflows.c.id == id)
     with database.changing() as connection:
-        return connection.execute(delete(workflows).where(is_it)).rowcount == 1
+        is_gone = connection.execute(delete(workflows).where(is_it)).rowcount == 1
+        if is_gone:
+            count_change(connection, {space_of(connection, owner, "")})
+    return is_gone
+
+
+def stamp(database: Database, owner: str, id: str) -> object:
+    """Return what is another value once a definition has come, changed or gone; without an id, once any
+    has."""
+    wanted = select(func.count(), func.max(workflows.c.changed_at)).where(workflows.c.owner == owner)
+    with database.reading() as connection:
+        return tuple(connection.execute(wanted.where(workflows.c.id == id) if id else wanted).one())
