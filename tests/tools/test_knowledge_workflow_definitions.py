@@ -86,7 +86,7 @@ def test_nodes_are_in_the_order_of_a_run_and_those_of_loops_apart() -> None:
             workflow({"id": "a", "type": "logic.wait", "config": {"seconds": 1, "until": "x"}}),
             "node a: config: expected seconds or until",
         ),
-        (workflow(parallel("p", "a"), A), "node a: expected action.skill in the body of p"),
+        (workflow(parallel("p", "a"), A), "node a: expected a type of action in the body of p"),
         (workflow(parallel("p", "x", "y"), skill("x"), skill("y"), edges="x>y"), "steps of p wait for none"),
         (workflow(parallel("p")), "node p: config.body: expected ids of nodes, got none"),
         (

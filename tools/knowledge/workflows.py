@@ -152,10 +152,10 @@ async def create(
     {{ $vars.x }}, {{ $trigger.x }}, in loops {{ $item }}."""
     import asyncio
 
-    from fastrpc.self_calls import client_for
+    from fastrpc.self_calls import client_for, gates_of
 
     from ._store import workflows
-    from ._workflows import definition
+    from ._workflows import definition, stepping
 
     try:
         found = definition.read(workflow)
@@ -163,6 +163,9 @@ async def create(
             async with client_for(ctx.server, ctx.principal) as client:
                 known = [each.name for each in await client.list_tools()]
             definition.check_tools(found, known)
+        gate = found.first_of(stepping.GATE)
+        if gate and gates_of(ctx.server) is None:
+            raise definition.BadWorkflow(f"node {gate}: {stepping.NO_GUARD}")
     except definition.BadWorkflow as error:
         raise ToolError(str(error)) from None
     owner, text = _readers.reader_of(ctx).owner, json.dumps(workflow, ensure_ascii=False)

@@ -203,7 +203,11 @@ async def _run(found: dict[str, Any], starter: dict[str, str], trigger: dict[str
     """Run a workflow, as DBOS calls it."""
     assert Place.server is not None
     assert Place.loop is not None
-    steps = stepping.Steps(Place.server, Place.loop, current().process, starter)
+    from dbos import DBOS
+
+    run = DBOS.workflow_id
+    assert run is not None
+    steps = stepping.Steps(Place.server, Place.loop, run, current().process, starter)
     try:
         return await interpreter.run(found, trigger, steps)
     except asyncio.CancelledError:  # the server ends, or DBOS has recorded that the run is cancelled
