@@ -1,5 +1,5 @@
-"""Servers that run workflows: one of the knowledge toolset with a few tools besides, in a folder of its own, over
-stdio or behind a guard over HTTP; and what its clients do with it."""
+"""Servers that run workflows: the knowledge toolset with a few tools besides, in a folder of its own, over stdio
+or behind a guard over HTTP; and what its clients do with it."""
 
 from __future__ import annotations
 

@@ -163,6 +163,11 @@ async def create(
             async with client_for(ctx.server, ctx.principal) as client:
                 known = [each.name for each in await client.list_tools()]
             definition.check_tools(found, known)
+        for id, node in found.nodes.items():
+            if node.kind in stepping.REPEATABLE and not stepping.action_tool(
+                ctx.server, ctx.principal, node.kind
+            ):
+                raise definition.BadWorkflow(f"node {id}: there is no tool {node.kind}")
         gate = found.first_of(stepping.GATE)
         if gate and gates_of(ctx.server) is None:
             raise definition.BadWorkflow(f"node {gate}: {stepping.NO_GUARD}")

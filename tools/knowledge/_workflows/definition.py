@@ -33,6 +33,14 @@ MEMBERS = {
 REQUIRED = ("id", "name", "version", "trigger", "nodes", "edges")
 ANYTHING_OR_NONE = (object, type(None))
 CONFIGS: dict[str, dict[str, Any]] = {
+    "action.api_call": {
+        "url": str,
+        "method": (str, type(None)),
+        "headers": (dict, type(None)),
+        "query": (dict, type(None)),
+        "body": ANYTHING_OR_NONE,
+        "seconds": (int, float, type(None)),
+    },
     "action.skill": {"tool": str, "arguments": (dict, type(None))},
     "approval.gate": {"title": str, "risk": (str, type(None)), "seconds": (int, type(None))},
     "data.transform": {"template": object},
@@ -50,6 +58,8 @@ LITERAL = ("code", "method", "risk", "to")
 """Members of configurations in which braces mean nothing."""
 BOOLEAN = ("approval.gate", "logic.if_else")
 """The types of nodes whose outcome is true or false."""
+REPEATING = ("logic.loop", "logic.parallel")
+"""The types of nodes that have a body of other nodes."""
 RISKS = ("low", "medium", "high", "critical")
 LONGEST_WAIT = 30 * 86_400
 
@@ -165,7 +175,9 @@ def _check_members(where: str, found: Any, members: dict[str, Any], required: Co
         if name not in found:
             if name in required:
                 raise BadWorkflow(f"{where}: {name} is missing")
-        elif not isinstance(found[name], kind) or (isinstance(found[name], bool) and kind is not object):
+        elif not isinstance(found[name], kind) or (
+            isinstance(found[name], bool) and kind not in (object, ANYTHING_OR_NONE)
+        ):
             raise BadWorkflow(f"{where}.{name}: {type(found[name]).__name__} is not what is expected here")
 
 
@@ -183,7 +195,7 @@ def _node(where: str, found: Any) -> Node:
         raise BadWorkflow(f"node {id}: type {kind!r:.80} is none of {', '.join(CONFIGS)}")
     required = [name for name, types in members.items() if types is object or not _may_be_none(types)]
     _check_members(f"node {id}: config", config, members, required)
-    return Node(id, kind, config, tuple(config.get("body", ())))
+    return Node(id, kind, config, tuple(config["body"]) if kind in REPEATING else ())
 
 
 def _may_be_none(types: Any) -> bool:
@@ -208,7 +220,7 @@ def _loops(nodes: dict[str, Node]) -> dict[str, str]:
     """Return the loop of each node that is in the body of one."""
     loop_of: dict[str, str] = {}
     for loop, node in nodes.items():
-        if "body" not in CONFIGS[node.kind]:
+        if node.kind not in REPEATING:
             continue
         if not node.body:
             raise BadWorkflow(f"node {loop}: config.body: expected ids of nodes, got none")

@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 
+from fastrpc import redaction
+
+from . import web_request
 from .interpreter import StepFailed
 
 TYPE_CHECKING = False
@@ -30,6 +33,20 @@ CLIENT_INFO = {"name": "fastrpc.workflow", "version": "1"}
 """By which a tool knows that a step calls it."""
 GATE = "approval.gate"
 NO_GUARD = "approval.gate needs a guard, which has approvers: start the server with --guard FILE"
+
+
+REPEATABLE: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "action.api_call": lambda arguments: (arguments.get("method") or "GET") in web_request.REPEATABLE,
+}
+"""Whether a call of one of the toolset's own tools for steps does no harm the second time."""
+
+
+def action_tool(server: Server, principal: str, tool: str) -> str:
+    """Return the name by which a principal calls one of the toolset's tools for steps; "" if it may not."""
+    from fastrpc.self_calls import tools_of
+
+    names = tools_of(server, principal)
+    return next((name for name in names if name == tool or name.endswith(tool)), "")
 
 
 class Steps:
@@ -69,7 +86,7 @@ class Steps:
         StepFailed."""
 
         async def ask(client: Client) -> Any:
-            result = await client.call_tool(tool, arguments)
+            result = await client.call_tool(self._called(tool), arguments)
             if result.is_error:
                 raise StepFailed(result.text[:1000])
             return {"text": result.text} if result.structured is None else result.structured
@@ -81,7 +98,7 @@ class Steps:
 
         async def ask(gates: Any) -> str:
             principal = self._starter["principal"]
-            return await gates.ask(principal, GATE, shown, risk=risk, seconds=seconds)
+            return str(await gates.ask(principal, GATE, shown, risk=risk, seconds=seconds))
 
         return await self._of_gates(ask)
 
@@ -111,8 +128,21 @@ class Steps:
 
         return await self._in_loop(asked())
 
+    def _called(self, tool: str) -> str:
+        """Return a tool's name for a client: where the toolset is mounted, one for a type of nodes has
+        another. Raises StepFailed if the caller has none."""
+        if tool not in REPEATABLE:
+            return tool
+        name = action_tool(self._server, self._starter["principal"], tool)
+        if not name:
+            raise StepFailed(f"there is no tool {tool} for whoever started this run")
+        return name
+
     async def may_repeat(self, tool: str, arguments: dict[str, Any]) -> bool:
         """Whether calling a tool once more does no harm."""
+
+        if tool in REPEATABLE:
+            return REPEATABLE[tool](arguments)
 
         async def ask(client: Client) -> bool:
             for each in await client.list_tools():
@@ -164,7 +194,7 @@ def shown(records: list[StepInfo], run_state: str) -> list[dict[str, Any]]:
         step.setdefault("started_at", (record["started_at_epoch_ms"] or 0) / 1000)
         step["ended_at"] = 0.0
         if "input" in output:
-            step["input"] = _cut(output["input"])
+            step["input"] = _cut(redaction.masked_data(output["input"]))
         if part == "end" or "error" in output:
             step["output"], step["error"] = _cut(output.get("output")), output.get("error", "")
             step["ended_at"] = (record["completed_at_epoch_ms"] or 0) / 1000
