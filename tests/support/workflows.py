@@ -1,5 +1,5 @@
-"""Servers that run workflows: the knowledge toolset with a few tools besides, in a folder of its own, over stdio
-or behind a guard over HTTP; and what its clients do with it."""
+"""Servers that run workflows: the knowledge toolset with a few tools besides, in a folder of its own, over
+stdio or behind a guard over HTTP; and what its clients do with it."""
 
 from __future__ import annotations
 
@@ -74,11 +74,12 @@ def workflow(id: str, *nodes: dict[str, Any], edges: str = "", **members: Any) -
     }  # fmt: skip
 
 
-def served(folder: Path, **more: str) -> SyncClient:
-    """A client of a server in this folder."""
+def served(folder: Path, *, on_sample: Any = None, version: str | None = None, **more: str) -> SyncClient:
+    """A client of a server in this folder, which has these variables."""
     (folder / "server.py").write_text(SERVER)
     command = [sys.executable, "server.py"]
-    return Client.sync(command, cwd=str(folder), env=variables(folder, **more))
+    options: Any = {"on_sample": on_sample, "version": version}
+    return Client.sync(command, cwd=str(folder), env=variables(folder, **more), **options)
 
 
 def called(client: SyncClient, tool: str, **arguments: Any) -> Any:

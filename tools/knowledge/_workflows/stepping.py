@@ -11,7 +11,7 @@ import json
 
 from fastrpc import redaction
 
-from . import web_request
+from . import sampling, web_request
 from .interpreter import StepFailed
 
 TYPE_CHECKING = False
@@ -37,6 +37,9 @@ NO_GUARD = "approval.gate needs a guard, which has approvers: start the server w
 
 REPEATABLE: dict[str, Callable[[dict[str, Any]], bool]] = {
     "action.api_call": lambda arguments: (arguments.get("method") or "GET") in web_request.REPEATABLE,
+    "action.execute_code": lambda arguments: True,  # it reaches nothing
+    "action.llm_prompt": lambda arguments: True,
+    "action.send_message": lambda arguments: (arguments.get("to") or "log") == "log",
 }
 """Whether a call of one of the toolset's own tools for steps does no harm the second time."""
 
@@ -160,9 +163,14 @@ class Steps:
 
         async def connected() -> Any:
             self._check_starter()
+            asker = sampling.asker_of(self.id)
             try:
-                principal = self._starter["principal"]
-                async with client_for(self._server, principal, client_info=CLIENT_INFO) as client:
+                async with client_for(
+                    self._server,
+                    self._starter["principal"],
+                    client_info=CLIENT_INFO,
+                    on_sample=None if asker is None else asker.ask,
+                ) as client:
                     return await ask(client)
             except ClientError as error:
                 raise StepFailed(str(error)[:1000]) from None
