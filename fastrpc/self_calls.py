@@ -16,15 +16,17 @@ from fastrpc.client.in_memory import InMemory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from typing_extensions import Unpack
 
     from fastrpc.callers import Caller
     from fastrpc.client.options import ClientOptions
+    from fastrpc.engine.ports import Gates
     from fastrpc.server import Server
 
-__all__ = ["caller_of", "client_for"]
+__all__ = ["caller_of", "client_for", "gates_of", "tools_of"]
 
 
 def client_for(server: Server, principal: str, **options: Unpack[ClientOptions]) -> Client:
@@ -44,6 +46,17 @@ def caller_of(server: Server, principal: str) -> Caller:
     the owner nor the class is what it was."""
     found = _served(server).runtime.caller_of
     return unguarded(principal) if found is None else found(principal)
+
+
+def tools_of(server: Server, principal: str) -> Collection[str]:
+    """Return the names of the tools that exist for a principal, those too that no list shows."""
+    return _served(server).runtime.plans_for(principal)
+
+
+def gates_of(server: Server) -> Gates | None:
+    """Return what asks people for approvals that no call waits for; None where no guard can. To be used in
+    the event loop that serves."""
+    return _served(server).runtime.gates
 
 
 def _served(server: Server) -> Server:

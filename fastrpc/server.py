@@ -429,16 +429,22 @@ class Server:
         if self.watching is not None:
             self.watching.remove(function)
 
-    def log(self, data: object, level: LogLevel = "info", logger: str | None = None) -> int:
+    def log(
+        self,
+        data: object,
+        level: LogLevel = "info",
+        logger: str | None = None,
+        *,
+        to: Callable[[str], bool] | None = None,
+    ) -> int:
         """Send a log message that belongs to no call to each client that has asked for its level by
-        logging/setLevel (MCP, utilities: logging). Thread-safe. Returns the number of these clients.
-
-        Clients of 2026-07-28 receive only messages of their calls. Raises ValueError for an unknown level.
+        logging/setLevel (MCP, utilities: logging), with `to` those of principals for which it is True.
+        Thread-safe. Returns the number of these clients. Those of 2026-07-28 receive only messages of their
+        calls. Raises ValueError for an unknown level.
         """
-        from fastrpc.methods.logging import log_to_session
+        from fastrpc.methods.logging import log_to_sessions
 
-        dispatchers = [found for runtime in self._runtimes() for found in list(runtime.dispatchers)]
-        return sum(log_to_session(dispatcher, level, data, logger) for dispatcher in dispatchers)
+        return log_to_sessions(self._runtimes(), level, data, logger, to)
 
     @property
     def busy(self) -> bool:

@@ -15,7 +15,7 @@ from fastrpc._core.plan import Plan
 from fastrpc._core.recorder import Recorder
 from fastrpc.callers import Caller
 from fastrpc.definitions.registry import Registries, Registry
-from fastrpc.engine.ports import Features, RequestCounter, RequestWrapper, ResultEncoder
+from fastrpc.engine.ports import Features, Gates, RequestCounter, RequestWrapper, ResultEncoder
 from fastrpc.engine.results import Results
 from fastrpc.errors import ProtocolError
 from fastrpc.protocol.lifecycle import Session
@@ -45,6 +45,7 @@ class Runtime(Protocol):
     max_batch: int
     spending: list[Any]
     caller_of: Callable[[str], Caller] | None
+    gates: Gates | None
 
     def way_to(self, handler: Any) -> Iterable[tuple[str, Any]]: ...
     @property

@@ -108,6 +108,20 @@ class RequestCounter(Protocol):
         ProtocolError."""
 
 
+class Gates(Protocol):
+    """Approvals that no call waits for: see `fastrpc.guard.approvals.gates`. Methods raise FastrpcError."""
+
+    async def ask(
+        self, principal: str, name: str, shown: Mapping[str, Any], *, risk: str, seconds: float
+    ) -> str:
+        """Have people decide about what is shown, within so many seconds; return the approval's id. The same
+        question is the same approval."""
+
+    async def decision(self, approval_id: str) -> tuple[bool, str, str]:
+        """Return whether it was approved, by whom and with which comment, once that is decided or the time is
+        over: then nobody has."""
+
+
 class RequestWrapper(Protocol):
     """Coroutines around the requests of a server: see `fastrpc.engine.wrappers`."""
 

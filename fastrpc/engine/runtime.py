@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fastrpc.engine.interfaces import Dispatcher
     from fastrpc.engine.lifespan import Lifespan
     from fastrpc.engine.monitor import Monitor
-    from fastrpc.engine.ports import Features, RequestCounter, RequestWrapper, ResultEncoder
+    from fastrpc.engine.ports import Features, Gates, RequestCounter, RequestWrapper, ResultEncoder
     from fastrpc.engine.request import Request
     from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.quotas import Quotas
@@ -106,6 +106,8 @@ class Runtime(Visibility):
         """Sends an announcement, as JSON, to the other processes that serve the same clients. Thread-safe."""
         self.caller_of: Callable[[str], Caller] | None = None
         """Returns whoever has a principal, if a guard knows more of them."""
+        self.gates: Gates | None = None
+        """Asks people for approvals that no call waits for, if a guard can."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
         self._queues: dict[Handler, OrderedDict[Call, None]] = {}  # and those that wait for a place
         self._load: Callable[[], object] | None = server.load_tools

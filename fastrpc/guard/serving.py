@@ -17,6 +17,7 @@ from fastrpc._core.rate_limiter import RateTable
 from fastrpc.callers import Caller
 from fastrpc.errors import UsageError, suggestion
 from fastrpc.guard.approvals.asking import Approvals
+from fastrpc.guard.approvals.gates import Gates
 from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
 from fastrpc.guard.guard import Costs, Guard, Schemas
@@ -100,10 +101,17 @@ class GuardedServing:
             if event != "used":
                 webhook.send(event, approval)
 
+        def on_gate_event(event: str, caller: Caller, approval: Approval) -> None:
+            if audit is not None:
+                audit.gate(event, caller, approval)
+            if event != "used":
+                webhook.send(event, approval)
+
+        approvals = Approvals(server.name, database.open, on_event)
         guard = Guard(
             policy,
             callers.of,
-            approve=Approvals(server.name, database.open, on_event),
+            approve=approvals,
             rates=self.rates,
             on_refusal=None if audit is None else audit.refused,
             is_recorded=audit is not None,
@@ -111,6 +119,9 @@ class GuardedServing:
         )
         count_budgets(guard, server, self.config)
         guard.install(server)
+        server.runtime.gates = Gates(
+            server.name, approvals, callers.of, lambda: guard.policy.config.approvals, on_gate_event
+        )
         if self.config.counts_requests:
             from fastrpc.guard.requests import EveryRequest
 

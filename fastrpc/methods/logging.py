@@ -15,6 +15,7 @@ from fastrpc.protocol.versions import LOG_KEY, MODERN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from fastrpc.engine.interfaces import Dispatcher
@@ -44,6 +45,20 @@ def log(
     """
     if _wanted(level, least_level(channel.request)):
         channel.send_line(_message(level, data, logger, rest))
+
+
+def log_to_sessions(
+    runtimes: Iterable[Any],
+    level: str,
+    data: Any,
+    logger: str | None,
+    to: Callable[[str], bool] | None = None,
+) -> int:
+    """Send a message that belongs to no call to all clients of servers, or those of principals for which `to`
+    is True; return how many have asked for its level."""
+    dispatchers = [each for runtime in runtimes for each in list(runtime.dispatchers)]
+    chosen = [each for each in dispatchers if to is None or to(each.principal)]
+    return sum(log_to_session(each, level, data, logger) for each in chosen)
 
 
 def log_to_session(dispatcher: Dispatcher, level: str, data: Any, logger: str | None) -> bool:

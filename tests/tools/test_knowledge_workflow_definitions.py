@@ -57,7 +57,7 @@ def test_nodes_are_in_the_order_of_a_run_and_those_of_loops_apart() -> None:
         (workflow(A, trigger={"type": "moon"}), "trigger.type: expected one of manual"),
         (workflow(), "nodes: expected 1 to 200, got 0"),
         (workflow(A, transform("a")), "node a: there are two of this id"),
-        (workflow({"id": "a", "type": "eval", "config": {}}), "node a: type 'eval' is none of action.skill"),
+        (workflow({"id": "a", "type": "eval", "config": {}}), "node a: type 'eval' is none of action."),
         (workflow({"id": "a", "type": "action.skill"}), "node a: config: tool is missing"),
         (workflow({**A, "config": {"template": 1, "x": 1}}), "node a: config: 'x' is none of template"),
         (workflow(A, edges="a>z"), "edges[0].to: there is no node 'z'"),
@@ -86,7 +86,7 @@ def test_nodes_are_in_the_order_of_a_run_and_those_of_loops_apart() -> None:
             workflow({"id": "a", "type": "logic.wait", "config": {"seconds": 1, "until": "x"}}),
             "node a: config: expected seconds or until",
         ),
-        (workflow(parallel("p", "a"), A), "node a: expected action.skill in the body of p"),
+        (workflow(parallel("p", "a"), A), "node a: expected a type of action in the body of p"),
         (workflow(parallel("p", "x", "y"), skill("x"), skill("y"), edges="x>y"), "steps of p wait for none"),
         (workflow(parallel("p")), "node p: config.body: expected ids of nodes, got none"),
         (

@@ -3,65 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from fastrpc.tools.knowledge._workflows import stepping
 from support.guarded_folder import fastrpc, variables
-from support.http_server import HttpProcess
 from support.waiting import eventually
+from support.workflows import called, ended, guarded, killed_in, served, token_of, workflow
 
 from fastrpc import Client
-from fastrpc.client import SyncClient
 
 pytest_plugins = ["support.postgres"]
-TOOLSET = "fastrpc.tools.knowledge"
-SERVER = """
-import os, time
-import fastrpc.tools.knowledge
-from fastrpc import Server
-
-app = Server("flows")
-app.include(fastrpc.tools.knowledge)
-
-
-def note(text):
-    with open("notes", "a") as file:
-        file.write(text + "\\n")
-
-
-def wait(name):
-    end = time.monotonic() + 60
-    while os.path.exists(f"hold {name}") and time.monotonic() < end:
-        time.sleep(0.02)
-
-
-@app.tool(effect="write", run="thread")
-def pay(to: str) -> dict[str, str]:
-    note(f"pay {to}")
-    wait("pay")
-    return {"paid": to}
-
-
-@app.tool(effect="read", run="thread")
-def look(at: str) -> dict[str, list[str]]:
-    note(f"look {at}")
-    wait("look")
-    return {"items": [at, at.upper()]}
-
-
-@app.tool(effect="read")
-def pid() -> int:
-    return os.getpid()
-
-
-if __name__ == "__main__":
-    app.run()
-"""
 LOOK = {
     "id": "look",
     "type": "action.skill",
@@ -77,49 +30,7 @@ WRITE = {
 SKIP = {"id": "skip", "type": "data.transform", "config": {"template": {"was": "{{ $trigger.at }}"}}}
 
 
-def workflow(id: str, *nodes: dict[str, Any], edges: str = "", **members: Any) -> dict[str, Any]:
-    """A definition; edges are such as ``a>b`` and ``a>b:true``."""
-    listed = []
-    for each in edges.split():
-        ends, _, when = each.partition(":")
-        source, target = ends.split(">")
-        listed.append({"from": source, "to": target, **({"when": when == "true"} if when else {})})
-    return {
-        "id": id, "name": id.title(), "version": "1", "trigger": {"type": "manual"}, "nodes": list(nodes),
-        "edges": listed, **members,
-    }  # fmt: skip
-
-
 SEEN = workflow("seen", LOOK, SHORT, SKIP, WRITE, edges="look>short short>skip:true short>write:false")
-
-
-def served(folder: Path, **more: str) -> SyncClient:
-    """A client of a server in this folder."""
-    (folder / "server.py").write_text(SERVER)
-    command = [sys.executable, "server.py"]
-    return Client.sync(command, cwd=str(folder), env=variables(folder, **more))
-
-
-def called(client: SyncClient, tool: str, **arguments: Any) -> Any:
-    result = client.call_tool(tool, arguments)
-    assert not result.is_error, result.text
-    return result.structured
-
-
-def ended(client: SyncClient, run: str) -> Any:
-    """A run that has ended."""
-
-    def look() -> Any:
-        found = called(client, "workflow.run", run_id=run)
-        return found if found["state"] not in ("queued", "running", "waiting") else None
-
-    return eventually(look)
-
-
-def killed_in(client: SyncClient, folder: Path, tool: str) -> None:
-    """Kill the server as soon as a tool has begun."""
-    eventually(lambda: (folder / "notes").exists() and tool in (folder / "notes").read_text())
-    os.kill(called(client, "pid")["result"], signal.SIGKILL)
 
 
 def test_a_workflow_is_created_triggered_and_shown(tmp_path: Path) -> None:
@@ -389,21 +300,10 @@ KEEP = {
 HIDDEN = {"id": "hidden", "type": "action.skill", "config": {"tool": "memory.read"}}
 
 
-def token_of(folder: Path, owner: str) -> Any:
-    return json.loads(fastrpc(folder, "token", "create", "--owner", owner, "--json"))
-
-
-def guarded(folder: Path) -> HttpProcess:
-    """A server behind a guard, over HTTP."""
-    (folder / "guard.toml").write_text(POLICY)
-    options = ("serve", TOOLSET, "--http", "127.0.0.1:0", "--guard", str(folder / "guard.toml"))
-    return HttpProcess(*options, environment=variables(folder))
-
-
 def test_behind_a_guard_steps_are_decided_as_calls_are_and_owners_are_apart(tmp_path: Path) -> None:
     tokens = {owner: token_of(tmp_path, owner)["token"] for owner in ("ada", "bob")}
     found = workflow("w", KEEP, FORGET, edges="keep>forget", variables={"text": "Ada was here."})
-    with guarded(tmp_path) as server:
+    with guarded(tmp_path, POLICY) as server:
         clients = {owner: Client.sync(server.place, token=token) for owner, token in tokens.items()}
         with clients["ada"] as ada, clients["bob"] as bob:
             refused = ada.call_tool("workflow.create", {"workflow": workflow("v", HIDDEN)})
@@ -429,11 +329,11 @@ def test_a_run_of_a_token_that_was_revoked_meanwhile_calls_nothing_more(tmp_path
     wait = {"id": "wait", "type": "logic.wait", "config": {"seconds": 5}}
     found = workflow("w", wait, KEEP, edges="wait>keep", variables={"text": "Ada was here."})
     revoked, other = token_of(tmp_path, "ada"), token_of(tmp_path, "ada")["token"]
-    with guarded(tmp_path) as server, Client.sync(server.place, token=revoked["token"]) as client:
+    with guarded(tmp_path, POLICY) as server, Client.sync(server.place, token=revoked["token"]) as client:
         called(client, "workflow.create", workflow=found)
         run = called(client, "workflow.trigger", id="w")["id"]
     fastrpc(tmp_path, "token", "revoke", revoked["id"])
-    with guarded(tmp_path) as server, Client.sync(server.place, token=other) as client:
+    with guarded(tmp_path, POLICY) as server, Client.sync(server.place, token=other) as client:
         found = ended(client, run)
         assert found["state"] == "failed"
         assert found["error"].startswith("keep: whoever started this run has no valid token any more")

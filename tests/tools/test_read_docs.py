@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fastrpc.tools.agent import _browser, _page_cache, _reach, _web_address
+from fastrpc.tools import _reach
+from fastrpc.tools.agent import _browser, _page_cache, _web_address
 from fastrpc.tools.agent._browser import folder as browser_folder
 from fastrpc.tools.agent.read_docs import read_docs
 from support import chromium

@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Annotated, Any, Literal
 
+    from .._reach import Reach
     from ._page_cache import Page
-    from ._reach import Reach
 else:
     from fastrpc.typing_forms import Annotated, Literal
 
@@ -43,7 +43,8 @@ async def read_docs(
     offset: Annotated[int | None, "Go on at this character of a page that was read"] = None,
 ) -> ToolResult:
     """Fetch URL content as markdown via headless browser"""
-    from . import _page_cache, _reach, _web_address
+    from .. import _reach
+    from . import _page_cache, _web_address
 
     address = _web_address.address_of(url)
     wanted = format or "markdown"

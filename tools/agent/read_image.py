@@ -106,7 +106,7 @@ def _why_not(refusal: Refused, file: File) -> str:
 
 async def _draw(file: File, ctx: Context | None) -> ToolResult:
     """Show an SVG drawing as the browser paints it."""
-    from . import _reach
+    from .. import _reach
     from ._browser import picture_of_svg
 
     if file.size > BYTE_LIMIT:

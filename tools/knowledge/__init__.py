@@ -7,13 +7,13 @@ imports no library.
 
 from __future__ import annotations
 
-from . import agents, clock, documents, graph, insights, memory, workflows
+from . import actions, agents, clock, documents, graph, insights, memory, workflows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-__all__ = ["agents", "clock", "documents", "graph", "insights", "memory", "workflows"]
+__all__ = ["actions", "agents", "clock", "documents", "graph", "insights", "memory", "workflows"]
 
 
 def attach(server: Server) -> None:
@@ -34,4 +34,5 @@ def attach(server: Server) -> None:
     agents.attach(server)
     insights.attach(server)
     workflows.attach(server)
+    actions.attach(server)
     _watching.attach(server)

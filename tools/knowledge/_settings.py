@@ -35,6 +35,22 @@ DOCUMENTS_CALLERS = Setting(
     "globs of the classes of callers that may name such files over HTTP; unset: none",
 )
 
+EXECUTE_CODE = Setting(
+    "FASTRPC_KNOWLEDGE_EXECUTE_CODE", "permission", False, "steps of workflows may run Python of their own"
+)
+MODEL_URL = Setting(
+    "FASTRPC_KNOWLEDGE_MODEL_URL",
+    "address",
+    "",
+    "the model of workflows whose client has none: an endpoint such as https://host/v1 (chat completions)",
+)
+MODEL = Setting("FASTRPC_KNOWLEDGE_MODEL", "text", "", "the name of that model")
+MODEL_KEY = Setting("FASTRPC_KNOWLEDGE_MODEL_KEY", "secret", "", "the key for that endpoint")
+WEBHOOK = Setting("FASTRPC_KNOWLEDGE_WEBHOOK", "address", "", "where workflows send messages to, as POST")
+WEBHOOK_SECRET = Setting(
+    "FASTRPC_KNOWLEDGE_WEBHOOK_SECRET", "secret", "", "what messages to the webhook are signed with"
+)
+
 OPTIONS = {
     "--database": DATABASE,
     "--scheme": SCHEME,
@@ -43,5 +59,9 @@ OPTIONS = {
     "--names": NAMES,
     "--documents": DOCUMENTS,
     "--documents-callers": DOCUMENTS_CALLERS,
+    "--execute-code": EXECUTE_CODE,
+    "--model-url": MODEL_URL,
+    "--model": MODEL,
+    "--workflow-webhook": WEBHOOK,
 }
 """What `fastrpc serve` takes for this toolset besides its own options."""

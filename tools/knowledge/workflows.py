@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 from fastrpc import Context, ToolError, tool
 
-from . import _readers, _settings, _store
+from . import _readers, _settings, _store, actions
 from ._answers import answer
 from ._watching import Watching
 from .memory import date_of
@@ -154,10 +154,10 @@ async def create(
     {{ $vars.x }}, {{ $trigger.x }}, in loops {{ $item }}."""
     import asyncio
 
-    from fastrpc.self_calls import client_for
+    from fastrpc.self_calls import client_for, gates_of
 
     from ._store import workflows
-    from ._workflows import definition
+    from ._workflows import definition, stepping
 
     try:
         found = definition.read(workflow)
@@ -165,6 +165,17 @@ async def create(
             async with client_for(ctx.server, ctx.principal) as client:
                 known = [each.name for each in await client.list_tools()]
             definition.check_tools(found, known)
+        for id, node in found.nodes.items():
+            if node.kind in stepping.REPEATABLE and not stepping.action_tool(
+                ctx.server, ctx.principal, node.kind
+            ):
+                raise definition.BadWorkflow(f"node {id}: there is no tool {node.kind}")
+        code = found.first_of("action.execute_code")
+        if code and not _settings.EXECUTE_CODE.read():
+            raise definition.BadWorkflow(f"node {code}: {actions.NO_CODE}")
+        gate = found.first_of(stepping.GATE)
+        if gate and gates_of(ctx.server) is None:
+            raise definition.BadWorkflow(f"node {gate}: {stepping.NO_GUARD}")
     except definition.BadWorkflow as error:
         raise ToolError(str(error)) from None
     owner, text = _readers.reader_of(ctx).owner, json.dumps(workflow, ensure_ascii=False)
@@ -200,7 +211,7 @@ async def trigger(
     import asyncio
     import time
 
-    from ._workflows import engine, stepping
+    from ._workflows import engine, sampling, stepping
 
     if ctx.client_info == stepping.CLIENT_INFO:
         raise ToolError("a step of a workflow triggers no other")
@@ -213,14 +224,28 @@ async def trigger(
     }
     found = _workflow(text)
     engine.Place.loop = asyncio.get_running_loop()
-    run = await asyncio.to_thread(lambda: _engine().start(found, starter, input or {}))
+
+    def start() -> None:
+        _engine().start(run, found, starter, input or {})
+
+    run = ctx.once("run", lambda: engine.new_id(found.id))  # a client with a model may have to call again
+    asker = sampling.open_for(run, ctx) if wait_seconds else None
     until = time.monotonic() + wait_seconds
-    while True:
-        shown = await asyncio.to_thread(_run_of, owner, run)
-        if shown["state"] not in ("queued", "running", "waiting") or time.monotonic() >= until:
-            return answer(_run_text(shown), shown)
-        ctx.progress(shown["step_count"], message=shown["steps"][-1]["node"] if shown["steps"] else None)
-        await asyncio.sleep(POLL_SECONDS)
+    try:
+        await ctx.once("start", lambda: asyncio.to_thread(start))
+        while True:
+            if asker is not None:
+                await asker.pass_on(ctx)
+            shown = await asyncio.to_thread(_run_of, owner, run)
+            if shown["state"] not in ("queued", "running", "waiting") or time.monotonic() >= until:
+                break
+            ctx.progress(shown["step_count"], message=shown["steps"][-1]["node"] if shown["steps"] else None)
+            await asyncio.sleep(POLL_SECONDS)
+    except (Exception, asyncio.CancelledError):  # not what has the client answer and call again
+        sampling.close(run)
+        raise
+    sampling.close(run)
+    return answer(_run_text(shown), shown)
 
 
 @tool(name="workflow.runs", effect="read", run="thread")

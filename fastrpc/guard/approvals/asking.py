@@ -140,17 +140,19 @@ class Approvals:
         from fastrpc.storage.errors import StorageError
 
         try:
-            return await self._by_row(await self._opened(self._open), asked, binding)
+            return await self._by_row(await self.kept(), asked, binding)
         except StorageError as error:
             raise ApprovalRejected(
                 f"{asked.call.name} needs an approval, which cannot be kept now: {error}", asked.version
             ) from None
 
-    async def _opened(self, open_database: Callable[[], Database]) -> _Kept:
-        """Return what is kept for the running event loop."""
+    async def kept(self) -> _Kept:
+        """Return what is kept for the running event loop, of approvals with a database. Raises
+        StorageError."""
+        assert self._open is not None
         loop = asyncio.get_running_loop()
         if self._kept is None or self._kept[0] is not loop:
-            database = await asyncio.to_thread(open_database)
+            database = await asyncio.to_thread(self._open)
             self._kept = loop, _Kept(database)
         return self._kept[1]
 

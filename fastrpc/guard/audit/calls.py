@@ -210,8 +210,24 @@ class CallAudit:
 
     def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         """Record what has become of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
+        self._append_approval(self._about(asked.call, asked.caller, event, APPROVALS), approval)
+
+    def gate(self, event: str, caller: Caller, approval: Approval) -> None:
+        """Record what has become of an approval that no call waits for, as `approval` does."""
+        assert self.guard is not None
         fields = {
-            **self._about(asked.call, asked.caller, event, APPROVALS),
+            "category": APPROVALS,
+            "actor": caller.principal,
+            "class": caller.caller_class,
+            "action": approval.name,
+            "outcome": event,
+            "policy": self.guard.policy.version,
+        }
+        self._append_approval(fields, approval)
+
+    def _append_approval(self, about: dict[str, Any], approval: Approval) -> None:
+        fields = {
+            **about,
             "approval": approval.id,
             "risk": approval.risk,
             "rule": approval.rule,

@@ -17,8 +17,8 @@ import time
 from fastrpc import ToolError, processes
 from fastrpc.unix_sockets import SocketFolder
 
+from ..._reach import Reach
 from .. import _settings
-from .._reach import Reach
 from .._stderr import write_line
 from . import wire
 from .folder import Folder

@@ -31,8 +31,21 @@ MEMBERS = {
     "edges": list, "variables": dict,
 }  # fmt: skip
 REQUIRED = ("id", "name", "version", "trigger", "nodes", "edges")
+ANYTHING_OR_NONE = (object, type(None))
 CONFIGS: dict[str, dict[str, Any]] = {
+    "action.api_call": {
+        "url": str,
+        "method": (str, type(None)),
+        "headers": (dict, type(None)),
+        "query": (dict, type(None)),
+        "body": ANYTHING_OR_NONE,
+        "seconds": (int, float, type(None)),
+    },
+    "action.execute_code": {"code": str, "input": ANYTHING_OR_NONE},
+    "action.llm_prompt": {"prompt": str, "system": (str, type(None)), "max_tokens": (int, type(None))},
+    "action.send_message": {"text": str, "to": (str, type(None))},
     "action.skill": {"tool": str, "arguments": (dict, type(None))},
+    "approval.gate": {"title": str, "risk": (str, type(None)), "seconds": (int, type(None))},
     "data.transform": {"template": object},
     "logic.if_else": {"condition": str},
     "logic.loop": {"items": (str, list, type(None)), "times": (int, type(None)), "body": list},
@@ -44,6 +57,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
 TRIGGERS = ("manual",)
 CALLS_NO_STEP = ("workflow.create", "workflow.delete", "workflow.trigger")
 """Tools that no step calls: a workflow that starts itself would have no end."""
+LITERAL = ("code", "method", "risk", "to")
+"""Members of configurations in which braces mean nothing."""
+BOOLEAN = ("approval.gate", "logic.if_else")
+"""The types of nodes whose outcome is true or false."""
+REPEATING = ("logic.loop", "logic.parallel")
+"""The types of nodes that have a body of other nodes."""
+RISKS = ("low", "medium", "high", "critical")
 LONGEST_WAIT = 30 * 86_400
 
 
@@ -67,6 +87,22 @@ class Node(NamedTuple):
     config: dict[str, Any]
     body: tuple[str, ...]
 
+    @property
+    def is_action(self) -> bool:
+        """Whether the step is a call of a tool."""
+        return self.kind.startswith("action.")
+
+    @property
+    def tool(self) -> str:
+        """The tool that an action calls: the toolset has one of the name of each type but `action.skill`."""
+        name: str = self.config["tool"] if self.kind == "action.skill" else self.kind
+        return name
+
+    @property
+    def arguments(self) -> Any:
+        """The template of an action's arguments."""
+        return self.config.get("arguments") or {} if self.kind == "action.skill" else self.config
+
 
 class Workflow:
     """A definition that can be run. `order` has the ids of nodes outside of loops as a run comes to them, and
@@ -81,10 +117,16 @@ class Workflow:
         for edge in edges:
             self.edges_to[edge.target].append(edge)
         self.order: dict[str, list[str]] = {}
+        self.loop_of: dict[str, str] = {}
+        """The node in whose body another one is."""
 
     def choices_of(self, id: str) -> set[str]:
         """Return what the edges from a node are taken for."""
         return {edge.when for edges in self.edges_to.values() for edge in edges if edge.source == id}
+
+    def first_of(self, kind: str) -> str:
+        """Return the first node of a type, "" if there is none."""
+        return next((id for id, node in self.nodes.items() if node.kind == kind), "")
 
     def tools(self) -> dict[str, str]:
         """Return the tools that its nodes call, by node."""
@@ -111,6 +153,7 @@ def read(found: Any) -> Workflow:
     edges = [_edge(f"edges[{at}]", each, nodes) for at, each in enumerate(found["edges"])]
     loop_of = _loops(nodes)
     workflow = Workflow(found, nodes, [each for each in edges if not _is_turn(each, loop_of)])
+    workflow.loop_of = loop_of
     for loop in ("", *(id for id, node in nodes.items() if node.body)):
         workflow.order[loop] = _order(workflow, loop, [id for id in nodes if loop_of.get(id, "") == loop])
     for id, node in nodes.items():
@@ -135,7 +178,9 @@ def _check_members(where: str, found: Any, members: dict[str, Any], required: Co
         if name not in found:
             if name in required:
                 raise BadWorkflow(f"{where}: {name} is missing")
-        elif not isinstance(found[name], kind) or (isinstance(found[name], bool) and kind is not object):
+        elif not isinstance(found[name], kind) or (
+            isinstance(found[name], bool) and kind not in (object, ANYTHING_OR_NONE)
+        ):
             raise BadWorkflow(f"{where}.{name}: {type(found[name]).__name__} is not what is expected here")
 
 
@@ -153,7 +198,7 @@ def _node(where: str, found: Any) -> Node:
         raise BadWorkflow(f"node {id}: type {kind!r:.80} is none of {', '.join(CONFIGS)}")
     required = [name for name, types in members.items() if types is object or not _may_be_none(types)]
     _check_members(f"node {id}: config", config, members, required)
-    return Node(id, kind, config, tuple(config.get("body", ())))
+    return Node(id, kind, config, tuple(config["body"]) if kind in REPEATING else ())
 
 
 def _may_be_none(types: Any) -> bool:
@@ -169,7 +214,7 @@ def _edge(where: str, found: Any, nodes: dict[str, Node]) -> Edge:
     if when is not None and not isinstance(when, bool | str):
         raise BadWorkflow(f"{where}.when: expected true, false or a text, got {type(when).__name__}")
     outcome = "" if when is None else str(when).lower() if isinstance(when, bool) else when
-    if outcome and nodes[found["from"]].kind == "logic.if_else" and outcome not in ("true", "false"):
+    if outcome and nodes[found["from"]].kind in BOOLEAN and outcome not in ("true", "false"):
         raise BadWorkflow(f"{where}.when: expected true or false, got {outcome!r:.80}")
     return Edge(found["from"], found["to"], outcome)
 
@@ -178,7 +223,7 @@ def _loops(nodes: dict[str, Node]) -> dict[str, str]:
     """Return the loop of each node that is in the body of one."""
     loop_of: dict[str, str] = {}
     for loop, node in nodes.items():
-        if "body" not in CONFIGS[node.kind]:
+        if node.kind not in REPEATING:
             continue
         if not node.body:
             raise BadWorkflow(f"node {loop}: config.body: expected ids of nodes, got none")
@@ -246,8 +291,8 @@ def _order(workflow: Workflow, loop: str, ids: list[str]) -> list[str]:
 def _check_parallel(workflow: Workflow, parallel: str, ids: list[str]) -> None:
     """Refuse what is not a number of single steps."""
     for id in ids:
-        if workflow.nodes[id].kind != "action.skill":
-            raise BadWorkflow(f"node {id}: expected action.skill in the body of {parallel}")
+        if not workflow.nodes[id].is_action:
+            raise BadWorkflow(f"node {id}: expected a type of action in the body of {parallel}")
         for edge in workflow.edges_to[id]:
             raise BadWorkflow(f"node {id}: the edge from {edge.source}: steps of {parallel} wait for none")
 
@@ -266,7 +311,7 @@ def _check_templates(workflow: Workflow, id: str, node: Node) -> None:
         if node.kind == "logic.if_else":
             templates.check_condition(node.config["condition"])
         else:
-            templates.check(node.config)
+            templates.check({name: each for name, each in node.config.items() if name not in LITERAL})
     except templates.BadTemplate as error:
         raise BadWorkflow(f"node {id}: {error}") from None
     spoken = templates.nodes_in(node.config) | templates.nodes_of(node.config.get("condition") or "")
@@ -275,8 +320,18 @@ def _check_templates(workflow: Workflow, id: str, node: Node) -> None:
             raise BadWorkflow(f"node {id}: $node.{name:.80}: there is no such node")
     if node.kind == "action.skill" and node.config["tool"] in CALLS_NO_STEP:
         raise BadWorkflow(f"node {id}: no step calls {node.config['tool']}")
+    if node.kind == "approval.gate":
+        _check_gate(id, node)
     if node.kind == "logic.wait":
         if (node.config.get("seconds") is None) == (node.config.get("until") is None):
             raise BadWorkflow(f"node {id}: config: expected seconds or until")
         if not 0 <= (node.config.get("seconds") or 0) <= LONGEST_WAIT:
             raise BadWorkflow(f"node {id}: config.seconds: expected 0 to {LONGEST_WAIT:,}")
+
+
+def _check_gate(id: str, gate: Node) -> None:
+    risk, seconds = gate.config.get("risk"), gate.config.get("seconds")
+    if risk is not None and risk not in RISKS:
+        raise BadWorkflow(f"node {id}: config.risk: expected one of {', '.join(RISKS)}, got {risk!r:.80}")
+    if seconds is not None and not 1 <= seconds <= LONGEST_WAIT:
+        raise BadWorkflow(f"node {id}: config.seconds: expected 1 to {LONGEST_WAIT:,}, got {seconds}")

@@ -20,7 +20,7 @@ from fastrpc import FastrpcError
 from fastrpc.settings import STATE_DIR
 
 from .. import _settings
-from . import interpreter, stepping
+from . import interpreter, sampling, stepping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ def current() -> Engine:
         if not _engines or _engines[0].pid != os.getpid():
             _engines[:] = [Engine()]
         return _engines[0]
+
+
+def new_id(workflow: str) -> str:
+    """Return an id for a run of a workflow."""
+    return f"{workflow}:{token_hex(8)}"
 
 
 def is_any_left_behind() -> bool:
@@ -140,19 +145,17 @@ class Engine:
         os.unlink(_lock_path(self.process))
         os.close(self._lock)
 
-    def start(self, workflow: Workflow, starter: dict[str, str], trigger: dict[str, Any]) -> str:
-        """Begin a run; return its id. `starter` is who has begun it: `principal`, `owner`
-        of the workflow, `caller_owner`, `caller_class`."""
+    def start(self, id: str, workflow: Workflow, starter: dict[str, str], trigger: dict[str, Any]) -> None:
+        """Begin a run, unless there is one of this id (`new_id`). `starter` is who has begun it: `principal`,
+        `owner` of the workflow, `caller_owner`, `caller_class`."""
         from dbos import DBOSContextSetAuth, SetWorkflowID, SetWorkflowTimeout
 
-        id = f"{workflow.id}:{token_hex(8)}"
         with (
             SetWorkflowID(id),
             SetWorkflowTimeout(LONGEST_RUN),
             DBOSContextSetAuth(starter["owner"], []),
         ):
             self._dbos.start_workflow(self._run, workflow.json, starter, trigger)
-        return id
 
     def runs(self, owner: str, workflow: str, state: str, limit: int) -> list[dict[str, Any]]:
         """Return an owner's runs, the newest first, without what came of them; of one workflow unless its id
@@ -203,11 +206,17 @@ async def _run(found: dict[str, Any], starter: dict[str, str], trigger: dict[str
     """Run a workflow, as DBOS calls it."""
     assert Place.server is not None
     assert Place.loop is not None
-    steps = stepping.Steps(Place.server, Place.loop, current().process, starter)
+    from dbos import DBOS
+
+    run = DBOS.workflow_id
+    assert run is not None
+    steps = stepping.Steps(Place.server, Place.loop, run, current().process, starter)
     try:
         return await interpreter.run(found, trigger, steps)
     except asyncio.CancelledError:  # the server ends, or DBOS has recorded that the run is cancelled
         raise LeftBehind from None
+    finally:
+        Place.loop.call_soon_threadsafe(sampling.close, run)
 
 
 STATES = {

@@ -11,6 +11,7 @@ import json
 from datetime import datetime, timezone
 
 from . import definition, templates
+from .following import following
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     class Durable(Protocol):
         """What a run needs: records that outlast the process."""
 
+        id: str
+        """The run's."""
         process: str
         """Another one after a crash."""
 
@@ -37,10 +40,19 @@ if TYPE_CHECKING:
         async def call(self, tool: str, arguments: dict[str, Any]) -> Any:
             """Return the output of a tool. Raises StepFailed."""
 
-        async def may_repeat(self, tool: str) -> bool:
+        async def may_repeat(self, tool: str, arguments: dict[str, Any]) -> bool:
             """Whether calling a tool once more does no harm."""
 
+        async def ask(self, shown: dict[str, Any], risk: str, seconds: float) -> str:
+            """Have a person decide about what is shown; return what `decision` takes. The same question is
+            asked once. Raises StepFailed."""
 
+        async def decision(self, asked: str) -> dict[str, Any]:
+            """Return what was decided, once it is: `approved`, `by`, `comment`. Raises StepFailed."""
+
+
+LONGEST_GATE = 7 * 86_400
+"""Seconds that a gate waits, unless it says how long."""
 MOST_STEPS = 2000
 """Of a run: no run is without an end."""
 
@@ -97,13 +109,17 @@ class _Run:
         `default`."""
         if isinstance(output, bool):
             return str(output).lower()
+        if self._workflow.nodes[id].kind == "approval.gate":
+            return str(output["approved"]).lower()
         if self._workflow.nodes[id].kind != "logic.switch":
             return ""
         return str(output) if str(output) in self._workflow.choices_of(id) else "default"
 
     async def _step(self, node: Node, path: str) -> Any:
-        if node.kind == "action.skill":
-            return await self._skill(node, path)
+        if node.is_action:
+            return await self._action(node, path)
+        if node.kind == "approval.gate":
+            return await self._gate(node, path)
         if node.kind == "logic.loop":
             return await self._loop(node, path)
         if node.kind == "logic.parallel":
@@ -123,7 +139,7 @@ class _Run:
         except templates.BadTemplate as error:
             return {"input": node.config, "error": str(error)}
 
-    async def _skill(self, node: Node, path: str) -> Any:
+    async def _action(self, node: Node, path: str) -> Any:
         return await self._call(
             node, self._durable.record(f"{path}:begin"), self._durable.record(f"{path}:end")
         )
@@ -150,11 +166,11 @@ class _Run:
         return outputs
 
     async def _call(self, node: Node, begin_record: Record, end_record: Record) -> Any:
-        tool, durable = node.config["tool"], self._durable
+        tool, durable = node.tool, self._durable
 
         async def begin() -> Any:
             try:
-                arguments = templates.rendered(node.config.get("arguments") or {}, self._data)
+                arguments = self._rendered(node.arguments)
             except templates.BadTemplate as error:
                 return {"input": node.config, "error": str(error)}
             return {"input": arguments, "process": durable.process}
@@ -163,7 +179,7 @@ class _Run:
         _output({"output": None, **begun})
 
         async def call() -> Any:
-            if begun["process"] != durable.process and not await durable.may_repeat(tool):
+            if begun["process"] != durable.process and not await durable.may_repeat(tool, begun["input"]):
                 return {
                     "error": f"whether {tool} was done is not known: the server has ended meanwhile. It may "
                     "not be repeated: look, and trigger the workflow again"
@@ -176,6 +192,46 @@ class _Run:
             return {"output": output}
 
         return _output(await end_record(call))
+
+    def _rendered(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments with their values. Raises BadTemplate."""
+        literal = {name: each for name, each in arguments.items() if name in definition.LITERAL}
+        found: dict[str, Any] = templates.rendered({**arguments, **dict.fromkeys(literal)}, self._data)
+        return {**found, **literal}
+
+    async def _gate(self, node: Node, path: str) -> Any:
+        """Wait until a person has decided. If nobody approves, and no edge leads on from there, the run has
+        failed."""
+
+        async def begin() -> Any:
+            risk, seconds = node.config.get("risk"), node.config.get("seconds")
+            try:
+                shown = {
+                    "title": templates.rendered(node.config["title"], self._data),
+                    "workflow": self._workflow.id,
+                    "run": self._durable.id,
+                    "node": path,
+                    "steps": following(self._workflow, node.id, self._data),
+                }
+                asked = await self._durable.ask(shown, risk or "high", seconds or LONGEST_GATE)
+            except (templates.BadTemplate, StepFailed) as error:
+                return {"input": node.config, "error": str(error)}
+            return {"input": shown, "output": asked, "waits": True}
+
+        asked = _output(await self._durable.record(f"{path}:begin")(begin))
+
+        async def end() -> Any:
+            try:
+                decision = await self._durable.decision(asked)
+            except StepFailed as failed:
+                return {"error": str(failed)}
+            if not decision["approved"] and "false" not in self._workflow.choices_of(node.id):
+                by, comment = decision["by"], decision["comment"]
+                who = f"not approved by {by}" if by else "not approved"
+                return {"error": f"{who}: {comment}" if comment else who}
+            return {"output": decision}
+
+        return _output(await self._durable.record(f"{path}:end")(end))
 
     async def _loop(self, node: Node, path: str) -> Any:
         outer = self._data["item"], self._data["index"]

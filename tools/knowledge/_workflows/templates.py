@@ -31,6 +31,10 @@ _TEXT = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
 _TOKEN = re.compile(rf"{_TEXT}|\}}\}}|\}}|[^\"'}}]+", re.DOTALL)
 _NAME = re.compile(rf"{_TEXT}|\$([A-Za-z_]\w*)", re.DOTALL)
 _PREFIX = "run_"
+_NODE = re.compile(r"\$node\s*(?:\.\s*|\[\s*[\"'])([\w-]+)")
+ANY_NODE = "*"
+OF_TURN = {"$item", "$index"}
+"""What another turn of a loop changes."""
 
 
 class BadTemplate(FastrpcError):
@@ -65,6 +69,22 @@ def rendered(template: Any, data: Mapping[str, Any]) -> Any:
 def holds(condition: str, data: Mapping[str, Any]) -> bool:
     """Return whether a condition holds. Raises BadTemplate."""
     return bool(_value(_condition(condition), data))
+
+
+def read_by(template: Any) -> set[str]:
+    """Return what a template that can be read speaks of: ids of nodes, the names in `OF_TURN`, and `ANY_NODE`
+    where only its value says which node."""
+    read: set[str] = set()
+
+    def look(text: str) -> None:
+        for each in _expressions(text):
+            found = _NODE.findall(each)
+            read.update(found, (name for name in OF_TURN if name in each))
+            if len(found) < each.count("$node"):
+                read.add(ANY_NODE)
+
+    _each(template, look)
+    return read
 
 
 def nodes_in(template: Any) -> set[str]:
@@ -205,7 +225,7 @@ def _parsed(environment: ImmutableSandboxedEnvironment, expression: str) -> node
 
 def nodes_of(expression: str) -> set[str]:
     """Return the ids of nodes that an expression speaks of."""
-    return set(re.findall(r"\$node\s*(?:\.\s*|\[\s*[\"'])([\w-]+)", expression))
+    return set(_NODE.findall(expression))
 
 
 KINDS = (

@@ -1,0 +1,115 @@
+"""`Gates`: approvals that no call waits for. Work that outlives its call, such as a workflow, asks here, and
+may wait for days.
+
+An approval is a row of the guard's database like that of a call: approvers see it in the same lists, and
+decide by the same commands and webhooks. It is bound to the caller and to all of what is shown, so the same
+question, asked again after a crash, is the same approval. The policy plays no part: a gate is asked about
+whatever the policy says. A decision holds without limit of time. Waiting takes a coroutine and no thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from fastrpc.callers import Caller
+    from fastrpc.guard.approvals.asking import Approvals
+    from fastrpc.guard.approvals.store import Approval
+    from fastrpc.guard.policy.approval_config import ApprovalConfig
+
+    OnEvent = Callable[[str, Caller, Approval], object]
+
+KIND = "gate"
+
+
+class Gates:
+    """Asks for the callers of one server, as `fastrpc.engine.ports.Gates` says. `config` returns what the
+    policy says of approvals now; `on_event` is called with ``asked``, ``approved``, ``rejected``, ``used``.
+    For the event loop that serves. Methods raise StorageError besides what they say."""
+
+    def __init__(
+        self,
+        server: str,
+        approvals: Approvals,
+        caller_of: Callable[[str], Caller],
+        config: Callable[[], ApprovalConfig],
+        on_event: OnEvent,
+    ) -> None:
+        self._server = server
+        self._approvals = approvals
+        self._caller_of = caller_of
+        self._config = config
+        self._on_event = on_event
+
+    async def ask(
+        self, principal: str, name: str, shown: Mapping[str, Any], *, risk: str, seconds: float
+    ) -> str:
+        """Ask for an approval, and return its id. Raises ApprovalError for what nobody can be shown, and
+        where too many wait."""
+        from fastrpc.guard.approvals.binding import Binding
+        from fastrpc.guard.approvals.canonical import Unbindable
+        from fastrpc.guard.approvals.store import ApprovalError, Question
+
+        kept, caller, config = await self._approvals.kept(), self._caller_of(principal), self._config()
+        try:
+            binding = Binding(
+                caller=caller.principal,
+                server=self._server,
+                kind=KIND,
+                name=name,
+                arguments=shown,
+                schema={},
+                policy="",
+            )
+        except Unbindable as error:
+            raise ApprovalError(str(error)) from None
+        question = Question(
+            binding=binding,
+            owner=caller.owner,
+            caller_class=caller.caller_class,
+            risk=risk,
+            rule="",
+            reason="",
+            approvers=config.approvers,
+            timeout_seconds=seconds,
+            most_waiting=config.most_waiting,
+            rejection_seconds=seconds,
+        )
+        asked = await kept.watcher.run(kept.store.ask, question)
+        if asked.is_new:
+            self._on_event("asked", caller, asked.approval)
+        return asked.approval.id
+
+    async def decision(self, approval_id: str) -> tuple[bool, str, str]:
+        """Return what a person has decided, once that is so, or once the time is over. Raises
+        ApprovalError for an approval that there is not."""
+        from fastrpc.guard.approvals.store import APPROVED, REJECTED, USED, VOID, WAITING
+
+        kept = await self._approvals.kept()
+        before = await kept.watcher.run(kept.store.get, approval_id)
+        if before.state == WAITING:
+            decided = kept.watcher.watch(approval_id)
+            try:
+                await asyncio.wait({decided}, timeout=max(0.0, before.expires_at - kept.store.clock()))
+            finally:
+                kept.watcher.forget(approval_id, decided)
+        found = await kept.watcher.run(kept.store.get, approval_id)
+        if found.state in (APPROVED, USED):
+            used = await kept.watcher.run(kept.store.use, approval_id, found.digest)
+            if used is not None:  # else it was before a crash, or lies far back
+                self._note(("approved", "used"), used)
+            return True, found.decided_by or "", found.comment or ""
+        if found.state == REJECTED:
+            self._note(("rejected",), found)
+            return False, found.decided_by or "", found.comment or ""
+        why = found.comment if found.state == VOID else None
+        return False, "", why or "nobody has decided in time"
+
+    def _note(self, events: tuple[str, ...], approval: Approval) -> None:
+        caller = self._caller_of(approval.caller)
+        for event in events:
+            self._on_event(event, caller, approval)

@@ -1,0 +1,119 @@
+"""A program, not a module: runs Python of a workflow's step, within limits.
+
+It gets ``{"code", "input"}`` as JSON on descriptor 0, and answers with a line of JSON on descriptor 1:
+``{"output"}`` or ``{"error"}``. The code finds `input`, and says its output by the name `output`. What it may
+import is imported before; then memory, processor time and what may be written are bounded, no descriptor is
+free for a file or a socket, and no process and no thread can be made. Where the server is root's, this is
+nobody's. It knows the standard library alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import csv
+import datetime
+import decimal
+import difflib
+import fractions
+import functools
+import hashlib
+import html
+import io
+import itertools
+import json
+import math
+import os
+import random
+import re
+import resource
+import statistics
+import string
+import sys
+import textwrap
+import traceback
+import unicodedata
+import urllib.parse
+import uuid
+import zoneinfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MODULES = (
+    base64, collections, csv, datetime, decimal, difflib, fractions, functools, hashlib, html, io, itertools,
+    json, math, random, re, statistics, string, textwrap, unicodedata, urllib.parse, uuid, zoneinfo,
+)  # fmt: skip
+"""What the code finds to import, since no file can be opened any more."""
+NOBODY = 65534
+LONGEST_ERROR = 500
+LARGEST = 1024 * 1024
+SHOWN_AS = "<code>"
+
+
+def limit(memory: int, seconds: int) -> None:
+    """Bound what is left of the process's life."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    for which, value in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_NOFILE, 0),  # what is open stays so; what is closed gives no place
+    ):
+        try:
+            resource.setrlimit(which, (value, value))
+        except (OSError, ValueError):
+            pass  # macOS has no limit of that kind
+
+
+def answer(code: str, given: Any) -> dict[str, Any]:
+    """Return what becomes of the code."""
+    sys.path.clear()  # nothing can be read there
+    names = {"__name__": SHOWN_AS, "input": given}
+    try:
+        exec(compile(code, SHOWN_AS, "exec"), names)
+        if "output" not in names:
+            return {"error": "the code has no output: assign it to the name output"}
+        size = len(json.dumps(names["output"], allow_nan=False))
+        if size > LARGEST:
+            return {"error": f"the output is {size:,} characters, more than {LARGEST:,}"}
+        return {"output": names["output"]}
+    except MemoryError:
+        return {"error": "the code takes more memory than is allowed"}
+    except BaseException as error:
+        return {"error": described(error)}
+
+
+def described(error: BaseException) -> str:
+    """Return an error with the line of the code in which it was raised."""
+    lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == SHOWN_AS]
+    line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    place = f"line {line}: " if line else "output: "
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{place}{type(error).__name__}: {text}"[:LONGEST_ERROR]
+
+
+def main() -> None:
+    """Arguments: bytes of memory, seconds."""
+    with open(0, "rb", closefd=False) as file:
+        order = json.load(file)
+    answering = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+    limit(int(sys.argv[1]), int(sys.argv[2]))
+    said = json.dumps(answer(order["code"], order["input"]))
+    with open(answering, "w", closefd=False) as out:
+        out.write(said)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

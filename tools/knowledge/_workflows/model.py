@@ -1,0 +1,46 @@
+"""The model that the server's settings name: an endpoint that speaks OpenAI's chat completions."""
+
+from __future__ import annotations
+
+from fastrpc import ToolError
+
+from ... import _reach
+from .. import _settings
+from . import web_request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SECONDS = 300.0
+
+
+def is_there() -> bool:
+    """Whether the settings name one."""
+    return bool(_settings.MODEL_URL.read())
+
+
+async def answer(prompt: str, system: str, max_tokens: int) -> tuple[str, str]:
+    """Return the model's text and its name. Raises ToolError."""
+    key, name = _settings.MODEL_KEY.read(), _settings.MODEL.read()
+    order = web_request.Order(
+        "POST",
+        _settings.MODEL_URL.read().rstrip("/") + "/chat/completions",
+        {"authorization": f"Bearer {key}"} if key else {},
+        body={
+            "model": name,
+            "max_tokens": max_tokens,
+            "messages": [
+                *([{"role": "system", "content": system}] if system else []),
+                {"role": "user", "content": prompt},
+            ],
+        },
+    )
+    try:
+        found = await web_request.send(order, _reach.Reach(), SECONDS)  # the operator's choice, no caller's
+        said: Any = found.body
+        return str(said["choices"][0]["message"]["content"] or ""), str(said.get("model") or name)
+    except ToolError as error:
+        raise ToolError(f"the model that --model-url names: {str(error).removeprefix('url: ')}") from None
+    except (AttributeError, LookupError, TypeError):
+        raise ToolError("the model that --model-url names: its answer is no chat completion.") from None
