@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 PREFIXED = ("tool", "prompt")
 """What is called by a name of its server's choice."""
 
+DESCRIBING = ("annotations", "description", "icons", "meta", "mime_type", "title")
+
 
 class Mount:
     """A mounted server: the entries of `other` in `registries`, from `follow` on.
@@ -144,10 +146,11 @@ class _Mounted:
         return _is_shared(original) and original.key in self.target
 
     def _describe_anew(self) -> None:
-        """Copy the descriptions, which a watching function may change in place."""
+        """Copy what describes the entries, which their server may change in place."""
         for original, shown in self.shown.values():
-            if hasattr(original, "description"):
-                shown.description = original.description
+            for name in DESCRIBING:
+                if hasattr(original, name):
+                    setattr(shown, name, getattr(original, name))
 
     def copy_of(self, original: Any) -> Any:
         """Return the copy of an entry for this server."""

@@ -5,13 +5,14 @@ They are of the SDK's own classes where the program has imported ``mcp.types`` (
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.models import has_types, typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from fastrpc.client_requests.elicitation import ElicitResult
     from fastrpc.client_requests.sampling import Sample
@@ -66,6 +67,29 @@ class Members:
 
     def __repr__(self) -> str:
         return f"Members({self._members!r})"
+
+
+class RequestMeta(dict[str, Any]):
+    """The ``_meta`` of a request: a dict, as in SDK 2 and FastMCP 4, with the attributes and the methods of a
+    model, as in SDK 1."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("progressToken", "progress_token"):  # which the model always has
+            return self.get("progressToken", self.get("progress_token"))
+        if name not in self:
+            raise AttributeError(name)
+        return members_of(self[name])
+
+    @property
+    def model_extra(self) -> dict[str, Any]:
+        """The members that MCP does not name."""
+        return {
+            name: value for name, value in self.items() if name not in ("progressToken", "progress_token")
+        }
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Return the members. Options of pydantic's method have no effect."""
+        return dict(self)
 
 
 def members_of(value: Any) -> Any:

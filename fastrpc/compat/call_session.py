@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from fastrpc.compat.answers import Members, message_result, not_offered, roots_object, visited
+from fastrpc.compat.answers import Members, RequestMeta, message_result, not_offered, roots_object, visited
+from fastrpc.compat.dialect import SDK_2
 from fastrpc.compat.models import dumped, has_types, typed
 from fastrpc.compat.values import plain
 from fastrpc.context import DONE
@@ -30,8 +31,12 @@ class RequestContext(Generic[Lifespan]):
         self.close_standalone_sse_stream = context.close_standalone_sse_stream
 
     @property
-    def meta(self) -> Members:
-        return Members({"progressToken": None, **self._context._meta})
+    def meta(self) -> Any:
+        raw = self._context._meta
+        if getattr(self._context.fastmcp, "dialect", None) is not SDK_2:
+            return RequestMeta(raw or {})
+        names = {"progressToken": "progress_token"}
+        return RequestMeta({names.get(name, name): value for name, value in raw.items()}) if raw else None
 
     @property
     def request(self) -> Any:

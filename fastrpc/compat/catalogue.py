@@ -7,6 +7,7 @@ one of these methods is called.
 from __future__ import annotations
 
 from fastrpc import diagnostics
+from fastrpc.compat.components.registered import registered
 from fastrpc.compat.components.registered_tool import RegisteredTool
 from fastrpc.compat.components.served import ServedTool, served
 from fastrpc.compat.components.tools import Tool, result_of
@@ -72,6 +73,8 @@ class Catalogue(InnerMethods, Server):
 
         def _handle(self, handlers: Any) -> None: ...
 
+        transforms: Any
+
     @property
     def _chain(self) -> Any:
         """What shows the components of a server that has more than its registries; None for any other."""
@@ -83,6 +86,8 @@ class Catalogue(InnerMethods, Server):
             str, tuple[Callable[..., Any], dict[str, Any]]
         ] = {}  # of tools, as they were given
         self._tools: dict[str, RegisteredTool] = {}
+        self._declared: dict[tuple[str, str], Any] = {}  # functions of the others, by kind and key
+        self._components: dict[tuple[str, str], Any] = {}
 
     # --- lists ----------------------------------------------------------------------------------------
 
@@ -90,7 +95,7 @@ class Catalogue(InnerMethods, Server):
         """Return the components of a kind: component objects in FastMCP, the SDK's models in the SDK."""
         self.load_tools()
         if self._chain is not None:
-            return list(await self._chain.objects(kind))
+            return [self._own_object(kind, each) for each in await self._chain.objects(kind)]
         entries = getattr(self.registries, REGISTRIES[kind])
         if self.dialect is FASTMCP:
             return [self._object_of(kind, entry) for entry in entries]
@@ -100,12 +105,30 @@ class Catalogue(InnerMethods, Server):
         """Return the component object of a key; None if there is none."""
         self.load_tools()
         if self._chain is not None:
-            return await self._chain.find(kind, key, version)
+            return self._own_object(kind, await self._chain.find(kind, key, version))
         entry = getattr(self.registries, REGISTRIES[kind]).get(key)
         return None if entry is None else self._object_of(kind, entry)
 
     def _object_of(self, kind: str, entry: Any) -> Any:
-        return self._tool_object(entry) if kind == "tool" else served(self, kind, entry)
+        """Return the object of an entry of the registries, the same each time."""
+        if kind == "tool":
+            return self._tool_object(entry)
+        known = self._components.get((kind, entry.key))
+        if known is None or known.entry is not entry:
+            shown = served(self, kind, entry)
+            if entry.origin or not hasattr(shown, "entry"):
+                return shown
+            known = registered(self, kind, shown, self._declared.get((kind, entry.key)))
+            self._components[kind, entry.key] = known
+        return known
+
+    def _own_object(self, kind: str, found: Any) -> Any:
+        """Return the object of an entry for one that a server shows unchanged which has more than these."""
+        entry: Any = getattr(found, "entry", None)
+        if entry is None or self.transforms or found.key != entry.key:
+            return found
+        own = getattr(self.registries, REGISTRIES[kind]).get(entry.key)
+        return self._object_of(kind, entry) if own is entry else found
 
     def _tool_object(self, definition: Definition) -> Tool:
         known = self._tools.get(definition.name)

@@ -25,6 +25,7 @@ from fastrpc.compat.middleware.chain import Chain
 from fastrpc.compat.middleware.components import Component
 from fastrpc.compat.transforms.base import looked_up, transformed
 from fastrpc.context import Context as PlainContext
+from fastrpc.definitions.tool import known_tool
 from fastrpc.errors import FAILURES, ProtocolError, ResourceNotFound, UnknownName
 from fastrpc.protocol.versions import known
 
@@ -55,13 +56,18 @@ LISTS = {
 OF_COMPONENTS = ("completion/complete", "resources/subscribe")
 """Requests, neither calls nor lists, about components that may be in no registry."""
 
-SHAPES = {"tool": "Tool", "resource": "Resource", "template": "ResourceTemplate", "prompt": "Prompt"}
-"""What MCP calls an entry of each list."""
+SHAPES = {"resource": "Resource", "template": "ResourceTemplate", "prompt": "Prompt"}
+"""What MCP calls an entry of each other list."""
 
 
 def report_failure(method: str, provider: Any, error: BaseException) -> None:
     """Log that a provider has failed; the others are used."""
     diagnostics.write("warning", f"{method}: {provider!r:.80} failed: {error!r:.200}")
+
+
+def _shown(kind: str, component: Any, version: str) -> dict[str, Any]:
+    entry = component.descriptor()
+    return known_tool(entry, version) if kind == "tool" else known(SHAPES[kind], entry, version)
 
 
 class Composed:
@@ -322,8 +328,8 @@ class ComposedChain(Chain):
         shown = [entry for entry in entries if self._is_static(entry)]
         static = await super()._components(request, call, shown, depth)
         found = await self.objects(kind, static)
-        shape, version = SHAPES[kind], request.version
-        return [Component(known(shape, each.descriptor(), version), each) for each in deduplicated(found)]
+        version = request.version
+        return [Component(_shown(kind, each, version), each) for each in deduplicated(found)]
 
     # --- calls from outside of a request ------------------------------------------------------------------
 

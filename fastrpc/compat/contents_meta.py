@@ -1,13 +1,13 @@
-"""Sends the ``_meta`` of a resource with its contents, as the originals do: clients read there what a user
-interface may load.
+"""Sends the ``_meta`` of a resource with its contents, and a prompt's with its messages, as the originals do:
+clients read there what a user interface may load.
 
-`with_meta` wraps the functions of resources that have ``_meta``, and returns the others unchanged.
+`with_meta` wraps the functions of what has ``_meta``, and returns the others unchanged.
 """
 
 from __future__ import annotations
 
-from fastrpc.compat.values import ResourceResult, resource_value
-from fastrpc.content import Contents
+from fastrpc.compat.values import ResourceResult, prompt_value, resource_value
+from fastrpc.content import Contents, Received
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,14 +17,23 @@ if TYPE_CHECKING:
 
 
 def with_meta(function: Any, meta: dict[str, Any] | None, dialect: Dialect, kind: str) -> Any:
-    """Return a function that returns contents with the ``_meta`` of its resource or template (`kind`), if the
-    original sends it there. FastMCP's own member ``fastmcp`` is left out."""
+    """Return a function that returns contents, or messages, with the ``_meta`` of its resource, template or
+    prompt (`kind`), if the original sends it there. FastMCP's own member ``fastmcp`` is left out."""
     known = {name: value for name, value in (meta or {}).items() if name != "fastmcp"}
     if not known or kind not in dialect.meta_in_contents or not callable(function):
         return function
     from fastrpc.compat.resource_security import wrapped
 
+    if kind == "prompt":
+        return wrapped(function, after=lambda value: _described_messages(value, known))
     return wrapped(function, after=lambda value: _described(value, known, dialect))
+
+
+def _described_messages(value: Any, meta: dict[str, Any]) -> Any:
+    found = prompt_value(value)
+    if isinstance(found, Received):  # with its own
+        return found
+    return Received(found if isinstance(found, list) else [found], {"_meta": meta})
 
 
 def _described(value: Any, meta: dict[str, Any], dialect: Dialect) -> Any:

@@ -40,8 +40,8 @@ class Dialect:
     content ``{"result": …}``, and one that is declared as a class without members (``dict``, ``set``, an
     enum) is no structured content. `structures_results`: results have output schemas. `structures_lists`:
     lists of anything have, too.
-    `meta_in_contents`: resources of these kinds send their ``_meta`` with their contents; with `merges_meta`
-    also with contents that have a ``_meta`` of their own.
+    `meta_in_contents`: resources of these kinds send their ``_meta`` with their contents, prompts with their
+    messages; with `merges_meta` also with contents that have a ``_meta`` of their own.
     `screens_templates`: the variables of templates may be no paths out of a folder, unless the server says
     otherwise. `refuses_calls`: an McpError of middleware is the JSON-RPC error that answers a tool's call,
     not its result.
@@ -238,7 +238,7 @@ def follow_release(package: str, version: str) -> None:
     output schemas since FastMCP 2.10 and the SDK 1.10; since FastMCP 4 lists of anything have none, and
     models have no aliases in results; it refuses results that break their schema up to FastMCP 2, up to 3 if
     that is of an object, and NaN since FastMCP 4.2; since FastMCP 3 a
-    resource sends its ``_meta`` with its contents, since 4 a template, too."""
+    resource sends its ``_meta`` with its contents and a prompt with its messages, since 4 a template, too."""
     release = release_of(version)
     if package == "fastmcp":
         FASTMCP.structures_results = release >= (2, 10)
@@ -247,7 +247,7 @@ def follow_release(package: str, version: str) -> None:
         FASTMCP.structures_lists = release < (4, 0)
         FASTMCP.merges_meta = release >= (4, 0)
         kinds = ("resource", "template") if release >= (4, 0) else ("resource",)
-        FASTMCP.meta_in_contents = frozenset(kinds if release >= (3, 0) else ())
+        FASTMCP.meta_in_contents = frozenset((*kinds, "prompt") if release >= (3, 0) else ())
         for style in (FASTMCP.style, FASTMCP.hiding_style):
             style.aliases_results = style.checks_objects = release < (4, 0)
             style.checks_results = release < (3, 0)

@@ -322,6 +322,7 @@ class FastMCP(
 
         def decorate(function: Function) -> Function:
             _check_function("resource", function, "give it a function")
+            self._declared[kind, uri] = function
             described = with_meta(function, given["meta"], self.dialect, kind)
             served = adapted(described, self, resource_value)
             rules = self._screening(security) if kind == "template" else None
@@ -416,7 +417,9 @@ class FastMCP(
             return prompt
         if not self._duplicates.allow(self.registries.prompts, given.get("name") or name_of(prompt), given):
             return prompt
-        function = adapted(prompt, self, prompt_value)
+        self._declared["prompt", given.get("name") or name_of(prompt)] = prompt
+        described = with_meta(prompt, given["meta"], self.dialect, "prompt")
+        function = adapted(described, self, prompt_value)
         self._restrict("prompt", given.get("name") or name_of(function), given.pop("auth", None))
         super().prompt(function, **given)
         self._style_failures(self.registries.prompts.get(given.get("name") or name_of(function)))

@@ -168,7 +168,7 @@ class AssistantMessage(Message):
 
 
 class PromptResult(ModelType):
-    """The messages of a prompt. Its `description` is not sent; that of the prompt's definition is."""
+    """The messages of a prompt, sent with this `description` and `meta` in the place of the prompt's own."""
 
     def __init__(self, messages: Any, description: str | None = None, meta: Any = None) -> None:
         self.messages = messages
@@ -355,7 +355,11 @@ def prompt_value(value: Any) -> Any:
     """Convert the result of a prompt. What another server has sent stays as it is."""
     if isinstance(value, Received):
         return value
-    if isinstance(value, PromptResult) or is_model(value, "messages"):
+    if isinstance(value, PromptResult):
+        rest = {"description": value.description, **({"_meta": value.meta} if value.meta else {})}
+        found = prompt_value(value.messages)
+        return Received(found if isinstance(found, list) else [found], rest)
+    if is_model(value, "messages"):
         value = value.messages
     if isinstance(value, (list, tuple)):
         return [_message(part) for part in value]

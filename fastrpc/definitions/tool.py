@@ -56,6 +56,17 @@ MOST_COSTS = 100_000_000
 _warned_of: set[str] = set()  # a definition is made anew for each server that it is mounted in
 
 
+def known_tool(entry: dict[str, Any], version: str) -> dict[str, Any]:
+    """Return a tool's descriptor as a version knows it: without titles, it has the title in the
+    annotations."""
+    found = known("Tool", entry, version)
+    title = entry.get("title")
+    if title is None or "title" in found:
+        return found
+    annotations = {"title": title, **(entry.get("annotations") or {})}
+    return known("Tool", {**entry, "annotations": annotations}, version)
+
+
 class Tool(Handler):
     """A function and its options as a tool. Raises `DefinitionError` for an invalid definition."""
 
@@ -186,10 +197,7 @@ class Tool(Handler):
         return signature
 
     def descriptor(self, version: str) -> dict[str, Any]:
-        """Return the tool's entry in ``tools/list``, with the members that a protocol version has.
-
-        Versions without titles carry the title in the annotations.
-        """
+        """Return the tool's entry in ``tools/list``, with the members that a protocol version has."""
         signature = self.signature
         entry: dict[str, Any] = {
             "name": self.name,
@@ -201,9 +209,7 @@ class Tool(Handler):
             "icons": self.icons,
             "_meta": self.meta or None,
         }
-        if self.title is not None and "title" not in known("Tool", entry, version):
-            entry["annotations"] = {"title": self.title, **self.annotations}
-        return known("Tool", entry, version)
+        return known_tool(entry, version)
 
     def bound_to(self, function: Callable[..., Any]) -> Tool:
         """Return this tool for a method bound to an object: in a class body, `@tool` can only mark

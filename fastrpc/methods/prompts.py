@@ -128,10 +128,10 @@ class PromptEncoder:
     @staticmethod
     def encode(request: Request, prompt: Prompt, value: Any) -> bytes:
         result: dict[str, Any] = {"messages": messages_of(value, request.version)}
-        if isinstance(value, Received):  # with the description of that very result
-            return encoded(request, {**value.rest, **result})
-        if prompt.description is not None:
-            result = {"description": prompt.description, **result}
+        rest = value.rest if isinstance(value, Received) else {}
+        result = {"description": prompt.description, **rest, **result}
+        if result["description"] is None:  # a result may say that it has none
+            del result["description"]
         return encoded(request, result)
 
     @staticmethod

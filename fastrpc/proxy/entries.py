@@ -256,7 +256,8 @@ class PassedPrompt(Prompt):
 
         async def get(arguments: dict[str, str], context: Context) -> Any:
             result = await upstream.request("prompts/get", {"name": there, "arguments": arguments}, context)
-            return Received(_read(PromptResult, result).messages, rest_of(result, "messages"))
+            rest = {"description": None, **rest_of(result, "messages")}
+            return Received(_read(PromptResult, result).messages, rest)
 
         _adopt(self, get, there, raw)
         self.raw, self.others = raw, others_of(raw, _PROMPT)

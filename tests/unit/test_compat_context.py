@@ -6,6 +6,7 @@ The expected values are those that the same functions gave on FastMCP 2.14 and 4
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -86,6 +87,60 @@ def test_members_of_meta_are_attributes_and_items() -> None:
     params = {"name": "tool", "arguments": {}, "_meta": {"tenant": "t7"}}
     result = ask(app, "tools/call", params, LATEST_LEGACY)
     assert result["content"][0]["text"] == "('t7', 't7', 1, None, True)"
+
+
+def test_meta_is_a_dict_as_in_sdk_2_and_has_a_models_attributes() -> None:
+    async def tool(ctx: Any) -> str:
+        meta = ctx.request_context.meta
+        return repr((dict(meta), {**meta}, meta.model_dump(), meta.model_extra, bool(meta)))
+
+    found = {"tenant": "t7"}
+    for given in (found, {}):
+        params = {"name": "tool", "arguments": {}, "_meta": given}
+        text = ask(added(tool), "tools/call", params, LATEST_LEGACY)["content"][0]["text"]
+        assert text == repr((given, given, given, given, bool(given)))
+
+
+@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+def test_the_sdks_client_sends_meta_that_the_servers_context_has(version: str) -> None:
+    server = MCPServer("meta")
+
+    def seen(ctx: Any) -> str:
+        meta = ctx.request_context.meta
+        own = {name: meta[name] for name in sorted(meta or ()) if not name.startswith("io.modelcontext")}
+        return "none" if meta is None else str(own)
+
+    @server.tool()
+    async def act(ctx: sdk.Context) -> str:
+        return seen(ctx)
+
+    @server.resource("data://{name}")
+    def data(name: str, ctx: sdk.Context) -> str:
+        return seen(ctx)
+
+    @server.prompt()
+    def say(ctx: sdk.Context) -> str:
+        return seen(ctx)
+
+    async def converse() -> list[str]:
+        meta, texts = {"example.com/own": 1}, []
+        async with sdk.Client(server, mode="auto" if version == MODERN else "legacy") as client:
+            texts.append((await client.call_tool("act", {}, meta=meta)).content[0].text)
+            texts.append((await client.read_resource("data://x", meta=meta)).contents[0].text)
+            texts.append((await client.get_prompt("say", {}, meta=meta)).messages[0].content.text)
+            texts.append((await client.call_tool("act", {})).content[0].text)
+
+            async def report(*values: Any) -> None:
+                return None
+
+            result = await client.call_tool("act", {}, progress_callback=report)
+            texts.append(result.content[0].text)
+        return texts
+
+    found = asyncio.run(asyncio.wait_for(converse(), 60))
+    assert found[:3] == [str({"example.com/own": 1})] * 3
+    assert found[3] == ("{}" if version == MODERN else "none")
+    assert found[4].startswith("{'progress_token': ")
 
 
 def test_the_session_id_is_one_for_a_connection() -> None:

@@ -62,6 +62,18 @@ class Component(ModelType):
         found.__dict__.pop("_served", None)  # the definition by the values of before
         return found
 
+    def copy(self, *, update: Any = None, deep: bool = False) -> Self:
+        """Do what `model_copy` does (FastMCP 2)."""
+        return self.model_copy(update=update, deep=deep)
+
+    def enable(self) -> None:
+        """Offer it, where it is added from now on."""
+        self.enabled = True
+
+    def disable(self) -> None:
+        """Offer it no more, where it is added from now on."""
+        self.enabled = False
+
     def _raw(self, members: dict[str, Any]) -> dict[str, Any]:
         """Return a descriptor of these members and those that all components have."""
         found = {"name": self.name, "title": self.title, "description": self.description, **members}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from copy import copy, deepcopy
 from functools import update_wrapper
 
+from fastrpc.compat.components.tags import Tags
 from fastrpc.compat.components.tools import FunctionTool, described_meta
 from fastrpc.compat.context import Context
 from fastrpc.compat.declaring import tool_definition
@@ -39,7 +40,12 @@ class RegisteredTool(FunctionTool):
         self._declared = fn  # its parameters are those of the tool, whatever function is called
         self._server = server
 
+    def _tags_changed(self) -> None:
+        self.tags = self.__dict__["tags"]
+
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "tags" and not isinstance(value, Tags):
+            value = Tags(value, self._tags_changed)
         super().__setattr__(name, value)
         if self._server is not None and not name.startswith("_"):
             self._write(name, value)
@@ -114,6 +120,7 @@ class RegisteredTool(FunctionTool):
     def __copy__(self) -> FunctionTool:
         found = FunctionTool.__new__(FunctionTool)
         found.__dict__.update({name: value for name, value in vars(self).items() if name != "_server"})
+        found.tags = set(self.tags)
         return found
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FunctionTool:

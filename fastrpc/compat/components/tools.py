@@ -125,9 +125,9 @@ class Tool(ModelType):
         changed = {MEMBERS.get(name, name): dumped(value) for name, value in overrides.items()}
         return typed("Tool", {**self.descriptor(), **changed})
 
-    def copy(self, **update: Any) -> Self:
+    def copy(self, *, update: Any = None, **others: Any) -> Self:
         """Return a copy with other values of some attributes."""
-        return self.model_copy(update=update)
+        return self.model_copy(update={**(update or {}), **others})
 
     def enable(self) -> None:
         """Offer the tool, where it is added from now on."""
