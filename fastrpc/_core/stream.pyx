@@ -87,11 +87,12 @@ cdef extern from *:
 
     /* A pipe holds 64 KiB unless told otherwise: too little for large messages. Not everywhere, not for
        every descriptor, and beyond the user's share refused: then it stays as it is. */
-    static void fastrpc_widen(int descriptor) {
+    static void fastrpc_widen(int descriptor, int size) {
     #ifdef F_SETPIPE_SZ
-        (void)fcntl(descriptor, F_SETPIPE_SZ, 1024 * 1024);
+        if (fcntl(descriptor, F_GETPIPE_SZ) < size) (void)fcntl(descriptor, F_SETPIPE_SZ, size);
     #else
         (void)descriptor;
+        (void)size;
     #endif
     }
 
@@ -124,13 +125,15 @@ cdef extern from *:
     int c_catch_signals "fastrpc_catch_signals"() nogil
     void forget_pipe "fastrpc_forget_pipe"() nogil
     void c_release_signals "fastrpc_release_signals"() nogil
-    void widen "fastrpc_widen"(int descriptor) nogil
+    void widen "fastrpc_widen"(int descriptor, int size) nogil
     void keep_memory "fastrpc_keep_memory"() nogil
 
 cdef str FAILED = "a function called by the stream failed"
 
 cdef enum:
     READ_SIZE = 64 * 1024
+    FOR_LARGE_MESSAGES = 1024 * 1024  # bytes of a pipe
+    FOR_MANY_ANSWERS = 256 * 1024     # a processor keeps so much in its cache, beside what it does with it
     FLUSH_ABOVE = 1024 * 1024            # answers held back before a write in the middle of a batch
     MOST_FAILED_SPINS = 8                # in a row: then the stream sleeps at once,
     TRY_SPINNING_AFTER = 64              # but for every 64th time
@@ -171,6 +174,7 @@ cdef class Stream:
     cdef bint over
     cdef bint abandoned                  # this is a child process, forked in a call that came from here
     cdef bint wide                       # room has been made for large messages
+    cdef bint sink_is_wide               # room has been made for many answers
     cdef object loop
     cdef object on_end                   # called in the loop phase: once with END, once with BROKEN
     cdef bint end_is_told
@@ -270,8 +274,8 @@ cdef class Stream:
         """Much comes at once, so messages are large or many: give the pipes and the heap room for them."""
         self.wide = True
         keep_memory()
-        widen(self.input)
-        widen(self.sink)
+        widen(self.input, FOR_LARGE_MESSAGES)
+        widen(self.sink, FOR_LARGE_MESSAGES)
 
     cdef int answer_lines(self, int64_t until) except -1:
         """Answer every complete line that has been read, and send the answers."""
@@ -393,7 +397,11 @@ cdef class Stream:
                     self.tell_trace(b">", self.output.buffer[self.output.start : self.output.start + count])
                 self.output.taken(count)
             elif errno == EAGAIN:
-                return BLOCKED
+                if self.sink_is_wide or self.output.waiting() < READ_SIZE:
+                    return BLOCKED
+                # Client and server would wait for each other after each pipe that is full.
+                self.sink_is_wide = True
+                widen(self.sink, FOR_MANY_ANSWERS)
             elif errno != EINTR:
                 return BROKEN
         return IDLE

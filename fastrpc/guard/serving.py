@@ -9,6 +9,7 @@ database of tokens is opened only where there is one. Imported by a guarded serv
 from __future__ import annotations
 
 import os
+from functools import cache
 from hashlib import sha256
 from threading import Lock
 
@@ -16,7 +17,6 @@ from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.callers import Caller
 from fastrpc.errors import UsageError, suggestion
-from fastrpc.guard.approvals.asking import Approvals
 from fastrpc.guard.approvals.gates import Gates
 from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fastrpc.guard.approvals.asking import CallToApprove
+    from fastrpc.guard.approvals.asking import Approvals, CallToApprove
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
     from fastrpc.guard.approvals.webhook import Webhook
     from fastrpc.guard.audit.calls import CallAudit
@@ -107,11 +107,16 @@ class GuardedServing:
             if event != "used":
                 webhook.send(event, approval)
 
-        approvals = Approvals(server.name, database.open, on_event)
+        @cache
+        def approvals() -> Approvals:
+            from fastrpc.guard.approvals.asking import Approvals  # with asyncio
+
+            return Approvals(server.name, database.open, on_event)
+
         guard = Guard(
             policy,
             callers.of,
-            approve=approvals,
+            approve=lambda asked: approvals()(asked),
             rates=self.rates,
             on_refusal=None if audit is None else audit.refused,
             is_recorded=audit is not None,

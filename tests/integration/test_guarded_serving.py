@@ -130,6 +130,33 @@ def test_over_stdio_the_user_is_the_caller_and_every_call_is_in_an_audit_that_ve
     assert "verified: 1 chains" in fastrpc(folder, "audit", "verify")
 
 
+def test_the_first_answers_wait_for_no_import_that_only_approvals_rules_or_the_loop_need(
+    tmp_path: Path,
+) -> None:
+    """A call that runs inline, in the same write as the handshake: before any quiet moment."""
+    source = (
+        'import sys\nfrom fastrpc import tool\n\n@tool(run="inline", effect="read")\ndef where() -> str:\n'
+    )
+    (tmp_path / "shop.py").write_text(source + '    return " ".join(sys.modules)\n')
+    (tmp_path / "guard.toml").write_text('[expose]\ntools = ["*"]\nrate = "60/minute"\n')
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "where", "arguments": {}}}
+    for _ in range(2):  # the first one makes a key, and compiles what is not compiled
+        done = subprocess.run(
+            [*FASTRPC, "serve", "shop.py", "--guard", "guard.toml"],
+            cwd=tmp_path,
+            env=variables(tmp_path),
+            input=f'{HELLO}\n{{"jsonrpc":"2.0","method":"notifications/initialized"}}\n{json.dumps(call)}\n',
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    modules = set(json.loads(done.stdout.splitlines()[1])["result"]["content"][0]["text"].split())
+    assert "fastrpc.guard.audit.log" in modules
+    needless = {"asyncio", "logging", "socket", "tempfile", "concurrent.futures"}
+    needless |= {"fastrpc.guard.cel.expression", "fastrpc.guard.approvals.asking", "fastrpc.human_input"}
+    assert needless & modules == set()
+
+
 def is_hash_of(found: dict[str, str], content: bytes) -> bool:
     return sha256(bytes.fromhex(found["salt"]) + content).hexdigest() == found["sha256"]
 

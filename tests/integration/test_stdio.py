@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from support.protocol import tool_call as call
 from support.stdio import SECONDS, decode, encode, no_frame_is_torn, serve
+from support.waiting import eventually
 
 SERVER = """
 import asyncio
@@ -557,3 +558,29 @@ def count() -> str:
             server.send(encode(call(calls, "count")))
             ticks = int(server.answer()["result"]["content"][0]["text"])
             calls += 1
+
+
+@pytest.mark.parametrize("given", [64 * 1024, 512 * 1024])
+def test_many_answers_at_once_widen_the_pipe_that_takes_them_unless_it_is_wider(given: int) -> None:
+    """Else client and server would wait for each other after every 64 KiB, on two cores most of the time."""
+    import fcntl
+
+    source = "from fastrpc import Server\n\napp = Server('s')\n\n@app.tool(run='inline')\n"
+    source += "def fill(size: int) -> str:\n    return 'x' * size\n\napp.run()\n"
+    output_read, output_write = os.pipe()
+    fcntl.fcntl(output_write, 1031, given)  # F_SETPIPE_SZ
+    with serve(source, stdout=output_write) as server:
+        os.close(output_write)
+        server.send(
+            encode(INITIALIZE) + b"".join(encode(call(id, "fill", size=9000)) for id in range(1, 101))
+        )
+        wide = max(given, 256 * 1024)
+        eventually(lambda: fcntl.fcntl(output_read, 1032) == wide, SECONDS)  # F_GETPIPE_SZ
+        assert server.stdin is not None
+        assert fcntl.fcntl(server.stdin, 1032) == 64 * 1024
+        data = b""
+        while data.count(b"\n") < 101:
+            data += os.read(output_read, 65536)
+        assert [decode(line)["id"] for line in data.splitlines()] == list(range(101))
+        assert fcntl.fcntl(output_read, 1032) == wide
+    os.close(output_read)

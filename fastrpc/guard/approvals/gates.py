@@ -9,8 +9,6 @@ whatever the policy says. A decision holds without limit of time. Waiting takes 
 
 from __future__ import annotations
 
-import asyncio
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,13 +26,13 @@ KIND = "gate"
 
 class Gates:
     """Asks for the callers of one server, as `fastrpc.engine.ports.Gates` says. `config` returns what the
-    policy says of approvals now; `on_event` is called with ``asked``, ``approved``, ``rejected``, ``used``.
+    policy says of approvals now, `approvals` is made when something is asked; `on_event` is called with ``asked``, ``approved``, ``rejected``, ``used``.
     For the event loop that serves. Methods raise StorageError besides what they say."""
 
     def __init__(
         self,
         server: str,
-        approvals: Approvals,
+        approvals: Callable[[], Approvals],
         caller_of: Callable[[str], Caller],
         config: Callable[[], ApprovalConfig],
         on_event: OnEvent,
@@ -54,7 +52,7 @@ class Gates:
         from fastrpc.guard.approvals.canonical import Unbindable
         from fastrpc.guard.approvals.store import ApprovalError, Question
 
-        kept, caller, config = await self._approvals.kept(), self._caller_of(principal), self._config()
+        kept, caller, config = await self._approvals().kept(), self._caller_of(principal), self._config()
         try:
             binding = Binding(
                 caller=caller.principal,
@@ -87,9 +85,11 @@ class Gates:
     async def decision(self, approval_id: str) -> tuple[bool, str, str]:
         """Return what a person has decided, once that is so, or once the time is over. Raises
         ApprovalError for an approval that there is not."""
+        import asyncio
+
         from fastrpc.guard.approvals.store import APPROVED, REJECTED, USED, VOID, WAITING
 
-        kept = await self._approvals.kept()
+        kept = await self._approvals().kept()
         before = await kept.watcher.run(kept.store.get, approval_id)
         if before.state == WAITING:
             decided = kept.watcher.watch(approval_id)

@@ -11,13 +11,11 @@ where it was to go, on the thread that it had, and what comes is sent and checke
 
 from __future__ import annotations
 
-import json
 from hmac import compare_digest
 from threading import Lock
 from time import sleep, time
 
 from fastrpc import diagnostics
-from fastrpc.guard.approvals.description import described
 from fastrpc.quotas import ENTRY_BYTES
 
 TYPE_CHECKING = False
@@ -54,6 +52,10 @@ class Sender:
 
     def send(self, event: str, approval: Approval) -> None:
         """Have an approval sent: ``asked``, ``approved`` or ``rejected``. Returns at once."""
+        import json
+
+        from fastrpc.guard.approvals.description import described
+
         body = json.dumps({"event": event, "approval": described(approval, time())}).encode()
         size = len(body) + ENTRY_BYTES
         with self._lock:
@@ -117,6 +119,9 @@ class Receiver:
 
     def receive(self, body: bytes, timestamp: str | None, signature: str | None) -> bytes:
         """Take a decision, and return the approval as JSON. Raises Refused, and StorageError."""
+        import json
+
+        from fastrpc.guard.approvals.description import described
         from fastrpc.guard.approvals.store import (
             WEBHOOK,
             ApprovalError,
@@ -193,6 +198,8 @@ class Webhook:
 
 def _read(body: bytes) -> dict[str, Any]:
     """Return the members of a decision. Raises Refused."""
+    import json
+
     try:
         said = json.loads(body)
     except ValueError:

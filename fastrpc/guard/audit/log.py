@@ -21,7 +21,6 @@ from __future__ import annotations
 import atexit
 import os
 from collections import deque
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from threading import Lock, Thread
@@ -40,6 +39,7 @@ from fastrpc.guard.audit.writer import Limits, Writer
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from concurrent.futures import Future
     from typing import Any
 
     from fastrpc.guard.audit.delivery import Target
@@ -232,6 +232,8 @@ class AuditLog:
     def append_durably(self, record: Record) -> Future[str]:
         """Take a record as `append` does; the future has its id when it is on disk, or AuditUnavailable. In
         an event loop: ``await asyncio.wrap_future(log.append_durably(record))``."""
+        from concurrent.futures import Future  # with logging: no record of mode ``group`` needs it
+
         future: Future[str] = Future()
         self.append(record, partial(_settle, future))
         return future

@@ -14,7 +14,6 @@ the later ones too, and has no key for that. Used by one thread; when to call it
 from __future__ import annotations
 
 import os
-import socket
 from collections import deque
 from hashlib import sha256
 from time import monotonic, sleep
@@ -194,7 +193,7 @@ class Writer:
             "time": time,
             "started": rfc3339(self._started),
             "pid": os.getpid(),
-            "host": socket.gethostname(),
+            "host": os.uname().nodename,
             "key": self._signer.key,
         }
         if self.number == 1:

@@ -48,25 +48,29 @@ order of a map's keys       that of the value             any
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from fastrpc.lazy_names import load
 
-from fastrpc.guard.cel.errors import EvaluationError, RuleError, RuleSyntaxError, RuleTypeError
-from fastrpc.guard.cel.expression import Expression
-from fastrpc.guard.cel.types import (
-    BOOL,
-    DOUBLE,
-    DYN,
-    INT,
-    NULL,
-    STRING,
-    Type,
-    list_of,
-    map_of,
-    nullable,
-    one_of,
-    struct,
-    type_of_schema,
-)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fastrpc.guard.cel.errors import EvaluationError, RuleError, RuleSyntaxError, RuleTypeError
+    from fastrpc.guard.cel.expression import Expression
+    from fastrpc.guard.cel.types import (
+        BOOL,
+        DOUBLE,
+        DYN,
+        INT,
+        NULL,
+        STRING,
+        Type,
+        list_of,
+        map_of,
+        nullable,
+        one_of,
+        struct,
+        type_of_schema,
+    )
 
 __all__ = [
     "BOOL",
@@ -90,12 +94,29 @@ __all__ = [
     "type_of_schema",
 ]
 
+_ERRORS = ("EvaluationError", "RuleError", "RuleSyntaxError", "RuleTypeError")
+_HOMES = {
+    **dict.fromkeys(__all__, "fastrpc.guard.cel.types"),
+    **dict.fromkeys(_ERRORS, "fastrpc.guard.cel.errors"),
+    "Expression": "fastrpc.guard.cel.expression",
+}
+"""Nothing of an expression is imported where there are no rules."""
+
+
+if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
+
+    def __getattr__(name: str) -> object:
+        return load(globals(), _HOMES, name)
+
 
 def compile(source: str, variables: Mapping[str, Type]) -> Expression:
     """Return the expression of a source whose variables have these types; raise `RuleError`.
 
     It need not be a rule: that its `type` is a bool is the caller's affair.
     """
+    from fastrpc.guard.cel.errors import RuleSyntaxError
+    from fastrpc.guard.cel.expression import Expression
+
     try:
         return Expression(source, variables)
     except RecursionError:  # the levels are bounded, but the caller may have used up the stack

@@ -12,7 +12,7 @@ Pure, over a `GuardConfig` and the facts of the tools.
 from __future__ import annotations
 
 from fastrpc._core.budget_table import LARGEST_AMOUNT
-from fastrpc.guard.cel import EvaluationError
+from fastrpc.guard.cel.errors import EvaluationError
 from fastrpc.guard.policy import risks
 from fastrpc.guard.policy.approval_config import NEVER
 from fastrpc.guard.policy.budgets import CALLS, COST, MILLION

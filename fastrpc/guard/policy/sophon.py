@@ -8,8 +8,6 @@ they are, each is audited, and what the lists do not have is refused with -32000
 
 from __future__ import annotations
 
-import json
-
 from fastrpc.guard.policy import sections
 from fastrpc.guard.policy.config import GuardConfig
 from fastrpc.guard.policy.references import References
@@ -21,6 +19,8 @@ OVER_HTTP = ("sse", "streamableHttp")
 
 def config_of(file: str, source: str, version: str, references: References) -> GuardConfig:
     """Return the configuration of a file. Raises GuardConfigError."""
+    import json
+
     try:
         value = json.loads(source)
     except ValueError as error:
