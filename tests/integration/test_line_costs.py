@@ -2,7 +2,7 @@
 
 Ratios of processor time, taken in one process, and alone all the same: what others do to the caches costs a
 line that fills much memory more than an ordinary one. `benchmarks/line_costs.py` has the lines, and shows all
-of them. Costs a minute.
+of them. Costs half a minute.
 """
 
 from __future__ import annotations
