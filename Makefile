@@ -17,7 +17,6 @@ SANITIZED := .cache/sanitized
 # What is written in Python alone has nothing for the sanitizers.
 IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,approval_binding audit_tampering cel_oracle cel_text docstrings guard_why rewriting shell_words uri_round_trips))
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
-MEASURED_SOURCE ?= .
 FASTMCP := .cache/fastmcp
 PROGRAMS := $(CURDIR)/.cache/programs
 MUTATION := .cache/mutation
@@ -121,9 +120,13 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 	$(if $(KEEP_MEASURED),,$(MAKE) measured)
 	$(BIN)/python benchmarks/guard.py --python $(MEASURED)/bin/python $(GUARD_OPTIONS)
 
-measured:                # the wheel that bench-guard measures; KEEP_MEASURED=1 has it use the one that there is
-	rm -rf $(MEASURED) && $(BIN)/python -m venv $(MEASURED)
-	$(MEASURED)/bin/python -m pip install --quiet '$(MEASURED_SOURCE)[http,guard]'
+# What is compiled is there, by the same compiler with the same options as in any `pip install`: it is put in as it is.
+measured: $(STAMP)       # the wheel that bench-guard measures; KEEP_MEASURED=1 has it use the one that there is
+	rm -rf $(MEASURED) $(MEASURED)-wheel build/lib.* && $(BIN)/python -m venv $(MEASURED)
+	$(BIN)/python setup.py --quiet build_py build_scripts
+	cp fastrpc/_core/*.so fastrpc/_core/reaper build/lib.*/fastrpc/_core/
+	$(BIN)/python setup.py --quiet bdist_wheel --skip-build --dist-dir $(MEASURED)-wheel
+	$(MEASURED)/bin/python -m pip install --quiet "$$(echo $(MEASURED)-wheel/*.whl)[http,guard]"
 
 fastmcp: $(FASTMCP)/.made  ## FastMCP in an environment of its own, for the tests of what is its own in a swapped server
 

@@ -81,6 +81,7 @@ assert os.path.exists(sysconfig.get_path("include") + "/Python.h")
 assert sys.implementation.name == "cpython" and sys.prefix == sys.base_prefix
 print("%d.%d" % sys.version_info[:2] + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""))
 print(sys.executable)
+print(sysconfig.get_path("include"))
 """
 
 
@@ -88,6 +89,16 @@ def headers(version: str, target: str) -> str:
     """Return a folder with Python.h, all of Include/ and the target's own pyconfig.h. Raises CannotMake."""
     known(version, target)
     return kept(f"headers-{version}-{target}", lambda folder: make_headers(version, target, folder))
+
+
+def own_headers(version: str) -> str | None:
+    """Return the headers of the machine's own interpreter, if it has one that is complete by itself: Debian's
+    leads to the system's folder, which no compiler for another system looks into."""
+    answer = examined(machines_own(version) or "")
+    if answer is None:
+        return None
+    with open(os.path.join(answer[2], "pyconfig.h"), encoding="utf-8") as file:
+        return None if re.search(r"^# *include <", file.read(), re.MULTILINE) else answer[2]
 
 
 def make_headers(version: str, target: str, folder: str) -> None:
@@ -130,7 +141,7 @@ def machines_own(version: str) -> str | None:
 
 
 def examined(path: str) -> list[str] | None:
-    """Return what an interpreter says: version and its own path. None when it lacks
+    """Return what an interpreter says: version, its own path and that of its headers. None when it lacks
     something."""
     try:
         done = subprocess.run([path, "-c", EXAMINE], capture_output=True, text=True, timeout=60)

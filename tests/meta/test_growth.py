@@ -47,6 +47,7 @@ MOST_GROWTH = 8.0
 UNNOTICED = 0.02
 """Seconds of the processor that say nothing about growth, and harm nobody."""
 LATE = 5.0
+TRIES = 3
 
 Work = Callable[[], object]
 Make = Callable[[int], Work]
@@ -423,21 +424,26 @@ def seconds_of(work: Work) -> float:
     return least
 
 
-@pytest.mark.alone
+def grows_faster(make: Make, size: int) -> str:
+    """Say how much longer four times as much takes, if that is too much; "" if it is not. What other programs
+    do to the caches may cost the larger input more: what looks so is tried again."""
+    for _ in range(TRIES):
+        small, large = seconds_of(make(size)), seconds_of(make(4 * size))
+        if large < UNNOTICED or large < MOST_GROWTH * small:
+            return ""
+    return f"{small:.4f} s, then {large:.4f} s"
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", CASES)
 def test_four_times_as_much_takes_no_more_than_about_four_times_as_long(name: str) -> None:
     size, make = CASES[name]
-    small, large = seconds_of(make(size)), seconds_of(make(4 * size))
-    assert large < UNNOTICED or large < MOST_GROWTH * small, f"{small:.4f} s, then {large:.4f} s"
+    assert grows_faster(make, size) == ""
 
 
-@pytest.mark.alone
 def test_what_is_quadratic_is_found() -> None:
     def quadratic(size: int) -> Work:
         values = [*range(size)]
         return lambda: [each for each in values if -each - 1 in values]
 
-    small, large = seconds_of(quadratic(2000)), seconds_of(quadratic(8000))
-    assert large > UNNOTICED
-    assert large > MOST_GROWTH * small
+    assert grows_faster(quadratic, 1500)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -53,7 +54,10 @@ def found() -> Iterator[Use]:
     yield Use("fastrpc/_core/message.pyx", re.compile(rb'"\xff([-0-9]+)"'), frozenset({"sub"}))
 
 
-FOUND = {use.key: use for use in found()}
+@cache
+def every_use() -> dict[str, Use]:
+    """All of them by name: looked for when a test wants them, not where tests are only found."""
+    return {use.key: use for use in found()}
 
 
 @pytest.fixture
@@ -94,18 +98,17 @@ def hardest(use: Use) -> str:
     return ""
 
 
-@pytest.mark.alone
 @pytest.mark.timeout(1200)
 @pytest.mark.usefixtures("bounded")
 def test_no_text_of_100_kb_is_hard_for_any_expression() -> None:
-    tried = [use for key, use in FOUND.items() if use.pattern is not None and key not in EXEMPT]
+    tried = [use for key, use in every_use().items() if use.pattern is not None and key not in EXEMPT]
     assert len(tried) > 150
     assert [each for each in map(hardest, tried) if each] == []
 
 
 def test_what_is_made_at_run_time_is_listed_with_its_reason() -> None:
-    assert {key for key, use in FOUND.items() if use.pattern is None} == {*MADE_AT_RUN_TIME}
-    assert {*EXEMPT} <= {*FOUND}, "an exemption of what is not there any more"
+    assert {key for key, use in every_use().items() if use.pattern is None} == {*MADE_AT_RUN_TIME}
+    assert {*EXEMPT} <= {*every_use()}, "an exemption of what is not there any more"
 
 
 def test_compiled_sources_have_no_other_expressions() -> None:
@@ -118,7 +121,6 @@ def test_compiled_sources_have_no_other_expressions() -> None:
     assert all(r"""re.sub(rb'"\xff([-0-9]+)"'""" in line for line in lines), lines
 
 
-@pytest.mark.alone
 @pytest.mark.usefixtures("bounded")
 @pytest.mark.parametrize("glob", ["*a*a*a*a*b", "*" * 50 + "b", "?*?*?*b", "*.*.*.*.example.com"])
 def test_globs_are_not_hard_either(glob: str) -> None:
@@ -141,7 +143,6 @@ def test_globs_are_not_hard_either(glob: str) -> None:
     ("pattern", "method"),
     [(r"\w+=(?:\"[^\"]*\"|[^\s,]+)", "findall"), (r"[ \t]+\n", "sub"), (r"<[^>]*>", "sub")],
 )
-@pytest.mark.alone
 @pytest.mark.usefixtures("bounded")
 def test_an_expression_that_is_hard_is_found(pattern: str, method: str) -> None:
     assert hardest(Use("here", re.compile(pattern, re.MULTILINE | re.DOTALL), frozenset({method})))

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import attrs
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -166,6 +165,15 @@ def of_annotation(annotation: Any) -> Any:
 
 
 SIGNATURES = {str(annotation): of_annotation(annotation) for annotation in ANNOTATIONS}
+KNOWN = {name: value_type_of(each.parameters[0].converter) for name, each in SIGNATURES.items()}
+MAKERS = [
+    (name, make)
+    for name, each in SIGNATURES.items()
+    if each.output_schema is not None
+    for known in [value_type_of(each.result_converter)]
+    for make in (known and known.plain, each.result_converter.plain_value)
+    if make
+]
 
 
 def same(one: Any, other: Any) -> bool:
@@ -173,60 +181,44 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other and repr(one) == repr(other)
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
-def test_a_loaded_argument_is_what_its_converter_makes_of_it(name: str) -> None:
-    converter = SIGNATURES[name].parameters[0].converter
-    known = value_type_of(converter)
-    if known is None:
-        return
+# Each value is tried with every annotation: to make a value takes longer than to compare it with all of them.
 
-    @settings(max_examples=150, deadline=None)
-    @given(VALUES.filter(lambda value: value is not None))
-    def compare(value: Any) -> None:
+
+@settings(max_examples=500, deadline=None)
+@given(VALUES.filter(lambda value: value is not None))
+def test_a_loaded_argument_is_what_its_converter_makes_of_it(value: Any) -> None:
+    for name, signature in SIGNATURES.items():
+        converter = signature.parameters[0].converter
+        if (known := KNOWN[name]) is None:
+            continue
         loaded = known.load(value)
-        assert loaded is NotImplemented or same(loaded, converter.accept(value))
-
-    compare()
+        assert loaded is NotImplemented or same(loaded, converter.accept(value)), name
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
-def test_a_loader_makes_what_its_converter_makes(name: str) -> None:
-    converter = SIGNATURES[name].parameters[0].converter
-    if converter.load is None:
-        return
-
-    @settings(max_examples=100, deadline=None)
-    @given(VALUES.filter(lambda value: value is not None))
-    def compare(value: Any) -> None:
+@settings(max_examples=500, deadline=None)
+@given(VALUES.filter(lambda value: value is not None))
+def test_a_loader_makes_what_its_converter_makes(value: Any) -> None:
+    for name, signature in SIGNATURES.items():
+        converter = signature.parameters[0].converter
+        if converter.load is None:
+            continue
         try:
             loaded = converter.load(value)
         except FAILURES:
-            return
-        assert same(loaded, converter.accept(value))
-
-    compare()
+            continue
+        assert same(loaded, converter.accept(value)), name
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
-def test_a_plain_result_is_what_conforms_to_the_schema(name: str) -> None:
-    signature = SIGNATURES[name]
-    known = value_type_of(signature.result_converter)
-    makers = [each for each in (known and known.plain, signature.result_converter.plain_value) if each]
-    if signature.output_schema is None:
-        return
-
-    @settings(max_examples=150, deadline=None)
-    @given(RESULTS)
-    def compare(value: Any) -> None:
-        for make in makers:
-            try:
-                made = make(value)
-            except FAILURES:
-                continue
-            if made is not NotImplemented and not holds_nan(made):  # which the JSON writer refuses
-                assert made == conforming(signature, value)
-
-    compare()
+@settings(max_examples=500, deadline=None)
+@given(RESULTS)
+def test_a_plain_result_is_what_conforms_to_the_schema(value: Any) -> None:
+    for name, make in MAKERS:
+        try:
+            made = make(value)
+        except FAILURES:
+            continue
+        if made is not NotImplemented and not holds_nan(made):  # which the JSON writer refuses
+            assert made == conforming(SIGNATURES[name], value), name
 
 
 def holds_nan(value: Any) -> bool:
@@ -234,7 +226,5 @@ def holds_nan(value: Any) -> bool:
 
 
 def test_most_annotations_are_decided_by_a_look_at_the_types_of_their_values() -> None:
-    undecided = [
-        name for name, each in SIGNATURES.items() if value_type_of(each.parameters[0].converter) is None
-    ]
+    undecided = [name for name, known in KNOWN.items() if known is None]
     assert len(undecided) <= 14, undecided

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import io
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,8 +20,28 @@ MIB = 1024 * 1024
 EDGE = 1568
 
 
+_kept: asyncio.AbstractEventLoop | None = None
+
+
+@contextlib.contextmanager
+def one_worker() -> Iterator[None]:
+    """Have all calls meanwhile run in one event loop, which keeps its worker: to start one takes longer than
+    to decode a small image. For tests that change nothing of how it is started."""
+    global _kept
+    _kept = asyncio.new_event_loop()
+    try:
+        yield
+    finally:
+        _kept.run_until_complete(processes.close())
+        _kept.close()
+        _kept = None
+
+
 def run(work: Callable[[], Awaitable[Any]]) -> Any:
-    """Return what a coroutine function returns; the processes that it has started are gone by then."""
+    """Return what a coroutine function returns; but within `one_worker` the processes that it has started are
+    gone by then."""
+    if _kept is not None:
+        return _kept.run_until_complete(asyncio.wait_for(work(), 60))
 
     async def whole() -> Any:
         try:

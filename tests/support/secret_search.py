@@ -44,13 +44,17 @@ def readings(output: bytes) -> Iterator[tuple[str, bytes]]:
 
 def found_in(outputs: Mapping[str, bytes], secrets: Mapping[str, bytes]) -> list[str]:
     """Return which secrets stand in which outputs, and how they are spelt."""
+    looked_for = [(name, *each) for name, secret in secrets.items() for each in spellings(secret)]
     found: dict[str, None] = {}
     for place, output in outputs.items():
+        seen = set()
         for reading, text in readings(output):
-            for name, secret in secrets.items():
-                for spelling, looked_for in spellings(secret):
-                    if looked_for in text:
-                        found[f"{name}: {spelling}, {reading}{place}"] = None
+            if text in seen:
+                continue  # without escapes it says what it says anyway
+            seen.add(text)
+            for name, spelling, spelt in looked_for:
+                if spelt in text:
+                    found[f"{name}: {spelling}, {reading}{place}"] = None
     return list(found)
 
 

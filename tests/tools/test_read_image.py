@@ -6,15 +6,22 @@ import base64
 import struct
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fastrpc.tools.agent.read_image import read_image
 from PIL import Image
 from support import images
-from support.image_calls import EDGE, MIB, block, facts, fits, line, picture, run, shown
+from support.image_calls import EDGE, MIB, block, facts, fits, line, one_worker, picture, run, shown
 
 from fastrpc import ToolResult
+
+
+@pytest.fixture(autouse=True, scope="module")
+def worker() -> Iterator[None]:
+    with one_worker():
+        yield
 
 
 @pytest.fixture(autouse=True)
