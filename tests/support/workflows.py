@@ -74,9 +74,16 @@ def workflow(id: str, *nodes: dict[str, Any], edges: str = "", **members: Any) -
     }  # fmt: skip
 
 
-def served(folder: Path, *, on_sample: Any = None, version: str | None = None, **more: str) -> SyncClient:
+def served(
+    folder: Path,
+    *,
+    source: str = SERVER,
+    on_sample: Any = None,
+    version: str | None = None,
+    **more: str,
+) -> SyncClient:
     """A client of a server in this folder, which has these variables."""
-    (folder / "server.py").write_text(SERVER)
+    (folder / "server.py").write_text(source)
     command = [sys.executable, "server.py"]
     options: Any = {"on_sample": on_sample, "version": version}
     return Client.sync(command, cwd=str(folder), env=variables(folder, **more), **options)

@@ -80,6 +80,20 @@ def test_nodes_are_in_the_order_of_a_run_and_those_of_loops_apart() -> None:
         (workflow(loop("a", "b"), loop("b", "a")), "the loop is in itself"),
         (workflow(loop("a", "b", items=[]), B), "node a: config: expected items or times"),
         (workflow(loop("a", "b", times=1001), B), "node a: config.times: expected 0 to 1000"),
+        (workflow(loop("a", "b", times=10**9), B), "node a: config.times: expected 0 to 1000"),
+        (workflow(transform("a", "x" * 2_000_000)), "workflow: expected at most 262,144 bytes"),
+        (workflow(transform("a", "{{ $trigger.__class__ }}")), "__class__: no such member"),
+        (workflow(A, trigger={"type": "manual", "secret": "x"}), "trigger: a manual trigger has no 'secret'"),
+        (workflow(A, trigger={"type": "cron", "expression": 5}), "trigger.expression: expected a text"),
+        (workflow(A, trigger={"type": ["cron"]}), "trigger.type: expected one of manual, cron, webhook"),
+        (
+            workflow({"id": "a", "type": "approval.gate", "config": {"title": "?", "risk": "none"}}),
+            "node a: config.risk: expected one of low, medium, high, critical, got 'none'",
+        ),
+        (
+            workflow({"id": "a", "type": "approval.gate", "config": {"title": "?", "seconds": 10**9}}),
+            "node a: config.seconds: expected 1 to 2,592,000, got 1000000000",
+        ),
         (workflow(loop("a", "b"), B, C, edges="a>b b>c"), "node b: the edge from b to c leads into"),
         (workflow(loop("a", "b", "c"), B, C), "node c: no edge leads to it; the body of a begins at b"),
         (

@@ -23,18 +23,34 @@ LONGEST = 4096
 
 def read(ctx: Context, path: str) -> tuple[str, bytes]:
     """Return a file's name and content. Raises ToolError."""
+    return _read_below(_folders(ctx, path, "path", "; give name, and content or base64"), path)
+
+
+def place(ctx: Context, path: str, name: str) -> str:
+    """Return the place of a file or folder that is there, which is called `name` in messages. Raises
+    ToolError."""
+    folders = _folders(ctx, path, name, "")
+    for folder in folders:
+        found = os.path.join(os.path.realpath(folder), *_parts_below(folder, path))
+        is_same = path.rstrip("/") in (folder.rstrip("/"), os.path.realpath(folder), ".")
+        is_below = is_same or bool(_parts_below(folder, path))
+        if is_below and os.path.realpath(found) == found and os.path.exists(found):
+            return found
+    raise ToolError(
+        f"{name}: expected a file or folder below {' or '.join(folders)}, behind no link, got {path:.200}."
+    )
+
+
+def _folders(ctx: Context, path: str, name: str, instead: str) -> Sequence[str]:
+    """Return the folders below which a caller may name a path. Raises ToolError."""
     folders: Sequence[str] = _settings.DOCUMENTS.read()
     if not folders:
-        raise ToolError(
-            "path: the server was started without --documents DIR; give name, and content or base64."
-        )
+        raise ToolError(f"{name}: the server was started without --documents DIR{instead}.")
     if not _may_name_paths(ctx):
-        raise ToolError(
-            "path: this caller may not name files of the server; give name, and content or base64."
-        )
+        raise ToolError(f"{name}: this caller may not name files of the server{instead}.")
     if not path or len(path) > LONGEST or "\0" in path:
-        raise ToolError(f"path: expected the path of a file, got {path!r:.80}.")
-    return _read_below(folders, path)
+        raise ToolError(f"{name}: expected the path of a file, got {path!r:.80}.")
+    return folders
 
 
 def _may_name_paths(ctx: Context) -> bool:

@@ -19,12 +19,15 @@ from .memory import date_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import asyncio
     from typing import Annotated, Literal
 
     from fastrpc import Meta, Server
 
     from ._store.entries import Reader
+    from ._store.workflows import Kept
     from ._workflows.definition import Workflow
+    from ._workflows.files import FileTriggers
 
 else:
     from fastrpc import Meta
@@ -61,11 +64,13 @@ class WorkflowDefinition(TypedDict):
 
 
 class CreatedWorkflow(TypedDict):
-    """A workflow that was created; `is_new` is false where it replaced one of this id."""
+    """A workflow that was created; `is_new` is false where it replaced one of this id. `secret` is that of
+    its webhook, where one was made for it: it is shown this once."""
 
     id: str
     uri: str
     is_new: bool
+    secret: str
 
 
 class DeletedWorkflow(TypedDict):
@@ -144,20 +149,22 @@ async def create(
     ctx: Context,
     workflow: Annotated[
         dict[str, Any],
-        "id, name, version, trigger {type: manual}, nodes [{id, type, config}], edges [{from, to, when?}], "
+        "id, name, version, trigger {type}, nodes [{id, type, config}], edges [{from, to, when?}], "
         "description?, variables?",
     ],
 ) -> CreatedWorkflow:
     """Create a workflow, or replace the one of its id. Types of nodes: action.skill {tool, arguments},
+    action.api_call {url, method, headers, query, body}, action.llm_prompt {prompt, system},
+    action.send_message {text, to}, action.execute_code {code, input}, approval.gate {title, risk, seconds},
     data.transform {template}, logic.if_else {condition}, logic.loop {items | times, body}, logic.wait
-    {seconds | until}, logic.switch {value}, logic.parallel {body}. Templates: {{ $node.ID.output }},
-    {{ $vars.x }}, {{ $trigger.x }}, in loops {{ $item }}."""
+    {seconds | until}, logic.switch {value}, logic.parallel {body}. Triggers: manual, cron {expression,
+    timezone}, webhook {secret}, file {path}. Templates: {{ $node.ID.output }}, {{ $vars.x }}, {{ $trigger.x }}, in loops
+    {{ $item }}."""
     import asyncio
 
     from fastrpc.self_calls import client_for, gates_of
 
-    from ._store import workflows
-    from ._workflows import definition, stepping
+    from ._workflows import definition, engine, stepping
 
     try:
         found = definition.read(workflow)
@@ -178,16 +185,74 @@ async def create(
             raise definition.BadWorkflow(f"node {gate}: {stepping.NO_GUARD}")
     except definition.BadWorkflow as error:
         raise ToolError(str(error)) from None
-    owner, text = _readers.reader_of(ctx).owner, json.dumps(workflow, ensure_ascii=False)
+    if found.json["trigger"]["type"] == "file":
+        found.json["trigger"]["path"] = _watched(ctx, found.json["trigger"])
+    starter = _starter(ctx)
+    engine.Place.loop = asyncio.get_running_loop()
+    is_new, secret = await asyncio.to_thread(_write, found, starter)
+    done = "Created" if is_new else "Replaced"
+    told = f" The secret of its webhook: {secret}" if secret else ""
+    created = CreatedWorkflow(id=found.id, uri=_uri(found.id), is_new=is_new, secret=secret)
+    return answer(f"{done} {found.id}.{told}", created)
 
-    def write() -> bool | None:
-        return workflows.write(_store.current().database, owner, found.id, text)
 
-    is_new = await asyncio.to_thread(write)
+def _write(found: Workflow, starter: dict[str, Any]) -> tuple[bool, str]:
+    """Keep a workflow, and have its trigger begin runs; return whether it is new, and the secret that was
+    made for it."""
+    from ._store import workflows
+    from ._workflows import definition, engine, triggers
+
+    database, owner, trigger = _store.current().database, starter["owner"], dict(found.json["trigger"])
+    before = workflows.kept(database, owner, found.id)
+    secret, is_made = "", False
+    try:
+        if trigger["type"] == "cron":
+            _engine()  # without which nothing has times
+            triggers.check_cron(trigger)
+        elif trigger["type"] == "webhook":
+            secret, is_made = triggers.secret_for(trigger, "" if before is None else before.secret)
+    except definition.BadWorkflow as error:
+        raise ToolError(str(error)) from None
+    trigger.pop("secret", None)
+    text = json.dumps({**found.json, "trigger": trigger}, ensure_ascii=False)
+    _unschedule(owner, before)
+    kept = workflows.Kept(owner, text, json.dumps(starter), secret)
+    is_new = workflows.write(database, found.id, kept, trigger["type"])
     if is_new is None:
         raise ToolError(f"workflow: expected at most {workflows.MOST:,} of an owner.")
-    done = "Created" if is_new else "Replaced"
-    return answer(f"{done} {found.id}.", CreatedWorkflow(id=found.id, uri=_uri(found.id), is_new=is_new))
+    if trigger["type"] in ("cron", "file"):
+        engine.note_triggers()
+    if trigger["type"] == "cron":
+        _engine().schedule(owner, found.id, trigger)
+    return is_new, secret if is_made else ""
+
+
+def _watched(ctx: Context, trigger: dict[str, str]) -> str:
+    """Return the path that a file trigger watches. Raises ToolError."""
+    from importlib.util import find_spec
+
+    from . import _document_paths
+
+    if find_spec("watchfiles") is None:
+        raise ToolError('trigger: file needs watchfiles: pip install "fastrpc-mcp[workflows]"')
+    return _document_paths.place(ctx, trigger.get("path", ""), name="trigger.path")
+
+
+def _unschedule(owner: str, kept: Kept | None) -> None:
+    """Have a workflow that is there begin no more runs by itself."""
+    if kept is not None and (was := json.loads(kept.definition))["trigger"]["type"] == "cron":
+        _engine().unschedule(owner, was["id"])
+
+
+def _starter(ctx: Context) -> dict[str, Any]:
+    """Return who runs are for that a caller begins."""
+    return {
+        "principal": ctx.principal,
+        "owner": _readers.reader_of(ctx).owner,
+        "caller_owner": ctx.caller.owner,
+        "caller_class": ctx.caller.caller_class,
+        "over_http": ctx.server.over_http,
+    }
 
 
 @tool(name="workflow.delete", effect="write", risk="high", run="thread")
@@ -195,7 +260,9 @@ def delete(ctx: Context, id: str) -> DeletedWorkflow:
     """Delete a workflow. Its runs go on, and stay."""
     from ._store import workflows
 
-    if not workflows.forget(_store.current().database, _readers.reader_of(ctx).owner, id):
+    database, owner = _store.current().database, _readers.reader_of(ctx).owner
+    _unschedule(owner, workflows.kept(database, owner, id))
+    if not workflows.forget(database, owner, id):
         raise _unknown(id)
     return answer(f"Deleted {id}.", DeletedWorkflow(id=id))
 
@@ -216,13 +283,7 @@ async def trigger(
     if ctx.client_info == stepping.CLIENT_INFO:
         raise ToolError("a step of a workflow triggers no other")
     text, owner = await asyncio.to_thread(_definition, ctx, id), _readers.reader_of(ctx).owner
-    starter = {
-        "principal": ctx.principal,
-        "owner": owner,
-        "caller_owner": ctx.caller.owner,
-        "caller_class": ctx.caller.caller_class,
-    }
-    found = _workflow(text)
+    found, starter = _workflow(text), _starter(ctx)
     engine.Place.loop = asyncio.get_running_loop()
 
     def start() -> None:
@@ -281,25 +342,44 @@ def cancel(ctx: Context, run_id: str) -> CancelledRun:
 
 
 def attach(server: Server) -> None:
-    """Serve the definitions as resources, and let runs go on that an ended server has left behind."""
+    """Serve the definitions as resources and their webhooks, and let runs go on that an ended server has left
+    behind."""
     import asyncio
 
-    from ._workflows import engine
+    from ._workflows import engine, hook
 
     engine.Place.server = server
+    endpoint: Any = hook.HookEndpoint()
+    server.http_endpoints[hook.PATH] = endpoint
     prefix = f"{_settings.SCHEME.read()}://workflows/"
     server.resources(prefix, mime_type="application/json", run="thread")(Workflows(prefix, server))
+
+    file_triggers: list[FileTriggers] = []
+
+    def look_at_files() -> None:
+        from ._workflows.files import FileTriggers
+
+        if not file_triggers:
+            file_triggers.append(FileTriggers(server.over_http))
+        file_triggers[0].look()
 
     def look() -> None:
         try:
             engine.Place.loop = asyncio.get_running_loop()
         except RuntimeError:
             return
-        if engine.is_any_left_behind():
+        if engine.has_triggers():
+            engine.Place.loop.run_in_executor(None, look_at_files).add_done_callback(_forgive)
+        if engine.is_needed():
             resuming = engine.Place.loop.run_in_executor(None, engine.resume_left_behind)
-            resuming.add_done_callback(lambda done: done.exception())  # the next look tries again
+            resuming.add_done_callback(_forgive)
 
     server.watch(look, every_seconds=5.0)
+
+
+def _forgive(done: asyncio.Future[None]) -> None:
+    """Leave an error to the next look."""
+    done.exception()
 
 
 class Workflows:

@@ -1,13 +1,14 @@
 """Endpoints beside MCP: paths at which a server answers POSTs of JSON by other rules, behind the same guard.
 
-`Server.http_endpoints` holds them by path. Host, Origin, token and the length of a body are checked as for
-MCP. When the server ends, it waits for their requests in flight. Requests to other paths go to the
-application. A server without endpoints does not import this.
+`Server.http_endpoints` holds them by path, in which ``*`` is any one segment. Host, Origin, token and the
+length of a body are checked as for MCP. When the server ends, it waits for their requests in flight. Requests
+to other paths go to the application. A server without endpoints does not import this.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.guard import Refused, preflight_headers
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
     from fastrpc.transports.http.request import Headers
 
+__all__ = ["Endpoint", "EndpointFront", "Refused"]
 
 LAST_SECONDS = 1.0
 """Seconds that cancelled requests may take to end."""
@@ -58,15 +60,26 @@ class EndpointFront:
         self._front = front
         self._app = app
         self._endpoints = endpoints
+        self._patterns = [
+            (re.compile(re.escape(path).replace(r"\*", "[^/]+")), endpoint)
+            for path, endpoint in endpoints.items()
+            if "*" in path
+        ]
         self._answering: set[asyncio.Task[bytes]] = set()
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         is_request = scope["type"] == "http"
-        endpoint = self._endpoints.get(root_and_path(scope)[1]) if is_request else None
+        endpoint = self._at(root_and_path(scope)[1]) if is_request else None
         if endpoint is None:
             await self._front(scope, receive, send)
         else:
             await _EndpointRequest(endpoint, scope, receive, send).serve(self._serve)
+
+    def _at(self, path: str) -> Endpoint | None:
+        found = self._endpoints.get(path)
+        if found is not None:
+            return found
+        return next((endpoint for pattern, endpoint in self._patterns if pattern.fullmatch(path)), None)
 
     async def _serve(self, request: Request) -> None:
         assert isinstance(request, _EndpointRequest)

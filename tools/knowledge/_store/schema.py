@@ -21,6 +21,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
@@ -145,5 +146,10 @@ workflows = Table(
     Column("id", String(64), primary_key=True),
     Column("definition", Text, nullable=False),
     Column("changed_at", Double, nullable=False),
+    Column("trigger", Text, nullable=False, server_default=text("''")),
+    Column("starter", Text, nullable=False, server_default=text("''")),
+    Column("secret", Text, nullable=False, server_default=text("''")),
 )
-"""`definition` is the JSON as it was loaded. Runs are DBOS's, in tables of its own."""
+"""`definition` is the JSON as it was loaded, without the secret of its webhook; `trigger` is the type of its
+trigger; `starter` is who has created it, for runs that nobody triggers. Runs are DBOS's,
+in tables of its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 from sqlalchemy import delete, func, select
 
@@ -17,15 +18,54 @@ MOST = 1000
 """Of one owner."""
 
 
-def write(database: Database, owner: str, id: str, definition: str) -> bool | None:
+MOST_HOOKS = 100
+"""Workflows of one id, of different owners, whose webhooks are tried."""
+
+
+class Kept(NamedTuple):
+    """A workflow as it is kept: the JSON of its definition and of its starter."""
+
+    owner: str
+    definition: str
+    starter: str
+    secret: str
+
+
+KEPT = (workflows.c.owner, workflows.c.definition, workflows.c.starter, workflows.c.secret)
+
+
+def kept(database: Database, owner: str, id: str) -> Kept | None:
+    """Return a workflow, None where there is none."""
+    wanted = select(*KEPT).where(workflows.c.owner == owner, workflows.c.id == id)
+    with database.reading() as connection:
+        found = connection.execute(wanted).one_or_none()
+    return None if found is None else Kept(*found)
+
+
+def hooks(database: Database, id: str) -> list[Kept]:
+    """Return the workflows of this id that have the secret of a webhook, whoever they belong to."""
+    wanted = select(*KEPT).where(workflows.c.id == id, workflows.c.secret != "").limit(MOST_HOOKS)
+    with database.reading() as connection:
+        return [Kept(*row) for row in connection.execute(wanted)]
+
+
+def with_trigger(database: Database, trigger: str) -> list[Kept]:
+    """Return the workflows with this type of trigger, whoever they belong to."""
+    wanted = select(*KEPT).where(workflows.c.trigger == trigger)
+    with database.reading() as connection:
+        return [Kept(*row) for row in connection.execute(wanted)]
+
+
+def write(database: Database, id: str, kept: Kept, trigger: str) -> bool | None:
     """Keep a definition, instead of one of this id; return whether it is new. None: there are too many."""
+    owner = kept.owner
     is_it = (workflows.c.owner == owner) & (workflows.c.id == id)
     with database.changing() as connection:
         is_new = connection.execute(delete(workflows).where(is_it)).rowcount == 0
         count = select(func.count()).select_from(workflows).where(workflows.c.owner == owner)
         if int(connection.execute(count).scalar_one()) >= MOST:
             return None
-        row = {"owner": owner, "id": id, "definition": definition, "changed_at": time.time()}
+        row = {"id": id, "trigger": trigger, "changed_at": time.time(), **kept._asdict()}
         connection.execute(workflows.insert().values(row))
         count_change(connection, {space_of(connection, owner, "")})
     return is_new

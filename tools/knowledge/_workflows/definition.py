@@ -54,11 +54,15 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "logic.wait": {"seconds": (int, float, type(None)), "until": (str, type(None))},
 }
 """The types of nodes that there are, with what their configuration has. What may be None may be left out."""
-TRIGGERS = ("manual",)
+TRIGGERS: dict[str, tuple[str, ...]] = {
+    "manual": (),
+    "cron": ("expression", "timezone"),
+    "webhook": ("secret",),
+    "file": ("path",),
+}
+"""What the trigger of each type may have besides."""
 CALLS_NO_STEP = ("workflow.create", "workflow.delete", "workflow.trigger")
 """Tools that no step calls: a workflow that starts itself would have no end."""
-LITERAL = ("code", "method", "risk", "to")
-"""Members of configurations in which braces mean nothing."""
 BOOLEAN = ("approval.gate", "logic.if_else")
 """The types of nodes whose outcome is true or false."""
 REPEATING = ("logic.loop", "logic.parallel")
@@ -91,6 +95,11 @@ class Node(NamedTuple):
     def is_action(self) -> bool:
         """Whether the step is a call of a tool."""
         return self.kind.startswith("action.")
+
+    @property
+    def literal(self) -> tuple[str, ...]:
+        """The members of the configuration in which braces are no templates."""
+        return ("code",) if self.kind == "action.execute_code" else ()
 
     @property
     def tool(self) -> str:
@@ -140,8 +149,13 @@ def read(found: Any) -> Workflow:
         raise BadWorkflow(f"workflow: expected at most {LONGEST_BYTES:,} bytes")
     _check_id("id", found["id"])
     kind = found["trigger"].get("type")
-    if kind not in TRIGGERS:
+    if not isinstance(kind, str) or kind not in TRIGGERS:
         raise BadWorkflow(f"trigger.type: expected one of {', '.join(TRIGGERS)}, got {kind!r:.80}")
+    for name, value in found["trigger"].items():
+        if name != "type" and name not in TRIGGERS[kind]:
+            raise BadWorkflow(f"trigger: a {kind} trigger has no {name!r:.80}")
+        if not isinstance(value, str):
+            raise BadWorkflow(f"trigger.{name}: expected a text, got {type(value).__name__}")
     if not 1 <= len(found["nodes"]) <= MOST_NODES:
         raise BadWorkflow(f"nodes: expected 1 to {MOST_NODES}, got {len(found['nodes']):,}")
     nodes: dict[str, Node] = {}
@@ -311,7 +325,7 @@ def _check_templates(workflow: Workflow, id: str, node: Node) -> None:
         if node.kind == "logic.if_else":
             templates.check_condition(node.config["condition"])
         else:
-            templates.check({name: each for name, each in node.config.items() if name not in LITERAL})
+            templates.check({name: each for name, each in node.config.items() if name not in node.literal})
     except templates.BadTemplate as error:
         raise BadWorkflow(f"node {id}: {error}") from None
     spoken = templates.nodes_in(node.config) | templates.nodes_of(node.config.get("condition") or "")

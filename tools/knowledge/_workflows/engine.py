@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 LONGEST_RUN = 31 * 86_400
 """Seconds. With the bounds on steps no run is without an end."""
+SCHEDULES_SECONDS = 5.0
+"""How often a process looks for schedules that another one has made."""
 UNFINISHED = ["PENDING", "ENQUEUED", "DELAYED"]
 
 
@@ -62,9 +64,11 @@ _registered: list[Any] = []
 def current() -> Engine:
     """Return this process's engine, started if it is not. Raises WorkflowsUnavailable."""
     with _starting:
-        if not _engines or _engines[0].pid != os.getpid():
-            _engines[:] = [Engine()]
-        return _engines[0]
+        if _is_begun():
+            return _engines[0]
+        _engines[:] = [Engine()]
+    _engines[0].catch_up()
+    return _engines[0]
 
 
 def new_id(workflow: str) -> str:
@@ -75,6 +79,27 @@ def new_id(workflow: str) -> str:
 def is_any_left_behind() -> bool:
     """Whether a server has left runs behind which has ended. Quick: a file for each server is tried."""
     return any(_left_behind())
+
+
+def is_needed() -> bool:
+    """Whether this process has something to do that nobody asks for: runs that were left behind, or, if it
+    has no engine yet, workflows that begin by themselves. Quick, as `is_any_left_behind`."""
+    return is_any_left_behind() or (not _is_begun() and has_triggers())
+
+
+def has_triggers() -> bool:
+    """Whether a workflow was created, at any time, that begins by itself."""
+    return os.path.exists(_triggers_path())
+
+
+def note_triggers() -> None:
+    """Have servers that share the state folder look for such workflows."""
+    os.makedirs(_folder(), mode=0o700, exist_ok=True)
+    os.close(os.open(_triggers_path(), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+
+def _is_begun() -> bool:
+    return bool(_engines) and _engines[0].pid == os.getpid()
 
 
 def resume_left_behind() -> None:
@@ -102,6 +127,7 @@ class Engine:
         self._lock = _locked(_lock_path(self.process))
         if not _registered:
             _registered.append(DBOS.workflow(name="run")(_run))
+            _registered.append(DBOS.workflow(name="scheduled")(_scheduled))
         self._run = _registered[0]
         try:
             # Callers over HTTP are others than those over stdio: their runs go on where they began.
@@ -114,6 +140,7 @@ class Engine:
                     "serializer": serializing.json_serializer(),
                     "log_level": "CRITICAL",  # it logs each run that is cancelled with its traceback
                     "max_executor_threads": 64,
+                    "scheduler_polling_interval_sec": SCHEDULES_SECONDS,
                 }
             )
             DBOS.launch()
@@ -145,7 +172,7 @@ class Engine:
         os.unlink(_lock_path(self.process))
         os.close(self._lock)
 
-    def start(self, id: str, workflow: Workflow, starter: dict[str, str], trigger: dict[str, Any]) -> None:
+    def start(self, id: str, workflow: Workflow, starter: dict[str, Any], trigger: dict[str, Any]) -> None:
         """Begin a run, unless there is one of this id (`new_id`). `starter` is who has begun it: `principal`,
         `owner` of the workflow, `caller_owner`, `caller_class`."""
         from dbos import DBOSContextSetAuth, SetWorkflowID, SetWorkflowTimeout
@@ -156,6 +183,30 @@ class Engine:
             DBOSContextSetAuth(starter["owner"], []),
         ):
             self._dbos.start_workflow(self._run, workflow.json, starter, trigger)
+
+    def schedule(self, owner: str, workflow: str, trigger: dict[str, Any]) -> None:
+        """Begin runs of a workflow at the times of its trigger, here and in all servers of the kind, from now
+        on."""
+        self._dbos.create_schedule(
+            schedule_name=f"{owner}/{workflow}",
+            workflow_fn=_registered[1],
+            schedule=trigger["expression"],
+            cron_timezone=trigger.get("timezone"),
+            context={"owner": owner, "workflow": workflow},
+        )
+
+    def unschedule(self, owner: str, workflow: str) -> None:
+        """Begin no more runs of a workflow by itself."""
+        self._dbos.delete_schedule(f"{owner}/{workflow}")
+
+    def catch_up(self) -> None:
+        """Begin one run of each workflow whose times have passed while no server was there."""
+        from .schedules import missed
+
+        for each in self._dbos.list_schedules():
+            times = missed(each["schedule"], each["cron_timezone"], each["last_fired_at"])
+            if times:
+                _begin_scheduled(times[-1], each["context"], times)
 
     def runs(self, owner: str, workflow: str, state: str, limit: int) -> list[dict[str, Any]]:
         """Return an owner's runs, the newest first, without what came of them; of one workflow unless its id
@@ -202,7 +253,7 @@ class Engine:
                 os.close(lock)
 
 
-async def _run(found: dict[str, Any], starter: dict[str, str], trigger: dict[str, Any]) -> Any:
+async def _run(found: dict[str, Any], starter: dict[str, Any], trigger: dict[str, Any]) -> Any:
     """Run a workflow, as DBOS calls it."""
     assert Place.server is not None
     assert Place.loop is not None
@@ -217,6 +268,21 @@ async def _run(found: dict[str, Any], starter: dict[str, str], trigger: dict[str
         raise LeftBehind from None
     finally:
         Place.loop.call_soon_threadsafe(sampling.close, run)
+
+
+def _scheduled(at: str, context: dict[str, str]) -> None:
+    """Begin a run at its time, as DBOS calls it, in one of the servers."""
+    _begin_scheduled(at, context, [])
+
+
+def _begin_scheduled(at: str, context: dict[str, str], missed: list[str]) -> None:
+    from .. import _store
+    from .._store import workflows
+    from .triggers import begin
+
+    kept = workflows.kept(_store.current().database, context["owner"], context["workflow"])
+    if kept is not None:
+        begin(f"{context['workflow']}:cron-{at}", kept, {"at": at, "missed": missed})
 
 
 STATES = {
@@ -262,6 +328,11 @@ def _url() -> str:
 
 def _folder() -> str:
     return os.path.join(STATE_DIR.read(), "workflows")
+
+
+def _triggers_path() -> str:
+    """Return the file that is there once a workflow begins by itself."""
+    return _lock_path("").removesuffix(".lock") + "triggers"
 
 
 def _lock_path(process: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 from . import templates
-from .definition import LITERAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def _shown(
     for name, value in node.config.items():
         read = templates.read_by(value)
         is_settled = not read & unsettled and (is_near or not read & templates.OF_TURN)
-        if name not in LITERAL and is_settled and templates.ANY_NODE not in read:
+        if name not in node.literal and is_settled and templates.ANY_NODE not in read:
             with suppress(templates.BadTemplate):  # it will fail there, too
                 value = templates.rendered(value, data)
         config[name] = value

@@ -170,7 +170,7 @@ class _Run:
 
         async def begin() -> Any:
             try:
-                arguments = self._rendered(node.arguments)
+                arguments = self._rendered(node)
             except templates.BadTemplate as error:
                 return {"input": node.config, "error": str(error)}
             return {"input": arguments, "process": durable.process}
@@ -193,10 +193,10 @@ class _Run:
 
         return _output(await end_record(call))
 
-    def _rendered(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments with their values. Raises BadTemplate."""
-        literal = {name: each for name, each in arguments.items() if name in definition.LITERAL}
-        found: dict[str, Any] = templates.rendered({**arguments, **dict.fromkeys(literal)}, self._data)
+    def _rendered(self, node: Node) -> dict[str, Any]:
+        """Return an action's arguments with their values. Raises BadTemplate."""
+        literal = {name: node.arguments[name] for name in node.literal}
+        found: dict[str, Any] = templates.rendered({**node.arguments, **dict.fromkeys(literal)}, self._data)
         return {**found, **literal}
 
     async def _gate(self, node: Node, path: str) -> Any:

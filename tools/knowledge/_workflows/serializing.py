@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 from dbos import Serializer
 
@@ -16,12 +17,19 @@ ERROR = "__error__"
 LONGEST_ERROR = 2000
 
 
+def _iso(value: Any) -> str:
+    """Return the time of a schedule as a text; it is read as one."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
 class _Json(Serializer):
     def serialize(self, data: Any) -> str:
         if isinstance(data, BaseException):
             kind = "" if isinstance(data, RunFailed) else f"{type(data).__name__}: "
             data = {ERROR: f"{kind}{data}"[:LONGEST_ERROR]}
-        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+        return json.dumps(data, ensure_ascii=False, allow_nan=False, default=_iso)
 
     def deserialize(cls, serialized_data: str) -> Any:
         found = json.loads(serialized_data)

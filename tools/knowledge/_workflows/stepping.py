@@ -56,7 +56,7 @@ class Steps:
     """The steps of a run (`interpreter.Durable`)."""
 
     def __init__(
-        self, server: Server, loop: asyncio.AbstractEventLoop, id: str, process: str, starter: dict[str, str]
+        self, server: Server, loop: asyncio.AbstractEventLoop, id: str, process: str, starter: dict[str, Any]
     ) -> None:
         self.id = id
         self.process = process

@@ -1,0 +1,104 @@
+"""What begins runs besides callers: times of a cron expression, and signed requests (`hook`).
+
+Such a run is for whoever has created the workflow. Its id is made of what has begun it, so that the same time
+or the same request, seen twice or by two servers, is one run.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import time
+from datetime import datetime, timezone
+from hashlib import sha256
+from secrets import token_urlsafe
+
+from fastrpc.transports.http.endpoints import Refused
+
+from . import definition, engine
+from .messages import signature_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._store.workflows import Kept
+
+NEWEST_SECONDS = 300.0
+"""How far the timestamp of a request may be from this clock."""
+SHORTEST_SECRET = 16
+LONGEST_EXPRESSION = 200
+
+
+def check_cron(trigger: dict[str, Any]) -> None:
+    """Raise BadWorkflow for an expression that has no next time, and for an unknown zone."""
+    from zoneinfo import ZoneInfo
+
+    from croniter import CroniterBadDateError, croniter
+
+    expression, zone = trigger.get("expression", ""), trigger.get("timezone", "UTC")
+    try:
+        now = datetime.now(ZoneInfo(zone))
+    except (OSError, ValueError, LookupError):
+        raise definition.BadWorkflow(f"trigger.timezone: expected an IANA name, got {zone!r:.80}") from None
+    is_short = len(expression) <= LONGEST_EXPRESSION and len(expression.split()) == 5
+    if not is_short or not croniter.is_valid(expression):
+        raise definition.BadWorkflow(
+            f"trigger.expression: expected minute, hour, day, month and weekday, got {expression!r:.80}"
+        )
+    try:
+        croniter(expression, now).get_next(datetime)
+    except CroniterBadDateError:
+        raise definition.BadWorkflow(f"trigger.expression: {expression!r:.80} is at no time") from None
+
+
+def secret_for(trigger: dict[str, Any], before: str) -> tuple[str, bool]:
+    """Return the secret of a webhook, and whether it was made here. Raises BadWorkflow."""
+    given = trigger.get("secret", "")
+    if given and len(given) < SHORTEST_SECRET:
+        raise definition.BadWorkflow(f"trigger.secret: expected at least {SHORTEST_SECRET} characters")
+    return (given, False) if given else (before, False) if before else (token_urlsafe(32), True)
+
+
+def begun(id: str, body: bytes, timestamp: str, signature: str) -> str:
+    """Begin the run that a request is for, and return its id. Raises Refused."""
+    from fastrpc.storage import StorageError
+
+    from .. import _store
+    from .._store import workflows
+
+    try:
+        known = workflows.hooks(_store.current().database, id)
+        found = next((each for each in known if _is_signed(each.secret, timestamp, body, signature)), None)
+        if found is None or not timestamp.isascii() or not timestamp.isdigit():
+            raise Refused(401, "the signature is not valid")
+        if abs(time.time() - int(timestamp[:20])) > NEWEST_SECONDS:
+            raise Refused(401, "the timestamp is too old, or of the future")
+        run = f"{id}:hook-{sha256(signature.encode()).hexdigest()[:16]}"
+        begin(run, found, {"body": _parsed(body), "at": _iso(int(timestamp[:20]))})
+    except StorageError as error:
+        raise Refused(503, str(error)) from None
+    except (engine.WorkflowsUnavailable, definition.BadWorkflow) as error:
+        raise Refused(503, str(error)) from None
+    return run
+
+
+def begin(run: str, kept: Kept, trigger: dict[str, Any]) -> None:
+    """Begin a run of a workflow for whoever has created it, unless there is one of this id."""
+    workflow = definition.read(json.loads(kept.definition))
+    engine.current().start(run, workflow, json.loads(kept.starter), trigger)
+
+
+def _is_signed(secret: str, timestamp: str, body: bytes, signature: str) -> bool:
+    return hmac.compare_digest(signature_of(secret, timestamp, body).encode(), signature.encode())
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace")
+
+
+def _iso(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
