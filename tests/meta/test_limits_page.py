@@ -39,6 +39,8 @@ SAID = {
     "guard.approvals.store.MOST_OVER_CHARACTERS": (16 * MIB, "1,000, for `keep_days` | 16 Mi characters"),
     "guard.approvals.webhook.MOST_WAITING_BYTES": (16 * MIB, "to a webhook | as many as fit | 16 MiB"),
     "guard.audit.log.MOST_BYTES": (128 * MIB, "65,536 in the queue, as many being written | 128 MiB in all"),
+    "guard.audit.verify.MOST_KEPT": (10_000, "10,000 faults and as many notes | 128 KiB a line"),
+    "guard.audit.verify.LONGEST_LINE": (128 * KIB, "10,000 faults and as many notes | 128 KiB a line"),
     "guard.audit.delivery.CAPACITY": (1000, "checkpoints that wait for a target | 1,000"),
     "telemetry.observers.CAPACITY": (8192, "that nobody has read | 8,192"),
     "telemetry.access_log.CAPACITY": (MIB, "are not written | as many as fit | 1 MiB, and 1 MiB"),

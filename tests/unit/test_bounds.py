@@ -22,6 +22,7 @@ from fastrpc.protocol import followed_pages
 from fastrpc.protocol.followed_pages import MOST_PAGES, FollowedPages
 from fastrpc.protocol.versions import LATEST_LEGACY
 from fastrpc.proxy.requests import MOST_QUESTIONS, Call
+from fastrpc.transports.http.streams import Store, Stream
 
 MEGABYTE = 1024 * 1024
 
@@ -173,3 +174,21 @@ def test_what_is_written_once_is_remembered_by_its_hash(
         once.write(text)
     assert [text[0] for text in logged] == ["a", "b", "c", "b"]
     assert all(type(each) is int for each in once._written)
+
+
+def test_a_thousand_clients_that_do_not_read_take_no_more_than_all_may_have() -> None:
+    async def fan_out() -> list[Stream]:
+        loop = asyncio.get_running_loop()
+        all_events = Store(3000, MEGABYTE)
+        streams = [Stream(0, loop, Store(100, 100_000, all_events)) for _ in range(1000)]
+        for number in range(20):
+            for stream in streams:
+                stream.put(b'{"number":%d,"text":"%b"}' % (number, b"x" * 500))
+        assert all_events.bytes <= MEGABYTE
+        assert all_events._live == sum(len(each._events) for each in streams) <= 3000
+        assert len(all_events._events) + sum(len(each._store._events) for each in streams) < 12_000
+        return streams
+
+    streams = asyncio.run(fan_out())
+    newest = [stream.part_behind(0)[0] for stream in streams]
+    assert all(b'"number":19' in part and part.count(b"data: ") <= 3 for part in newest)
