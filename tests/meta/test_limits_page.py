@@ -64,6 +64,8 @@ SAID = {
     "proxy.requests.MOST_QUESTION_BYTES": (16 * MIB, "during one call | 64 | 16 MiB of memory"),
     "client.listening.MOST_UNREAD": (1000, "nobody has read | 1,000 | 1 MiB of memory"),
     "client.listening.MOST_UNREAD_BYTES": (MIB, "nobody has read | 1,000 | 1 MiB of memory"),
+    "client.stdio.LAST_WORDS": (4 * KIB, "16 KiB a piece; 4 KiB are kept"),
+    "transports.http.session_router.SHARE_SECONDS": (2.0, "does not take them | those of 2 seconds"),
     "client.http.stateless.MOST_LINES": (1024, "URIs whose headers are | 1,024 | 1 KiB each"),
     "client.http.stateless.LONGEST_LINES": (KIB, "URIs whose headers are | 1,024 | 1 KiB each"),
     "client.http.pool.MOST_CONNECTIONS": (512, "512, 256 of them idle"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from fastrpc.client.handlers import Handlers
 from fastrpc.client.http.stateless import StatelessCarrier
 from fastrpc.client.listening import MOST_UNREAD, UPDATED, Listening
 from fastrpc.client.session import MOST_ANSWERING, Session
+from fastrpc.client.stdio import LAST_WORDS, REST_READS, _Process
 from fastrpc.compat.middleware import caching
 from fastrpc.engine import outbound
 from fastrpc.errors import ClientError
@@ -192,3 +194,23 @@ def test_a_thousand_clients_that_do_not_read_take_no_more_than_all_may_have() ->
     streams = asyncio.run(fan_out())
     newest = [stream.part_behind(0)[0] for stream in streams]
     assert all(b'"number":19' in part and part.count(b"data: ") <= 3 for part in newest)
+
+
+def test_a_server_that_never_stops_to_write_to_standard_error_holds_nothing_up() -> None:
+    """Its event loop has a turn behind each piece, and the end comes whatever its children write."""
+    reads = []
+
+    def read(descriptor: int, size: int) -> bytes:
+        reads.append(size)
+        assert len(reads) < 10 * REST_READS, "it reads for ever"
+        return b"x" * size
+
+    process: Any = _Process.__new__(_Process)
+    process._errors, process._shows_stderr, process._last_words = 7, False, b""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "read", read)
+        process._read_errors()
+        assert len(reads) == 1
+        process._read_rest_of_errors()
+        assert len(reads) == 1 + REST_READS
+    assert process._last_words == b"x" * LAST_WORDS
