@@ -11,7 +11,6 @@ import re
 import stat
 import threading
 import time
-import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -427,8 +426,7 @@ def test_what_is_not_on_disk_is_bounded_in_bytes_too(folder, open_log, disk, lar
     for number in range(1, 31):
         log.append({"number": number, "large": large})
     waiting = log.status()["waiting"]
-    assert 3 <= waiting <= 10
-    assert log.status()["lost"] == 31 - waiting
+    assert 3 <= waiting == 31 - log.status()["lost"] <= 10
     disk.left = None
     assert log.flush()
     for number in range(40, 43):  # what is on disk takes no room any more
@@ -700,62 +698,3 @@ def test_a_segment_that_is_dropped_without_a_line_about_it_is_missing(folder, op
     assert any("missing" in fault for fault in faults), faults
     path.write_bytes(first.replace(names[0].chain.encode(), b"0" * 16) + b"".join(others))
     assert any(fault.startswith("dropped.jsonl:1: ") for fault in verify.verify(folder).faults)
-
-
-# --- the verifier -----------------------------------------------------------------------------------------
-
-
-def test_a_line_without_an_end_is_named_and_not_read_into_memory(folder, open_log) -> None:
-    log = open_log()
-    log.append({"number": 0})
-    log.close()
-    (name,) = segments.names_in(folder)
-    with open(Path(folder, name.file), "r+b") as file:
-        file.seek(0, os.SEEK_END)
-        file.write(b'{"seq":4,"prev":"')
-        file.truncate(64 * 1024 * 1024)
-    tracemalloc.start()
-    (fault,) = verify.verify(folder).faults
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert "is longer than any line of a log" in fault
-    assert peak < 8 * 1024 * 1024
-
-
-def test_a_larger_log_takes_no_more_memory_to_verify(tmp_path: Path) -> None:
-    peaks = []
-    for count in (1000, 4000):
-        folder = str(tmp_path / str(count))
-        log = AuditLog(folder)
-        for number in range(count):
-            log.append({"number": number})
-        log.close()
-        tracemalloc.start()
-        assert verify.verify(folder).faults == []
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < 1.5 * peaks[0]
-
-
-def test_faults_and_notes_beyond_a_number_are_counted(
-    folder, open_log, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(verify, "MOST_KEPT", 10)
-    monkeypatch.setattr(verify, "MOST_SHOWN", 5)
-    log = open_log()
-    for number in range(60):
-        log.append({"number": number})
-    log.close()
-    (name,) = segments.names_in(folder)
-    path = Path(folder, name.file)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines[:40:2], *lines[1:40:2], *lines[40:]]))
-    report = verify.verify(folder)
-    assert len(report.faults) == 10
-    assert report.others >= 15
-    verify.show(report)
-    assert f"wrong: {5 + report.others} more" in capsys.readouterr().out
-    for _ in range(30):
-        report.note("here", "there")
-    assert len(report.notes) == 11
-    assert report.notes[-1] == "there are further notes"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from fastrpc.client.http.stateless import StatelessCarrier
 from fastrpc.client.listening import MOST_UNREAD, UPDATED, Listening
 from fastrpc.client.session import MOST_ANSWERING, Session
 from fastrpc.client.stdio import LAST_WORDS, REST_READS, _Process
+from fastrpc.compat.lowlevel.streams import MOST_UNSENT, MessageStreams
 from fastrpc.compat.middleware import caching
 from fastrpc.engine import outbound
 from fastrpc.errors import ClientError
@@ -214,3 +216,44 @@ def test_a_server_that_never_stops_to_write_to_standard_error_holds_nothing_up()
         process._read_rest_of_errors()
         assert len(reads) == 1 + REST_READS
     assert process._last_words == b"x" * LAST_WORDS
+
+
+def test_nothing_more_is_read_of_a_client_that_does_not_read() -> None:
+    """Over the streams of the official SDK: what waits for the client is bounded."""
+
+    class Requests:
+        """A stream that never ends; its messages are their own JSON."""
+
+        read = 0
+
+        async def __aenter__(self) -> None: ...
+
+        async def __aexit__(self, *exception: object) -> None: ...
+
+        def __aiter__(self) -> Requests:
+            return self
+
+        async def __anext__(self) -> Any:
+            await asyncio.sleep(0)
+            self.read += 1
+            return SimpleNamespace(message=SimpleNamespace(model_dump_json=lambda **options: "{}"))
+
+    async def talk() -> None:
+        requests, reads = Requests(), asyncio.Semaphore(0)
+        responses = SimpleNamespace(send=lambda message: reads.acquire())
+        streams: Any = MessageStreams(requests, responses)
+        streams._message = streams._parse = lambda line: line
+        connection = SimpleNamespace(receive=lambda text: streams._write(b"x" * 99_999 + b"\n"))
+        running = [asyncio.ensure_future(each) for each in (streams._receive(connection), streams._send())]
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert requests.read * 100_000 == streams._unsent_bytes < MOST_UNSENT + 100_001
+        before = requests.read
+        for _ in range(before):
+            reads.release()
+        while requests.read == before:
+            await asyncio.sleep(0)
+        for each in running:
+            each.cancel()
+
+    asyncio.run(asyncio.wait_for(talk(), 60))
