@@ -65,6 +65,7 @@ SAID = {
     "client.listening.MOST_UNREAD": (1000, "nobody has read | 1,000 | 1 MiB of memory"),
     "client.listening.MOST_UNREAD_BYTES": (MIB, "nobody has read | 1,000 | 1 MiB of memory"),
     "client.stdio.LAST_WORDS": (4 * KIB, "16 KiB a piece; 4 KiB are kept"),
+    "transports.http.session_router.MOST_UNSENT": (16 * MIB, "those of 2 seconds | 16 MiB, and as many"),
     "transports.http.session_router.SHARE_SECONDS": (2.0, "does not take them | those of 2 seconds"),
     "client.http.stateless.MOST_LINES": (1024, "URIs whose headers are | 1,024 | 1 KiB each"),
     "client.http.stateless.LONGEST_LINES": (KIB, "URIs whose headers are | 1,024 | 1 KiB each"),
