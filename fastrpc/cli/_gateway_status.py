@@ -1,7 +1,7 @@
 """``fastrpc gateway status``: how the servers behind the running gateways are, as a table or as JSON.
 
 Gateways of this user on this machine are found by their sockets. One at a URL is asked for a resource; its
-token comes from where `fastrpc bridge` takes it from.
+token comes from where `fastrpc bridge` takes it from. What is waited for is said after two seconds, and ends.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("server", "state", "pid", "tools", "calls", "errors", "starts", "since", "reason")
 TO_THE_RIGHT = ("pid", "tools", "calls", "errors", "starts")
+URL_SECONDS = 30.0
+"""For each answer of a gateway at a URL."""
 EXAMPLES = """\
   fastrpc gateway status
   fastrpc gateway status mcp.json --json
@@ -27,9 +29,9 @@ EXAMPLES = """\
 
 
 def show(arguments: list[str]) -> int:
-    """Print the status of the gateways, those of one file if one is named. Return 0, or 1 if none runs.
-    Raises UsageError."""
-    from fastrpc.gateway.status import NoAnswer, running
+    """Print the status of the gateways, those of one file if one is named. Return 0, or 1 if none runs, or
+    one does not answer. Raises UsageError."""
+    from fastrpc.gateway.status import ANSWER_SECONDS, NoAnswer, running
 
     options = CommandParser("gateway status", "[OPTION…] [FILE]", "Show how the servers are.", EXAMPLES)
     options.add_argument("file", metavar="FILE", nargs="?", help="the gateways of this file only")
@@ -41,11 +43,19 @@ def show(arguments: list[str]) -> int:
         raise UsageError("gateway status: give a file or --http, not both")
     if chosen.http is None and chosen.token_file is not None:
         raise UsageError("gateway status: --token-file is for --http")
+    silent: list[NoAnswer] = []
     try:
         if chosen.http is not None:
             found = [_at_url(chosen.http, chosen.token_file)]
         else:
-            found = running(configuration()["FASTRPC_STATE_DIR"], chosen.file)
+            found = running(
+                configuration()["FASTRPC_STATE_DIR"],
+                chosen.file,
+                on_slow=lambda count: write_line(
+                    f"fastrpc: waiting for {count} gateway(s), {ANSWER_SECONDS:g} s in all at most"
+                ),
+                on_silent=silent.append,
+            )
     except (ClientError, NoAnswer, OSError) as error:
         write_line(f"fastrpc: {error}")
         return 1
@@ -55,23 +65,32 @@ def show(arguments: list[str]) -> int:
         print(json.dumps(found, indent=2))
     elif found:
         print("\n\n".join(_text(gateway) for gateway in found))
-    if not found:
+    for each in silent:
+        write_line(f"fastrpc: {each}")
+    if not found and not silent:
         write_line("fastrpc: no gateway runs" + (f" for {chosen.file}" if chosen.file else ""))
-    return 0 if found else 1
+    return 0 if found and not silent else 1
 
 
 def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
     """Return what the gateway at a URL tells. Raises UsageError, ClientError and NoAnswer."""
     import json
 
+    from fastrpc.cli._patient_client import PatientClient
     from fastrpc.cli.bridge import token_of
-    from fastrpc.client.client import Client
     from fastrpc.gateway.status import STATUS_URI, NoAnswer
 
     if not url.lower().startswith(("http://", "https://")):
         raise UsageError(f"--http: expected an http or https URL, got {url!r:.80}")
     try:
-        client = Client.sync(url, token=token_of(token_file))
+        client = PatientClient(
+            url,
+            url,
+            f"{URL_SECONDS:g} s at most",
+            token=token_of(token_file),
+            timeout_seconds=URL_SECONDS,
+            start_seconds=URL_SECONDS,
+        )
     except (TypeError, ValueError, ImportError) as error:
         raise UsageError(f"--http: {error}") from None
     with client:

@@ -1,20 +1,51 @@
-"""The guard's database, as commands open it: by ``--database``, or by the settings."""
+"""The guard's database, as commands open it: by ``--database``, or by the settings.
+
+A command says after 2 seconds that it waits; what ends the waiting is a limit of the database's: SQLite's for
+a lock, PostgreSQL's for connecting and for each statement.
+"""
 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
+from threading import Timer
 
 from fastrpc.cli import configuration
+from fastrpc.diagnostics import write_line
 from fastrpc.storage import GUARD_DATABASE, open_database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fastrpc.storage.database import Database
 
+SLOW_SECONDS = 2.0
 
-def guard_database(url: str | None) -> Database:
-    """Open the database at a URL, None for that of the settings. Raises StorageError."""
+
+@contextmanager
+def guard_database(url: str | None, *, is_quick: bool = True) -> Iterator[Database]:
+    """Open the database at a URL, None for that of the settings, and close it at the end.
+
+    Raises StorageError. `is_quick`: nothing but the database can make what is done with it take long.
+    """
     settings = configuration()
     settings.declare([GUARD_DATABASE])
     settings.export(os.environ)
-    return open_database(url or settings[GUARD_DATABASE.name])
+    timer = Timer(SLOW_SECONDS, _say)
+    timer.daemon = True
+    timer.start()
+    try:
+        database = open_database(url or settings[GUARD_DATABASE.name])
+        if not is_quick:
+            timer.cancel()
+        try:
+            yield database
+        finally:
+            database.close()
+    finally:
+        timer.cancel()
+
+
+def _say() -> None:
+    write_line("fastrpc: waiting for the guard's database: others use it, or it does not answer")

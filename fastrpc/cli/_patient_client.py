@@ -22,11 +22,14 @@ SLOW_SECONDS = 2.0
 
 
 class PatientClient(SyncClient):
-    """`SyncClient` for a command; `shown`: what messages call the server."""
+    """`SyncClient` for a command; `shown`: what messages call the server, `limit`: what ends the waiting."""
 
-    def __init__(self, target: Any, shown: str, **options: Any) -> None:
+    def __init__(
+        self, target: Any, shown: str, limit: str = "--timeout sets the limit", **options: Any
+    ) -> None:
         super().__init__(target, **options)
         self._shown = shown
+        self._limit = limit
         self._has_told = False
 
     def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
@@ -49,4 +52,4 @@ class PatientClient(SyncClient):
             is_working = any(each.method in REPORTING for each in session.stream.pending.values())
             awaited = "" if is_working else session.awaited
         self._has_told = True
-        write_line(f"fastrpc: {self._shown}: waiting for {awaited} (--timeout sets the limit)")
+        write_line(f"fastrpc: {self._shown}: waiting for {awaited} ({self._limit})")

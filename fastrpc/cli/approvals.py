@@ -82,15 +82,13 @@ def main(arguments: list[str]) -> int:
     chosen = options.parse(arguments)
     _check(chosen)
     try:
-        database = guard_database(chosen.database)
-        from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore
+        with guard_database(chosen.database, is_quick=chosen.action != "watch") as database:
+            from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore
 
-        try:
-            ACTIONS[chosen.action](ApprovalStore(database), chosen)
-        except ApprovalError as error:
-            raise UsageError(f"approvals {chosen.action}: {error}") from None
-        finally:
-            database.close()
+            try:
+                ACTIONS[chosen.action](ApprovalStore(database), chosen)
+            except ApprovalError as error:
+                raise UsageError(f"approvals {chosen.action}: {error}") from None
     except StorageError as error:
         raise UsageError(str(error)) from None
     return 0

@@ -57,16 +57,13 @@ def main(arguments: list[str]) -> int:
     _check(chosen)
     _expires_in(chosen.expires)
     try:
-        database = guard_database(chosen.database)
-        try:
+        with guard_database(chosen.database) as database:
             from fastrpc.guard.callers.tokens import TokenError, TokenStore
 
             try:
                 ACTIONS[chosen.action](TokenStore(database), chosen)
             except TokenError as error:
                 raise UsageError(f"token: {error}") from None
-        finally:
-            database.close()
     except StorageError as error:
         raise UsageError(str(error)) from None
     return 0

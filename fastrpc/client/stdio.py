@@ -29,6 +29,8 @@ LAST_LINES = 10
 LAST_WORDS_BEGIN = "; its last output on standard error:"
 """Separates the reason and these lines in the message of an error."""
 READ_SIZE = 16 * 1024
+REST_READS = 64
+"""So often what is left on standard error is read at the end: 1 MiB, which is all that a pipe holds."""
 LOOK_SECONDS = 30.0
 """How often it is looked whether a server reads its input that is full; the first time is logged."""
 STALLED_SECONDS = 600.0
@@ -186,21 +188,28 @@ class _Process(PipedProcess):
 
     def read_rest(self) -> None:
         super().read_rest()
-        self._read_errors()
+        self._read_rest_of_errors()
 
-    def _read_errors(self) -> None:
-        """Read standard error, forward it, and keep the last bytes."""
-        while self._errors >= 0:
-            try:
-                data = os.read(self._errors, READ_SIZE)
-            except BlockingIOError:
+    def _read_errors(self) -> bool:
+        """Read a piece of standard error, forward it, and keep the last bytes; return whether there may be
+        more. The loop calls again for the next piece, after other work."""
+        try:
+            data = os.read(self._errors, READ_SIZE)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._close_errors()
+            return False
+        self._last_words = (self._last_words + data)[-LAST_WORDS:]
+        if self._shows_stderr and not diagnostics.write_text(data.decode(errors="replace")):
+            self._shows_stderr = False  # the reader of ours is gone
+        return True
+
+    def _read_rest_of_errors(self) -> None:
+        """Read what standard error holds now, even if a process that was left behind goes on writing."""
+        for _ in range(REST_READS):
+            if self._errors < 0 or not self._read_errors():
                 return
-            if not data:
-                self._close_errors()
-                return
-            self._last_words = (self._last_words + data)[-LAST_WORDS:]
-            if self._shows_stderr and not diagnostics.write_text(data.decode(errors="replace")):
-                self._shows_stderr = False  # the reader of ours is gone
 
     def _close_errors(self) -> None:
         if self._errors >= 0:
@@ -210,7 +219,7 @@ class _Process(PipedProcess):
             self._errors = -1
 
     def ended(self, reason: str) -> None:
-        self._read_errors()
+        self._read_rest_of_errors()
         self._close_errors()
         super().ended(reason)
 

@@ -2,7 +2,8 @@
 
 `Health` knows them. `Report` is the socket: a thread of its own accepts connections and writes one JSON
 object to each, so that a gateway whose event loop is busy answers too. Nothing is read. `running` is the side
-of `fastrpc gateway status`; it removes the sockets of gateways that were killed. Over HTTP a gateway offers
+of `fastrpc gateway status`: all gateways have `ANSWER_SECONDS` together, and one that is stopped hides no
+other; it removes the sockets of gateways that were killed. Over HTTP a gateway offers
 the same as a resource that is in no list. Secrets in reasons are masked.
 """
 
@@ -13,7 +14,7 @@ import os
 import socket
 import stat
 from threading import Thread
-from time import time
+from time import monotonic, time
 
 from fastrpc.errors import FastrpcError
 from fastrpc.gateway.names import SCHEME
@@ -23,7 +24,7 @@ from fastrpc.unix_sockets import SocketFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from fastrpc._core.recorder import CallRecord
@@ -35,7 +36,8 @@ FOLDER = "gateways"
 """In the state folder."""
 ENDING = ".sock"
 STATUS_URI = f"{SCHEME}://status"
-ANSWER_SECONDS = 5.0
+SLOW_SECONDS, ANSWER_SECONDS = 2.0, 5.0
+"""When it is told that a gateway does not answer yet, and when it is given up."""
 LONGEST_ANSWER = 16 * 1024 * 1024
 
 
@@ -148,41 +150,92 @@ class NoAnswer(FastrpcError):
     """A gateway is there, but does not answer."""
 
 
-def running(state_folder: str, path: str | None = None) -> list[dict[str, Any]]:
-    """Return what the running gateways of this user tell, those for one file if `path` is given. Raises
-    NoAnswer, and OSError for a folder that others may write to."""
+def running(
+    state_folder: str,
+    path: str | None = None,
+    *,
+    on_slow: Callable[[int], object] = lambda count: None,
+    on_silent: Callable[[NoAnswer], object] | None = None,
+) -> list[dict[str, Any]]:
+    """Return what the running gateways of this user tell, those for one file if `path` is given.
+
+    `on_slow` is told how many have not answered within `SLOW_SECONDS`, `on_silent` of each that does not at
+    all; without it NoAnswer is raised. Raises OSError for a folder that others may write to.
+    """
     folder = os.path.join(state_folder, FOLDER)
     if not os.path.isdir(folder):
         return []
     _check(folder)
     found = []
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(ENDING):
-            content = _asked(folder, name)
-            if content is not None and (path is None or content["config"] == os.path.realpath(path)):
-                found.append(content)
+    for content in _asked([os.path.join(folder, name) for name in sorted(os.listdir(folder))], on_slow):
+        if isinstance(content, NoAnswer):
+            if on_silent is None:
+                raise content
+            on_silent(content)
+        elif path is None or content["config"] == os.path.realpath(path):
+            found.append(content)
     return found
 
 
-def _asked(folder: str, name: str) -> dict[str, Any] | None:
-    """Return what a gateway tells at its socket; None if it is gone."""
-    path = os.path.join(folder, name)
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(ANSWER_SECONDS)
+def _asked(addresses: list[str], on_slow: Callable[[int], object]) -> list[dict[str, Any] | NoAnswer]:
+    """Return what gateways tell, in the order of their addresses, without those that are gone."""
+    began = monotonic()
+    questions = [question for each in addresses if each.endswith(ENDING) for question in _question(each)]
+    for until in (began + SLOW_SECONDS, began + ANSWER_SECONDS):
+        for question in questions:
+            question.read(until)
+        slow = sum(question.answer is None for question in questions)
+        if slow and until < began + ANSWER_SECONDS:
+            on_slow(slow)
+    return [question.end() for question in questions]
+
+
+class _Question:
+    """A gateway that is asked. `answer` is None until there is one, or it is clear that none will come."""
+
+    def __init__(self, address: str, connection: socket.socket) -> None:
+        self._no_answer = NoAnswer(f"{address}: the gateway does not answer")
+        self._connection = connection
+        self._data = bytearray()
+        self.answer: dict[str, Any] | NoAnswer | None = None
+
+    def read(self, until: float) -> None:
+        """Read until that time at most."""
         try:
-            with SocketFolder(folder) as reached:
-                connection.connect(reached.address(name))
-        except (ConnectionRefusedError, FileNotFoundError):
-            _remove(path)
-            return None
-        data = bytearray()
-        try:
-            while len(data) < LONGEST_ANSWER and (part := connection.recv(1 << 16)):
-                data += part
-            found: dict[str, Any] = json.loads(data)
+            while self.answer is None:
+                self._connection.settimeout(max(0.001, until - monotonic()))
+                part = self._connection.recv(1 << 16)
+                self._data += part
+                if not part:
+                    self.answer = json.loads(self._data)
+                elif len(self._data) > LONGEST_ANSWER:
+                    self.answer = self._no_answer
+        except TimeoutError:
+            pass
         except (OSError, ValueError):
-            raise NoAnswer(f"{path}: the gateway does not answer") from None
-    return found
+            self.answer = self._no_answer
+
+    def end(self) -> dict[str, Any] | NoAnswer:
+        self._connection.close()
+        return self._no_answer if self.answer is None else self.answer
+
+
+def _question(address: str) -> Iterator[_Question]:
+    """Yield a connection to a gateway; nothing if it is gone."""
+    connection = socket.socket(socket.AF_UNIX)
+    question = _Question(address, connection)
+    try:
+        connection.setblocking(False)
+        folder, name = os.path.split(address)
+        with SocketFolder(folder) as reached:
+            connection.connect(reached.address(name))
+    except (ConnectionRefusedError, FileNotFoundError):
+        _remove(address)
+        connection.close()
+        return
+    except OSError:  # so many wait for it that no other one may
+        question.answer = question.end()
+    yield question
 
 
 def _private(folder: str) -> str:

@@ -290,6 +290,22 @@ def test_a_server_that_hangs_is_left_out_after_its_time(place: Place) -> None:
         assert gateway.wait() == 0
 
 
+def test_the_status_says_that_it_waits_for_a_gateway_that_is_stopped_and_gives_up(place: Place) -> None:
+    place.write({})
+    with place.gateway() as gateway:
+        gateway.initialize()
+        gateway.signal(signal.SIGSTOP)
+        done = place.status()
+        gateway.signal(signal.SIGCONT)
+        waited, given_up = done.stderr.splitlines()
+        assert (done.returncode, done.stdout) == (1, "")
+        assert waited == "fastrpc: waiting for 1 gateway(s), 5 s in all at most"
+        assert given_up.endswith(": the gateway does not answer")
+        assert place.states() == {}
+        gateway.close_stdin()
+        assert gateway.wait() == 0
+
+
 def test_a_status_that_comes_while_a_gateway_begins_does_not_hide_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """It removes sockets that nobody listens at, and this one is not listened at yet."""
     with tempfile.TemporaryDirectory() as state:

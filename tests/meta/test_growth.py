@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +29,10 @@ from fastrpc.compat.docstrings import read_docstring
 from fastrpc.compat.transforms.search import Index
 from fastrpc.definitions.completion import matching
 from fastrpc.errors import FastrpcError, suggest
+from fastrpc.guard import cel
 from fastrpc.guard.approvals.canonical import canonical
 from fastrpc.guard.approvals.display import masked_tree, visible, written
+from fastrpc.guard.audit import AuditLog, verify
 from fastrpc.guard.shell import masking
 from fastrpc.guard.shell.lexer import read
 from fastrpc.guard.shell.parser import commands
@@ -51,6 +55,7 @@ TRIES = 3
 
 Work = Callable[[], object]
 Make = Callable[[int], Work]
+FOLDER: str | None = None
 CASES: dict[str, tuple[int, Make]] = {}
 """By name: the smaller size, and what makes the work of a size."""
 
@@ -408,6 +413,76 @@ def arguments_that_are_shown(count: int) -> Work:
     return lambda: written(masked_tree(canonical(value)), 2)
 
 
+# --- rules and audit logs ---------------------------------------------------------------------------------
+
+RULES = (
+    "args.text.contains('aab')",
+    "args.text.matches('(a+)+b$')",
+    "args.text.startsWith(args.text)",
+    "args.text == args.again",
+    "args.items == args.others",
+    "args.items.exists(each, each == 'b')",
+    "'b' in args.items",
+    "args.map == args.map",
+    "args.items.filter(each, size(each) > 1).size() > 0",
+    "args.items.map(each, each + each).size() == 0",
+)
+
+
+def rules() -> None:
+    for rule in RULES:
+
+        def make(size: int, rule: str = rule) -> Work:
+            expression = cel.compile(rule, {"args": cel.DYN})
+            items = ["a"] * (size // 2)
+            args = {
+                "text": "a" * size,
+                "again": "a" * size,
+                "items": items,
+                "others": [*items],
+                "map": {f"k{number}": number for number in range(size // 10)},
+            }
+
+            def judge() -> None:
+                try:
+                    expression.test({"args": args})
+                except cel.EvaluationError:
+                    pass  # it has taken all its steps
+
+            return judge
+
+        CASES[f"the rule {rule}"] = 25_000, make
+
+
+rules()
+
+
+def written_log(folder: str, count: int) -> Path:
+    """Write a log of one segment of so many records."""
+    log = AuditLog(folder)
+    for number in range(count):
+        log.append({"number": number})
+    log.close()
+    (segment,) = Path(folder).glob("2*.jsonl")
+    return segment
+
+
+@case(2000)
+def a_log_that_is_verified(count: int) -> Work:
+    folder = tempfile.mkdtemp(dir=FOLDER)
+    written_log(folder, count)
+    return lambda: verify.verify(folder)
+
+
+@case(4000)
+def a_log_of_which_every_other_line_was_moved_to_its_end(count: int) -> Work:
+    folder = tempfile.mkdtemp(dir=FOLDER)
+    segment = written_log(folder, count)
+    lines = segment.read_bytes().splitlines(keepends=True)
+    segment.write_bytes(b"".join([*lines[::2], *lines[1::2][::-1]]))
+    return lambda: verify.verify(folder)
+
+
 # --- the test ---------------------------------------------------------------------------------------------
 
 
@@ -434,6 +509,16 @@ def grows_faster(make: Make, size: int) -> str:
     return f"{small:.4f} s, then {large:.4f} s"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have what the cases write lie where pytest removes it."""
+    global FOLDER
+    FOLDER = str(tmp_path_factory.mktemp("growth"))
+    yield
+    FOLDER = None
+
+
+@pytest.mark.alone
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", CASES)
 def test_four_times_as_much_takes_no_more_than_about_four_times_as_long(name: str) -> None:
@@ -441,6 +526,7 @@ def test_four_times_as_much_takes_no_more_than_about_four_times_as_long(name: st
     assert grows_faster(make, size) == ""
 
 
+@pytest.mark.alone
 def test_what_is_quadratic_is_found() -> None:
     def quadratic(size: int) -> Work:
         values = [*range(size)]

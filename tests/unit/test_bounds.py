@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from fastrpc.client.handlers import Handlers
 from fastrpc.client.http.stateless import StatelessCarrier
 from fastrpc.client.listening import MOST_UNREAD, UPDATED, Listening
 from fastrpc.client.session import MOST_ANSWERING, Session
+from fastrpc.client.stdio import LAST_WORDS, REST_READS, _Process
+from fastrpc.compat.lowlevel.streams import MOST_UNSENT, MessageStreams
 from fastrpc.compat.middleware import caching
 from fastrpc.engine import outbound
 from fastrpc.errors import ClientError
@@ -22,6 +26,7 @@ from fastrpc.protocol import followed_pages
 from fastrpc.protocol.followed_pages import MOST_PAGES, FollowedPages
 from fastrpc.protocol.versions import LATEST_LEGACY
 from fastrpc.proxy.requests import MOST_QUESTIONS, Call
+from fastrpc.transports.http.streams import Store, Stream
 
 MEGABYTE = 1024 * 1024
 
@@ -173,3 +178,82 @@ def test_what_is_written_once_is_remembered_by_its_hash(
         once.write(text)
     assert [text[0] for text in logged] == ["a", "b", "c", "b"]
     assert all(type(each) is int for each in once._written)
+
+
+def test_a_thousand_clients_that_do_not_read_take_no_more_than_all_may_have() -> None:
+    async def fan_out() -> list[Stream]:
+        loop = asyncio.get_running_loop()
+        all_events = Store(3000, MEGABYTE)
+        streams = [Stream(0, loop, Store(100, 100_000, all_events)) for _ in range(1000)]
+        for number in range(20):
+            for stream in streams:
+                stream.put(b'{"number":%d,"text":"%b"}' % (number, b"x" * 500))
+        assert all_events.bytes <= MEGABYTE
+        assert all_events._live == sum(len(each._events) for each in streams) <= 3000
+        assert len(all_events._events) + sum(len(each._store._events) for each in streams) < 12_000
+        return streams
+
+    streams = asyncio.run(fan_out())
+    newest = [stream.part_behind(0)[0] for stream in streams]
+    assert all(b'"number":19' in part and part.count(b"data: ") <= 3 for part in newest)
+
+
+def test_a_server_that_never_stops_to_write_to_standard_error_holds_nothing_up() -> None:
+    """Its event loop has a turn behind each piece, and the end comes whatever its children write."""
+    reads = []
+
+    def read(descriptor: int, size: int) -> bytes:
+        reads.append(size)
+        assert len(reads) < 10 * REST_READS, "it reads for ever"
+        return b"x" * size
+
+    process: Any = _Process.__new__(_Process)
+    process._errors, process._shows_stderr, process._last_words = 7, False, b""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "read", read)
+        process._read_errors()
+        assert len(reads) == 1
+        process._read_rest_of_errors()
+        assert len(reads) == 1 + REST_READS
+    assert process._last_words == b"x" * LAST_WORDS
+
+
+def test_nothing_more_is_read_of_a_client_that_does_not_read() -> None:
+    """Over the streams of the official SDK: what waits for the client is bounded."""
+
+    class Requests:
+        """A stream that never ends; its messages are their own JSON."""
+
+        read = 0
+
+        async def __aenter__(self) -> None: ...
+
+        async def __aexit__(self, *exception: object) -> None: ...
+
+        def __aiter__(self) -> Requests:
+            return self
+
+        async def __anext__(self) -> Any:
+            await asyncio.sleep(0)
+            self.read += 1
+            return SimpleNamespace(message=SimpleNamespace(model_dump_json=lambda **options: "{}"))
+
+    async def talk() -> None:
+        requests, reads = Requests(), asyncio.Semaphore(0)
+        responses = SimpleNamespace(send=lambda message: reads.acquire())
+        streams: Any = MessageStreams(requests, responses)
+        streams._message = streams._parse = lambda line: line
+        connection = SimpleNamespace(receive=lambda text: streams._write(b"x" * 99_999 + b"\n"))
+        running = [asyncio.ensure_future(each) for each in (streams._receive(connection), streams._send())]
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert requests.read * 100_000 == streams._unsent_bytes < MOST_UNSENT + 100_001
+        before = requests.read
+        for _ in range(before):
+            reads.release()
+        while requests.read == before:
+            await asyncio.sleep(0)
+        for each in running:
+            each.cancel()
+
+    asyncio.run(asyncio.wait_for(talk(), 60))

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from fastrpc.cli import _guard_database
+from fastrpc.cli.approvals import main as approvals
 from fastrpc.cli.token import main
 from fastrpc.errors import UsageError
 from fastrpc.guard.callers.directory import TokenDirectory
+from fastrpc.storage import sqlite
 from fastrpc.storage.database import Database
 
 TOKEN = re.compile(r"frpc_[a-z2-7]{12}_[A-Za-z0-9_-]{43}\n")
@@ -187,3 +190,22 @@ def _seconds(moment: str) -> float:
     from datetime import datetime, timezone
 
     return datetime.strptime(moment, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp()
+
+
+def test_a_database_that_others_lock_is_waited_for_aloud_and_given_up(
+    token: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token("create", "--owner", "ada")
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.5)
+    monkeypatch.setattr(_guard_database, "SLOW_SECONDS", 0.1)
+    other = sqlite.connect(token.url.removeprefix("sqlite:///"))
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        for command in (main, approvals):
+            action = ("create", "--owner", "bob") if command is main else ("reject", "ap_none")
+            with pytest.raises(UsageError, match="database is locked"):
+                command([*action, "--database", token.url])
+            waited = "fastrpc: waiting for the guard's database: others use it, or it does not answer\n"
+            assert capsys.readouterr().err == waited
+    finally:
+        other.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from fastrpc import Client, Server
 from fastrpc.cli.gateway import main
 from fastrpc.client.asynchronous import AsyncClient
 from fastrpc.errors import InvalidConfig, UsageError
-from fastrpc.gateway import gateway_of
+from fastrpc.gateway import gateway_of, status
 from fastrpc.gateway.catalogue import Catalogue
 from fastrpc.gateway.client_targets import resolved
 from fastrpc.gateway.names import prefix_of
@@ -300,8 +301,8 @@ def test_the_status_is_told_on_a_socket_of_the_users_own(
     assert running(state) == []
     report = Report(state, Health(path, "stdio", server, gateway))
     try:
-        (socket,) = (short_path / FOLDER).iterdir()
-        assert socket.stat().st_mode & 0o077 == 0
+        (place,) = (short_path / FOLDER).iterdir()
+        assert place.stat().st_mode & 0o077 == 0
         assert (short_path / FOLDER).stat().st_mode & 0o077 == 0
         (found,) = running(state, "mcp.json")
         assert (found["pid"], found["served"], found["config"]) == (
@@ -317,6 +318,38 @@ def test_the_status_is_told_on_a_socket_of_the_users_own(
     finally:
         report.close()
     assert running(state) == []
+
+
+def test_a_gateway_that_does_not_answer_hides_no_other(
+    short_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(status, "ANSWER_SECONDS", 0.2)
+    state = str(short_path)
+    server, gateway = gateway_of({})
+    reports = [Report(state, Health(f"{number}.json", "stdio", server, gateway)) for number in range(2)]
+    stopped, busy = (socket.socket(socket.AF_UNIX) for _ in range(2))
+    stopped.bind(str(short_path / FOLDER / "0.sock"))
+    stopped.listen()
+    busy.bind(str(short_path / FOLDER / "z.sock"))
+    busy.listen(0)
+    waiting = socket.socket(socket.AF_UNIX)
+    waiting.connect(busy.getsockname())  # no other one may wait there
+    slow: list[int] = []
+    silent: list[status.NoAnswer] = []
+    try:
+        found = running(state, on_slow=slow.append, on_silent=silent.append)
+        assert len(found) == 2
+        assert slow in ([1], [2])
+        assert [str(each).rpartition("/")[2] for each in silent] == [
+            "0.sock: the gateway does not answer",
+            "z.sock: the gateway does not answer",
+        ]
+        with pytest.raises(status.NoAnswer):
+            running(state)
+    finally:
+        for each in (*reports, stopped, busy, waiting):
+            each.close()
 
 
 def test_the_status_is_a_resource_that_is_in_no_list_and_starts_nothing() -> None:

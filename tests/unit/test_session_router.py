@@ -1,12 +1,14 @@
-"""What a worker sends to another one that has closed the socket."""
+"""What a worker sends to another one that has closed the socket, or does not read."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fastrpc import diagnostics
 from fastrpc.transports.http import session_router
 
 uvloop = pytest.importorskip("uvloop")
@@ -35,3 +37,36 @@ def test_a_response_for_a_worker_that_has_closed_the_socket_is_dropped(tmp_path:
         asyncio.run(asyncio.wait_for(run(), 60))
     finally:
         asyncio.set_event_loop_policy(None)
+
+
+def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
+    monkeypatch.setattr(session_router, "MOST_UNSENT", 1000)
+    app: Any = None
+
+    async def run() -> None:
+        router = session_router.SessionRouter(app, "", 0, 3, lambda: None)
+        reading, sent = asyncio.Event(), []
+
+        async def send(other: int, announcements: list[bytes]) -> None:
+            sent.append((other, len(announcements)))
+            await reading.wait()
+
+        monkeypatch.setattr(router, "_send_all", send)
+        router._share(b"x" * 5000)  # one is always sent
+        await asyncio.sleep(0)
+        for _ in range(100):
+            router._share(b"x" * 100)
+        assert [sum(map(len, router._unsent[other])) for other in (1, 2)] == [1000, 1000]
+        reading.set()
+        await asyncio.gather(*router._tasks)
+        assert sent == [(1, 1), (2, 1), (1, 10), (2, 10)]
+        router._share(b"x" * 100)
+        await asyncio.gather(*router._tasks)
+        assert sent[4:] == [(1, 1), (2, 1)]
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert lines == [f"worker {other} takes announcements too slowly: some are dropped" for other in (1, 2)]

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from fastrpc.transports.base import ClientConnection, Connections
 
 
+MOST_UNSENT = 1024 * 1024
+"""Bytes that wait for a client that does not read before nothing more is read of it."""
+
+
 class MessageStreams(Transport):
     """A client behind two streams."""
 
@@ -28,6 +32,7 @@ class MessageStreams(Transport):
         self._read_stream = read_stream
         self._write_stream = write_stream
         self._unsent: asyncio.Queue[bytes] = asyncio.Queue()
+        self._unsent_bytes = 0
 
     async def start(self, connections: Connections) -> None:
         import mcp.shared.message
@@ -43,7 +48,8 @@ class MessageStreams(Transport):
         await self._reading
 
     def _write(self, data: bytes) -> None:
-        for line in data.splitlines():
+        self._unsent_bytes += len(data)
+        for line in data.splitlines(keepends=True):
             self._unsent.put_nowait(line)
 
     async def _receive(self, connection: ClientConnection) -> None:
@@ -54,6 +60,8 @@ class MessageStreams(Transport):
                 else:
                     text = received.message.model_dump_json(by_alias=True, exclude_unset=True)
                     connection.receive(text.encode())
+                if self._unsent_bytes > MOST_UNSENT:
+                    await self._unsent.join()
 
     async def _send(self) -> None:
         while True:
@@ -66,6 +74,7 @@ class MessageStreams(Transport):
                 if not type(error).__name__.endswith("ResourceError"):
                     raise
             finally:
+                self._unsent_bytes -= len(line)
                 self._unsent.task_done()
 
     async def drain(self) -> None:

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import bisect
 import fcntl
 import hashlib
 import itertools
@@ -51,8 +52,9 @@ SEGMENT_NAME = re.compile(r"(\d{8}T\d{6}\.\d{3}Z)-([0-9A-Z]{16})-(\d{6,})\.jsonl
 HEAD = re.compile(rb'\{"seq":([1-9]\d{0,17}),"prev":"([0-9a-f]{64})",')
 SIGNATURE = re.compile(rb'(\{.*),"signature":"([A-Za-z0-9+/]{85}[AQgw]==)"\}', re.DOTALL)
 DROPPED = "dropped.jsonl"
-MOST_SHOWN = 100
-"""Faults that are shown; the others are counted."""
+MOST_SHOWN, MOST_KEPT = 100, 10_000
+"""Faults that are shown, and that are kept in memory; the others are counted."""
+LONGEST_LINE = 128 * 1024  # no line of a log is longer: a record has 64 KiB at most
 MOST_UNSIGNED, LONGEST_UNSIGNED = 1000, 60.0
 """Lines behind a checkpoint before the next one, and seconds: those of a log are 10, if its disk is quick."""
 
@@ -197,23 +199,27 @@ def root_of_path(data: bytes, index: int, count: int, path: list[bytes]) -> byte
 
 
 class Report:
-    """What was found: faults and notes, each once, and how much was read."""
+    """What was found: faults and notes, each once, how much was read, and how many faults are not kept."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
         self.notes: list[str] = []
         self.counts = dict.fromkeys(("chains", "segments", "records", "checkpoints", "lost"), 0)
-        self._places: set[str] = set()
+        self.others, self._places = 0, set[str]()
 
     def fault(self, place: str, text: str) -> None:
         """Something is wrong at a place, ``FILE:LINE``; of a place only the first fault is reported."""
-        if place not in self._places:
+        if place not in self._places and len(self.faults) < MOST_KEPT:
             self._places.add(place)
             self.faults.append(f"{place}: {text}")
+        else:
+            self.others += place not in self._places
 
     def note(self, place: str, text: str) -> None:
         """Something is to be known of a place."""
         self.notes.append(f"{place}: {text}")
+        if len(self.notes) > MOST_KEPT:
+            self.notes[MOST_KEPT:] = ["there are further notes"]
 
 
 class Segment(NamedTuple):
@@ -252,6 +258,11 @@ def signature_fault(line: bytes, keys: dict[str, bytes]) -> str:
     return "" if is_signature(keys[name], parts[1], base64.b64decode(parts[2])) else "its signature is wrong"
 
 
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """Return the lines of a file, in pieces what is longer than any."""
+    return iter(lambda: file.readline(LONGEST_LINE), b"")
+
+
 def is_written(file: BinaryIO) -> bool:
     """Return whether the process that writes a segment is still there: it holds a lock on it."""
     try:
@@ -273,10 +284,7 @@ class ChainCheck:
         self.counts, self.fault, self.note = report.counts, report.fault, report.note
         self.witnesses = sorted(witnesses, reverse=True)  # the next one is the last
         self.sequence, self.previous, self.place, self.last_line = 0, b"0" * 64, "", b""  # of the line before
-        self.tree, self.unsigned = (
-            Tree(),
-            b"",
-        )  # over the lines since the last checkpoint, and the first of them
+        self.tree, self.unsigned = Tree(), b""  # over the lines since the last checkpoint, and their first
         self.is_clean = True  # nothing was wrong since then
         self.is_signed, self.was_late = False, False  # any line is; a line says that others were late
         self.vouched = 0  # up to which line another chain, or a checkpoint, knows this one
@@ -292,10 +300,9 @@ class ChainCheck:
     def read(self, folder: str, segment: Segment, is_last: bool) -> None:
         """Read a segment. `is_last`: there is no later one of the chain."""
         with open(os.path.join(folder, segment.name), "rb") as file:
-            is_open = is_last and is_written(file)
-            number = 0
-            line = file.readline()
-            for following in itertools.chain(file, (b"",)):
+            is_open, number = is_last and is_written(file), 0
+            line = file.readline(LONGEST_LINE)
+            for following in itertools.chain(lines_of(file), (b"",)):
                 if not line:
                     break
                 number += 1
@@ -308,6 +315,9 @@ class ChainCheck:
                         self._check_own(place, line, segment, number)
                 elif line.endswith(b"\n"):
                     self._unexpected(place, line, following)
+                elif len(line) == LONGEST_LINE:
+                    self.fault(place, "this is longer than any line of a log; what follows was not read")
+                    break
                 else:
                     self._unfinished(place, line, head, is_last, is_open)
                     break
@@ -400,7 +410,10 @@ class ChainCheck:
         elif next_number == expected + 1:
             self.fault(place, f"this is line {number}, not {expected}: swapped, or the number was changed")
         elif number > expected:
-            self.missing.append((expected, number - 1, place))
+            if len(self.missing) < MOST_KEPT:
+                self.missing.append((expected, number - 1, place))
+            else:
+                self.fault(place, f"lines {expected} to {number - 1} are missing before this line")
             expected = number
         else:
             self._out_of_order(place, number)
@@ -416,13 +429,14 @@ class ChainCheck:
             self.tree, self.closes = Tree(), str(fields.get("closes", ""))
 
     def _out_of_order(self, place: str, number: int) -> None:
-        for index, (first, last, where) in enumerate(self.missing):
-            if first <= number <= last:
-                self.fault(place, f"line {number} stands behind line {self.sequence}: swapped")
-                rest = [(first, number - 1, where), (number + 1, last, where)]
-                self.missing[index : index + 1] = [each for each in rest if each[0] <= each[1]]
-                return
-        self.fault(place, f"line {number} is here a second time")
+        index = bisect.bisect(self.missing, (number + 1,)) - 1
+        first, last, where = self.missing[index] if index >= 0 else (0, 0, "")
+        if first <= number <= last:
+            self.fault(place, f"line {number} stands behind line {self.sequence}: swapped")
+            rest = [(first, number - 1, where), (number + 1, last, where)]
+            self.missing[index : index + 1] = [each for each in rest if each[0] <= each[1]]
+        else:
+            self.fault(place, f"line {number} is here a second time")
 
     def _unfinished(self, place: str, line: bytes, head: bytes, is_last: bool, is_open: bool) -> None:
         """Tell a line that a killed process has left unfinished from one that was changed."""
@@ -502,7 +516,7 @@ def signed_lines(path: str, kind: str, keys: dict[str, bytes], report: Report) -
     """Yield the fields of the lines of a file that are of a kind and signed; report the others. `sha256` is
     the hash of the line, unless it has such a field."""
     with open(path, "rb") as file:
-        for number, line in enumerate(map(bytes.strip, file), 1):
+        for number, line in enumerate(map(bytes.strip, lines_of(file)), 1):
             place = f"{os.path.basename(path)}:{number}"
             fields = fields_of(line)
             wrong = signature_fault(line, keys)
@@ -520,7 +534,7 @@ def beside(folder: str, chains: dict[str, list[Segment]]) -> dict[str, list[Witn
     for segment in itertools.chain.from_iterable(chains.values()):
         if segment.number == 1:
             with open(os.path.join(folder, segment.name), "rb") as file:
-                others = fields_of(file.readline()).get("beside")
+                others = fields_of(file.readline(LONGEST_LINE)).get("beside")
             for other in others if isinstance(others, list) else []:
                 try:
                     known = Witness(int(other["seq"]), str(other["sha256"]), f"{segment.name}:1")
@@ -676,7 +690,7 @@ def show(report: Report) -> int:
     for text in report.faults[:MOST_SHOWN]:
         print(f"wrong: {text}")
     if len(report.faults) > MOST_SHOWN:
-        print(f"wrong: {len(report.faults) - MOST_SHOWN} more")
+        print(f"wrong: {len(report.faults) - MOST_SHOWN + report.others} more")
     counted = ", ".join(f"{count:,} {name}" for name, count in report.counts.items())
     print(f"{'WRONG' if report.faults else 'verified'}: {counted}")
     return 1 if report.faults else 0

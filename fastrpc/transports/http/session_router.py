@@ -34,6 +34,8 @@ LONGEST_FRAME = 1024 * 1024
 SHARE_SECONDS = 2.0
 """How long another worker may take to read announcements, in seconds. Behind it they are dropped, and the
 log says so."""
+MOST_UNSENT = 16 * 1024 * 1024
+"""Bytes of announcements that wait for another worker meanwhile."""
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 
@@ -59,6 +61,8 @@ class SessionRouter:
         self._count = count
         self._on_announcement = on_announcement
         self._unsent: dict[int, list[bytes]] = {}  # announcements, by worker, each of which has a task
+        self._unsent_bytes = [0] * count
+        self._log = diagnostics.Once("info")
         self._tasks: set[asyncio.Task[None]] = set()
         self._forwarded = 0
         self._server: asyncio.AbstractServer | None = None
@@ -193,9 +197,16 @@ class SessionRouter:
 
     def _share(self, announcement: bytes) -> None:
         for other in range(self._count):
+            if other == self._number:
+                continue
+            unsent = self._unsent_bytes[other]
+            if unsent and unsent + len(announcement) > MOST_UNSENT:
+                self._log.write(f"worker {other} takes announcements too slowly: some are dropped")
+                continue
+            self._unsent_bytes[other] += len(announcement)
             if other in self._unsent:
                 self._unsent[other].append(announcement)
-            elif other != self._number:
+            else:
                 self._unsent[other] = [announcement]
                 task = asyncio.ensure_future(self._send_announcements(other))
                 self._tasks.add(task)
@@ -204,7 +215,7 @@ class SessionRouter:
     async def _send_announcements(self, other: int) -> None:
         """Send announcements to another worker, one connection after the other, to keep their order."""
         while announcements := self._unsent[other]:
-            self._unsent[other] = []
+            self._unsent[other], self._unsent_bytes[other] = [], 0
             try:
                 await asyncio.wait_for(self._send_all(other, announcements), SHARE_SECONDS)
             except (OSError, asyncio.TimeoutError) as error:
