@@ -440,8 +440,7 @@ class Server:
         """Send a log message that belongs to no call to each client that has asked for its level by
         logging/setLevel (MCP, utilities: logging), with `to` those of principals for which it is True.
         Thread-safe. Returns the number of these clients. Those of 2026-07-28 receive only messages of their
-        calls. Raises ValueError for an unknown level.
-        """
+        calls. Raises ValueError for an unknown level."""
         from fastrpc.methods.logging import log_to_sessions
 
         return log_to_sessions(self._runtimes(), level, data, logger, to)
@@ -461,10 +460,8 @@ class Server:
     # --- composition ----------------------------------------------------------------------------------
 
     def include(self, module: ModuleType) -> None:
-        """Add all tools that a module or package marks. Raises DefinitionError for a name that is taken.
-
-        If the module has a function ``attach(server)``, it is called then, for more than calls.
-        """
+        """Add all tools that a module or package marks, and call its function ``attach(server)`` if it has
+        one. Raises DefinitionError for a name that is taken."""
         from fastrpc.loader import attach, collect
 
         for tool in collect(module):
@@ -665,7 +662,7 @@ class Server:
         from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 
         runtime = self.runtime
-        tails = [runtime.results.endings(version) for version in (LATEST_LEGACY, MODERN)]
+        tails = map(runtime.results.endings, (LATEST_LEGACY, MODERN))
         kind = Dispatcher if runtime.recorder is None else self._observed().dispatcher_type
         return kind(runtime, Connection(*tails), main)
 
