@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.knowledge._workflows import definition
 from fastrpc.tools.knowledge._workflows.following import following
-from support.guarded_folder import fastrpc, records
+from support.guarded_folder import fastrpc
 from support.waiting import eventually
 from support.workflows import called, ended, guarded, served, token_of, workflow
 
@@ -80,7 +80,8 @@ def test_a_run_waits_until_a_person_approves_what_runs_then(tmp_path: Path) -> N
             "approved": True, "by": found["steps"][0]["output"]["by"], "comment": "as agreed",
         }  # fmt: skip
         assert called(client, "memory.search", query="ada")["count"] == 1
-    events = [each["outcome"] for each in records(tmp_path) if each.get("action") == "approval.gate"]
+    found = fastrpc(tmp_path, "audit", "tail", "-n", "1000", "--json").splitlines()
+    events = [each["outcome"] for each in map(json.loads, found) if each.get("action") == "approval.gate"]
     assert events == ["asked", "approved", "used"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fastrpc import CallInfo, Context, Server, ToolError
 from fastrpc.callers import current_user
-from fastrpc.self_calls import caller_of, client_for
+from fastrpc.self_calls import caller_of, client_for, gates_of, tools_of
 
 
 def server_with_a_guard() -> Server:
@@ -54,6 +54,18 @@ def test_of_a_mounted_server_the_one_it_is_mounted_in_is_called() -> None:
 
     assert asyncio.run(main("ada")) == "seen"
     assert asyncio.run(main("bob")) == "not for bob"
+
+
+def test_tools_that_no_list_shows_are_there_for_who_may_call_them() -> None:
+    app = server_with_a_guard()
+    app.filter_lists(lambda principal, item: False)
+    assert list(tools_of(app, "bob")) == ["who"]
+    app.filter_lists(lambda principal, item: principal == "ada", enforced=True)
+    assert (list(tools_of(app, "ada")), list(tools_of(app, "bob"))) == (["who"], [])
+
+
+def test_without_a_guard_nobody_can_be_asked() -> None:
+    assert gates_of(server_with_a_guard()) is None
 
 
 def test_without_a_guard_a_principal_is_its_own_owner() -> None:

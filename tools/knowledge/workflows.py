@@ -158,8 +158,8 @@ async def create(
     action.send_message {text, to}, action.execute_code {code, input}, approval.gate {title, risk, seconds},
     data.transform {template}, logic.if_else {condition}, logic.loop {items | times, body}, logic.wait
     {seconds | until}, logic.switch {value}, logic.parallel {body}. Triggers: manual, cron {expression,
-    timezone}, webhook {secret}, file {path}. Templates: {{ $node.ID.output }}, {{ $vars.x }}, {{ $trigger.x }},
-    in loops {{ $item }}."""
+    timezone}, webhook {secret}, file {path}. Templates: {{ $node.ID.output }}, {{ $vars.x }},
+    {{ $trigger.x }}, in loops {{ $item }}."""
     import asyncio
 
     from fastrpc.self_calls import client_for, gates_of

@@ -8,7 +8,6 @@ to other paths go to the application. A server without endpoints does not import
 from __future__ import annotations
 
 import asyncio
-import re
 
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.guard import Refused, preflight_headers
@@ -60,11 +59,7 @@ class EndpointFront:
         self._front = front
         self._app = app
         self._endpoints = endpoints
-        self._patterns = [
-            (re.compile(re.escape(path).replace(r"\*", "[^/]+")), endpoint)
-            for path, endpoint in endpoints.items()
-            if "*" in path
-        ]
+        self._patterns = [(path.split("/"), each) for path, each in endpoints.items() if "*" in path]
         self._answering: set[asyncio.Task[bytes]] = set()
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
@@ -79,7 +74,8 @@ class EndpointFront:
         found = self._endpoints.get(path)
         if found is not None:
             return found
-        return next((endpoint for pattern, endpoint in self._patterns if pattern.fullmatch(path)), None)
+        parts = path.split("/") if self._patterns else []
+        return next((endpoint for pattern, endpoint in self._patterns if _fits(parts, pattern)), None)
 
     async def _serve(self, request: Request) -> None:
         assert isinstance(request, _EndpointRequest)
@@ -122,6 +118,12 @@ class EndpointFront:
     async def _all_answered(self) -> None:
         while self._answering:
             await asyncio.wait(set(self._answering))
+
+
+def _fits(parts: list[str], pattern: list[str]) -> bool:
+    return len(parts) == len(pattern) and all(
+        part == wanted or (wanted == "*" and part) for part, wanted in zip(parts, pattern, strict=True)
+    )
 
 
 class _EndpointRequest(Request):

@@ -12,7 +12,9 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
+import json
 import os
+from contextlib import suppress
 from secrets import token_hex
 from threading import Lock
 
@@ -20,7 +22,7 @@ from fastrpc import FastrpcError
 from fastrpc.settings import STATE_DIR
 
 from .. import _settings
-from . import interpreter, sampling, stepping
+from . import definition, interpreter, sampling, stepping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from fastrpc import Server
 
+    from .._store.workflows import Kept
     from .definition import Workflow
 
 LONGEST_RUN = 31 * 86_400
@@ -184,6 +187,11 @@ class Engine:
         ):
             self._dbos.start_workflow(self._run, workflow.json, starter, trigger)
 
+    def begin(self, id: str, kept: Kept, trigger: dict[str, Any]) -> None:
+        """Begin a run of a workflow for whoever has created it, unless there is one of this id. Raises
+        BadWorkflow."""
+        self.start(id, definition.read(json.loads(kept.definition)), json.loads(kept.starter), trigger)
+
     def schedule(self, owner: str, workflow: str, trigger: dict[str, Any]) -> None:
         """Begin runs of a workflow at the times of its trigger, here and in all servers of the kind, from now
         on."""
@@ -267,7 +275,8 @@ async def _run(found: dict[str, Any], starter: dict[str, Any], trigger: dict[str
     except asyncio.CancelledError:  # the server ends, or DBOS has recorded that the run is cancelled
         raise LeftBehind from None
     finally:
-        Place.loop.call_soon_threadsafe(sampling.close, run)
+        with suppress(RuntimeError):  # the loop is closed: the server has ended
+            Place.loop.call_soon_threadsafe(sampling.close, run)
 
 
 def _scheduled(at: str, context: dict[str, str]) -> None:
@@ -278,11 +287,10 @@ def _scheduled(at: str, context: dict[str, str]) -> None:
 def _begin_scheduled(at: str, context: dict[str, str], missed: list[str]) -> None:
     from .. import _store
     from .._store import workflows
-    from .triggers import begin
 
     kept = workflows.kept(_store.current().database, context["owner"], context["workflow"])
     if kept is not None:
-        begin(f"{context['workflow']}:cron-{at}", kept, {"at": at, "missed": missed})
+        current().begin(f"{context['workflow']}:cron-{at}", kept, {"at": at, "missed": missed})
 
 
 STATES = {

@@ -14,7 +14,7 @@ from threading import Event, Lock, Thread
 
 from fastrpc import FastrpcError
 
-from .triggers import begin
+from . import engine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ def _begin(kept: Kept, watched: str, changed: Iterable[str]) -> None:
             continue
         mark = f"{path}\0{status.st_mtime_ns}\0{status.st_size}".encode(errors="surrogateescape")
         shown = path.encode(errors="replace").decode()
-        begin(f"{id}:file-{sha256(mark).hexdigest()[:16]}", kept, {"path": shown, "size": status.st_size})
+        engine.current().begin(
+            f"{id}:file-{sha256(mark).hexdigest()[:16]}", kept, {"path": shown, "size": status.st_size}
+        )
 
 
 def _is_below(root: str, path: str) -> bool:

@@ -22,8 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .._store.workflows import Kept
-
 NEWEST_SECONDS = 300.0
 """How far the timestamp of a request may be from this clock."""
 SHORTEST_SECRET = 16
@@ -75,18 +73,12 @@ def begun(id: str, body: bytes, timestamp: str, signature: str) -> str:
         if abs(time.time() - int(timestamp[:20])) > NEWEST_SECONDS:
             raise Refused(401, "the timestamp is too old, or of the future")
         run = f"{id}:hook-{sha256(signature.encode()).hexdigest()[:16]}"
-        begin(run, found, {"body": _parsed(body), "at": _iso(int(timestamp[:20]))})
+        engine.current().begin(run, found, {"body": _parsed(body), "at": _iso(int(timestamp[:20]))})
     except StorageError as error:
         raise Refused(503, str(error)) from None
     except (engine.WorkflowsUnavailable, definition.BadWorkflow) as error:
         raise Refused(503, str(error)) from None
     return run
-
-
-def begin(run: str, kept: Kept, trigger: dict[str, Any]) -> None:
-    """Begin a run of a workflow for whoever has created it, unless there is one of this id."""
-    workflow = definition.read(json.loads(kept.definition))
-    engine.current().start(run, workflow, json.loads(kept.starter), trigger)
 
 
 def _is_signed(secret: str, timestamp: str, body: bytes, signature: str) -> bool:
