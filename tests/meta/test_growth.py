@@ -532,4 +532,4 @@ def test_what_is_quadratic_is_found() -> None:
         values = [*range(size)]
         return lambda: [each for each in values if -each - 1 in values]
 
-    assert grows_faster(quadratic, 1500)
+    assert grows_faster(quadratic, 700)
