@@ -434,7 +434,6 @@ class Server:
         data: object,
         level: LogLevel = "info",
         logger: str | None = None,
-        *,
         to: Callable[[str], bool] | None = None,
     ) -> int:
         """Send a log message that belongs to no call to each client that has asked for its level by

@@ -98,6 +98,7 @@ def hardest(use: Use) -> str:
     return ""
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(1200)
 @pytest.mark.usefixtures("bounded")
 def test_no_text_of_100_kb_is_hard_for_any_expression() -> None:
@@ -121,6 +122,7 @@ def test_compiled_sources_have_no_other_expressions() -> None:
     assert all(r"""re.sub(rb'"\xff([-0-9]+)"'""" in line for line in lines), lines
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("bounded")
 @pytest.mark.parametrize("glob", ["*a*a*a*a*b", "*" * 50 + "b", "?*?*?*b", "*.*.*.*.example.com"])
 def test_globs_are_not_hard_either(glob: str) -> None:
@@ -143,6 +145,7 @@ def test_globs_are_not_hard_either(glob: str) -> None:
     ("pattern", "method"),
     [(r"\w+=(?:\"[^\"]*\"|[^\s,]+)", "findall"), (r"[ \t]+\n", "sub"), (r"<[^>]*>", "sub")],
 )
+@pytest.mark.alone
 @pytest.mark.usefixtures("bounded")
 def test_an_expression_that_is_hard_is_found(pattern: str, method: str) -> None:
     assert hardest(Use("here", re.compile(pattern, re.MULTILINE | re.DOTALL), frozenset({method})))

@@ -193,6 +193,7 @@ def test_it_is_known_which_variables_may_be_left_out() -> None:
     assert template.optional == {"sub", "page", "size"}
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("template", "character"),
