@@ -189,11 +189,24 @@ def _is_utf8(argument: str) -> bool:
     return True
 
 
+def _is_somewhere() -> bool:
+    """Whether the working directory is still there."""
+    from os import getcwd
+
+    try:
+        getcwd()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def _system_refuses(error: OSError) -> int:
     """Say what the system refuses: a file, or standard output on a full disk."""
-    from errno import EBADF, EDQUOT, EFBIG, EIO, ENOSPC
+    from errno import EBADF, EDQUOT, EFBIG, EIO, ENOENT, ENOSPC
 
     place = error.filename
+    if place is None and error.errno == ENOENT and not _is_somewhere():
+        place = "the working directory"
     if place is None and error.errno in (EBADF, EDQUOT, EFBIG, EIO, ENOSPC):
         place = "standard output"
         _reader_is_gone()

@@ -11,6 +11,8 @@ MODULES = {
     "tools": ("ddgs", "lxml", "markdownify", "PIL", "playwright", "pypdf"),
     "guard": ("alembic", "re2", "rfc8785", "sqlalchemy", "tomli", "tree_sitter", "tree_sitter_bash"),
     "knowledge": ("Stemmer", "yaml"),
+    "documents": ("xberg",),
+    "workflows": ("croniter", "dbos", "jinja2", "watchfiles"),
     "postgresql": ("psycopg",),
     "oauth": ("keyring", "mcp"),
     "openapi": ("openapi_pydantic",),

@@ -125,7 +125,7 @@ def module_names(package: str) -> list[str]:
     if spec is None:
         try:
             return [package] if find_spec(package) is not None else []
-        except ModuleNotFoundError:  # what stands before a dot is no package
+        except (ImportError, ValueError):  # what stands before a dot is no package, or it is no name
             return []
     names = [package]
     for entry in iter_modules(spec.submodule_search_locations, f"{package}."):

@@ -6,6 +6,7 @@ once. Running servers on the same database know of a change within half a second
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime, timezone
 
 from fastrpc.cli import write_line
@@ -125,12 +126,12 @@ def _create(store: TokenStore, chosen: Namespace) -> None:
         chosen.scopes or (),
         _expires_in(chosen.expires),
     )
-    _show_new(record, text, chosen.json)
+    _show_new(store, record, text, chosen.json)
 
 
 def _rotate(store: TokenStore, chosen: Namespace) -> None:
     record, text = store.rotate(chosen.token_id, _seconds(chosen.overlap, "--overlap"))
-    _show_new(record, text, chosen.json)
+    _show_new(store, record, text, chosen.json)
 
 
 def _revoke(store: TokenStore, chosen: Namespace) -> None:
@@ -174,11 +175,18 @@ ACTIONS: dict[str, Callable[[TokenStore, Namespace], None]] = {
 # --- what is shown ----------------------------------------------------------------------------------------
 
 
-def _show_new(record: TokenRecord, text: str, as_json: bool) -> None:
-    if as_json:
-        print_json({**_described(record), "token": text})
-    else:
-        print(text)
+def _show_new(store: TokenStore, record: TokenRecord, text: str, as_json: bool) -> None:
+    """Show a token, which is the only time. One that cannot be shown is revoked: nobody has it."""
+    try:
+        if as_json:
+            print_json({**_described(record), "token": text})
+        else:
+            print(text)
+        sys.stdout.flush()
+    except OSError:
+        store.revoke(record.id)
+        write_line(f"fastrpc: token {record.id} of {record.owner} is revoked: it cannot be shown")
+        raise
     until = "" if record.expires_at is None else f", valid until {rfc3339_or_none(record.expires_at)}"
     write_line(f"fastrpc: token {record.id} of {record.owner}{until}; it is not shown again")
 

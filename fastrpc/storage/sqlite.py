@@ -84,7 +84,7 @@ def _damaged(path: str, kind: DatabaseKind, reason: str) -> DatabaseDamaged:
 def connect(path: str, mode: str = "rw") -> sqlite3.Connection:
     """Open a file that is there. Transactions are begun by statements, never by the module itself."""
     connection = sqlite3.connect(
-        f"file:{quote(path)}?mode={mode}",
+        f"file:{quote(os.fsencode(path))}?mode={mode}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,

@@ -46,6 +46,7 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
             if generation != forks.generation:
                 forks.leave(failure)
             if isinstance(failure, KeyboardInterrupt) and is_signal():
+                loop.set_exception_handler(_say_nothing)  # of what its tasks raised, or were about to do
                 raise failure
             if failure is not None:
                 what = type(failure).__name__
@@ -57,6 +58,10 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
         forks.forget(loop.stop)
         asyncio.set_event_loop(None)
         loop.close()
+
+
+def _say_nothing(_loop: AbstractEventLoop, _context: dict[str, Any]) -> None:
+    pass
 
 
 def _run_on(loop: AbstractEventLoop) -> BaseException | None:

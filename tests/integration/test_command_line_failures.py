@@ -4,19 +4,43 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pkgutil import iter_modules
 from typing import Any
 
+import fastrpc.tools
 import pytest
 
-from fastrpc.cli import COMMANDS, toolset_commands
+from fastrpc.cli import COMMANDS, shipped_toolset, toolset_commands
 from fastrpc.cli._extras import MODULES, needed
+from fastrpc.cli.completion import _help_of
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = "from fastrpc import tool\n\n@tool(effect='read')\ndef f(a: int = 1) -> int:\n    'x'\n    return a\n"
 BAD = b"\xff\xfe"
-EVERY_COMMAND = [*COMMANDS, *toolset_commands()]
+ODD = "-a [b*?\n"
+OTHERS = toolset_commands()
+EVERY_COMMAND = [*COMMANDS, *OTHERS]
+TOOLSETS = [name for _, name, _ in iter_modules(fastrpc.tools.__path__) if shipped_toolset(name)]
+ENDLESS_OR_FAR = {("approvals", "watch"), ("contracts", "install")}
+"""These wait for what comes, and fetch."""
+
+
+def actions_of(command: str) -> list[str]:
+    """Return the words that a command has for what it does, from its usage."""
+    usage = _help_of(command, OTHERS).partition("\n\n")[0]
+    ways = "|".join(re.findall(rf"fastrpc {command} (.*)", usage)).split("|")
+    return list(dict.fromkeys(re.findall(r"(?m)^ *([a-z]+)(?: |$)", "\n".join(ways))))
+
+
+ACTIONS = [
+    *((command, action) for command in EVERY_COMMAND for action in actions_of(command)),
+    *((name, command) for name in TOOLSETS for command in toolset_commands(f"fastrpc.tools.{name}")),
+]
+"""What stands behind ``fastrpc``, where it is two words; derived, so that a new one is tried too."""
+EVERY_WORD = [*((command,) for command in EVERY_COMMAND), *ACTIONS]
 
 
 @pytest.fixture
@@ -29,11 +53,12 @@ def run(tmp_path: Any) -> Any:
         closed: int | None = None,
         is_left: bool = False,
         has_no_room: bool = False,
+        is_nowhere: bool = False,
         **environment: str | None,
     ) -> tuple[int, str, str]:
         """Return the exit code, what is written and what is said. `full`: the output is on a full disk;
         `closed`: this descriptor is closed; `is_left`: nobody reads the output;
-        `has_no_room`: no file gets longer than 4 KiB."""
+        `has_no_room`: no file gets longer than 4 KiB; `is_nowhere`: the working directory is removed."""
         variables: dict[str, str | None] = {
             **os.environ,
             "PYTHONPATH": REPOSITORY,
@@ -47,6 +72,8 @@ def run(tmp_path: Any) -> Any:
             words = ["/bin/sh", "-c", f'exec "$@" {closed}>&-', "sh", *words]
         if has_no_room:
             words = ["/bin/sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *words]
+        if is_nowhere:
+            words = ["/bin/sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", *words]
         with open("/dev/full", "wb") as nowhere, open(pipe, "wb") as left:
             done = subprocess.run(
                 words,
@@ -103,10 +130,19 @@ def test_results_that_find_no_room_are_one_line(arguments: tuple[str, ...], run:
     assert said.endswith("fastrpc: standard output: No space left on device\n")
 
 
-@pytest.mark.parametrize("command", EVERY_COMMAND)
-def test_arguments_that_are_no_utf8_end_a_command_in_words(command: str, run: Any) -> None:
-    for arguments in ((BAD,), ("t.py", BAD), ("--config", BAD)):
-        code, _, said = run(command, *arguments)
+def test_every_action_of_a_command_is_known_here() -> None:
+    assert {("token", "rotate"), ("audit", "prove"), ("knowledge", "import"), ("completion", "zsh")} <= {
+        *ACTIONS
+    }
+    assert not [action for action in ACTIONS if action[0] == "demo"]
+
+
+@pytest.mark.parametrize("words", EVERY_WORD, ids=" ".join)
+def test_arguments_that_are_no_names_of_anything_end_a_command_in_words(
+    words: tuple[str, ...], run: Any
+) -> None:
+    for arguments in ((BAD,), (ODD,), ("--config", BAD), ("t.py", BAD))[: 4 if len(words) == 1 else 2]:
+        code, _, said = run(*words, *arguments)
         assert_short(code, said)
 
 
@@ -136,17 +172,87 @@ PLACES: dict[str, dict[str, str | None]] = {
     "no folder as home": {"HOME": "/dev/null", "FASTRPC_STATE_DIR": None, "XDG_STATE_HOME": None},
     "no folder for state": {"FASTRPC_STATE_DIR": "/dev/null/state"},
     "no folder for temporary files": {"TMPDIR": "/dev/null"},
+    "a relative home with an odd name": {"HOME": "a [b*?\n", "FASTRPC_STATE_DIR": None},
+    "a state folder that is no UTF-8": {"FASTRPC_STATE_DIR": os.fsdecode(BAD)},
     "a locale of ASCII": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("command", EVERY_COMMAND)
-def test_whatever_a_command_finds_around_it_it_ends_in_words(command: str, place: str, run: Any) -> None:
-    for arguments in ((command,), (command, "--help")):
-        code, out, said = run(*arguments, **PLACES[place])
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        *(((command,), place) for command in EVERY_COMMAND for place in PLACES),
+        *((words, "a state folder that is no UTF-8") for words in ACTIONS if words not in ENDLESS_OR_FAR),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_whatever_a_command_finds_around_it_it_ends_in_words(
+    words: tuple[str, ...], place: str, run: Any
+) -> None:
+    code, _, said = run(*words, **PLACES[place])
+    assert_short(code, said)
+    if len(words) == 1 and "HOME" in PLACES[place]:
+        code, out, _ = run(*words, "--help", **PLACES[place])
+        assert (code, bool(out)) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "words", [words for words in EVERY_WORD if words not in ENDLESS_OR_FAR], ids=" ".join
+)
+def test_a_working_directory_that_is_gone_is_said(words: tuple[str, ...], run: Any) -> None:
+    code, _, said = run(*words, is_nowhere=True)
+    assert_short(code, said)
+    assert "No such file" not in said or "the working directory: No such file" in said
+
+
+INTERRUPTING = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["INTERRUPTED"]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [
+        *(((command,), f"fastrpc.cli.{command.replace('-', '_')}") for command in COMMANDS),
+        (("state",), "fastrpc.tools.agent._state.command"),
+        (("knowledge", "stats"), "fastrpc.tools.knowledge._moving_commands"),
+        (("serve", "t.py", "--http", "127.0.0.1:0", "--no-auth"), "uvicorn"),
+        (("gateway", "one.json", "--http", "127.0.0.1:0", "--no-auth"), "uvicorn"),
+    ],
+)
+def test_ctrl_c_is_the_end_and_nothing_is_said(
+    words: tuple[str, ...], module: str, run: Any, tmp_path: Any
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
+    (tmp_path / "one.json").write_text('{"mcpServers": {"one": {"command": "true"}}}')
+    path = f"{tmp_path}{os.pathsep}{REPOSITORY}"
+    assert run(*words, PYTHONPATH=path, INTERRUPTED=module) == (130, "", "")
+
+
+@needs_full
+def test_a_token_that_cannot_be_shown_is_revoked(run: Any) -> None:
+    code, _, said = run("token", "create", "--owner", "ada", full=True)
+    assert_short(code, said)
+    assert said.splitlines()[0].endswith("of ada is revoked: it cannot be shown")
+    assert said.splitlines()[1:] == ["fastrpc: standard output: No space left on device"]
+    assert '"status": "revoked"' in run("token", "list", "--json")[1]
+
+
+@needs_full
+@pytest.mark.parametrize("words", ACTIONS, ids=" ".join)
+def test_an_action_with_no_output_ends_in_words(words: tuple[str, ...], run: Any) -> None:
+    for how in ({"full": True}, {"closed": 1}):
+        code, _, said = run(*words, *(["--nope"] if words in ENDLESS_OR_FAR else []), **how)
         assert_short(code, said)
-        assert "--help" not in arguments or (code == 0 and out)
+        assert said.count("\n") <= 1
 
 
 @pytest.mark.parametrize("closed", [0, 1])
