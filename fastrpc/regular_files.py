@@ -106,7 +106,7 @@ def read_regular(path: Path, limit: int, *, follow: bool = True, dir_fd: int | N
     raise OSError(errno.EFBIG, f"larger than {limit:,} {unit}", os.fsdecode(path))
 
 
-def replace_file(path: str, data: bytes, mode: int = 0o600) -> None:
+def replace_file(path: str, data: bytes | Iterable[bytes], mode: int = 0o600) -> None:
     """Replace a file as a whole, or create it: a reader sees the former content or all of the new one. Raises
     OSError, and leaves the former file then."""
     import tempfile
@@ -114,7 +114,7 @@ def replace_file(path: str, data: bytes, mode: int = 0o600) -> None:
     descriptor, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=os.path.basename(path) + ".")
     try:
         with open(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines((data,) if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(new, mode)

@@ -11,7 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from fastrpc.tools.knowledge import _moving_documents
+from fastrpc.tools.knowledge._extraction import Extracted, passages
 from fastrpc.tools.knowledge._store import moving
+from fastrpc.tools.knowledge._store.documents import Documents
+from fastrpc.tools.knowledge._store.entries import Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
 from support.guarded_folder import variables
 from support.waiting import eventually
@@ -223,3 +227,123 @@ def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], messa
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+# --- all of an owner's -------------------------------------------------------------------------------------
+
+
+def filled(url: str) -> Documents:
+    """A store with documents of each kind that there may be."""
+    store, ada = Documents(open_database(url, KNOWLEDGE)), Reader("ada", "")
+    for number, extracted in enumerate(
+        (
+            Extracted(["one\n\ntwo", ""], markdown=["# One\n\ntwo", ""], title="T", warnings=["a", "b"]),
+            Extracted(["the harbour"], media_type="application/pdf", language="de"),
+        )
+    ):
+        document, _ = store.begin(ada, f"file {number}.pdf", b"file %d" % number, ["work", f"n{number}"])
+        store.finish(document.number, extracted, passages(extracted))
+    document, _ = store.begin(ada, "broken.pdf", b"broken", ())
+    store.fail(document.number, "it is damaged")
+    store.begin(Reader("bob", ""), "bobs.pdf", b"Bob's own", ())
+    return store
+
+
+def held(url: str, owner: str) -> list[object]:
+    """What an owner has, but for the numbers of rows and when a state was set."""
+    database = open_database(url, KNOWLEDGE)
+    store, reader = Documents(database), Reader(owner, "")
+    found: list[object] = [vars_of(each) for each in moving.everything(database, owner)]
+    for each in store.page(reader, None, 100):
+        facts = {name: getattr(each, name) for name in each.__slots__ if name != "number"}
+        text = store.text(each, 1, 99, 10**6), store.text(each, 1, 99, 10**6, as_markdown=True)
+        found.append((sorted(facts.items(), key=repr), text, store.original(each)))
+    with database.reading() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT d.id, p.position, p.page, p.heading, p.content FROM knowledge_passages AS p JOIN "
+            "knowledge_documents AS d ON d.number = p.document ORDER BY d.id, p.position"
+        )
+        found += [tuple(row) for row in rows]
+    assert moving.problems(database) == []
+    database.close()
+    return found
+
+
+def vars_of(record: moving.Record) -> dict[str, object]:
+    return dict(vars(record))
+
+
+def test_what_is_exported_into_a_folder_is_the_same_where_it_is_imported(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
+    store = filled(database_url)
+    assert moving.add(
+        store.database, "ada", [moving.Record("The deadline.", "fact", "", ["work"], "mail", 1000.0)]
+    )
+    folder, other = str(tmp_path / "out"), f"sqlite:///{tmp_path}/state/other.sqlite3"
+    done = run(tmp_path, "export", folder, "--database", database_url, "--owner", "ada")
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+    text = "".join(path.read_text() for path in (tmp_path / "out").glob("**/*") if path.is_file())
+    assert "Bob" not in text
+    imported = run(tmp_path, "import", folder, "--database", other, "--owner", "ada")
+    assert imported.stdout == (
+        "1 added, 0 known already, 0 skipped\ndocuments: 3 added, 0 known already, 0 skipped\n"
+    )
+    assert held(other, "ada") == held(database_url, "ada")
+    again = run(tmp_path, "import", folder, "--database", other, "--owner", "ada")
+    assert again.stdout == (
+        "0 added, 1 known already, 0 skipped\ndocuments: 0 added, 3 known already, 0 skipped\n"
+    )
+    found = Documents(open_database(other, KNOWLEDGE))
+    assert [each.content for each in searched(found, "harbour")] == ["the harbour"]
+
+
+def searched(store: Documents, words: str) -> list[object]:
+    from fastrpc.tools.knowledge._search import question
+
+    return list(store.search(Reader("ada", ""), question.read(words), (), (), 5))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"digest": "../../secret"}, "digest: expected a SHA-256"),
+        ({"digest": "0" * 64}, "No such file"),
+        ({"name": "../a.pdf"}, "name: expected the name of a file"),
+        ({"tags": ["a\nb"]}, "tags[0]: expected a line"),
+        ({"state": "extracting"}, "state: expected ready or failed"),
+        ({"title": 7}, "title: expected a text"),
+        ({"date": "soon"}, "date: expected ISO 8601"),
+    ],
+)
+def test_a_document_of_a_folder_that_is_not_right_is_named_and_skipped(
+    tmp_path: Path, change: dict[str, object], why: str
+) -> None:
+    url, folder = f"sqlite:///{tmp_path}/state/a.sqlite3", tmp_path / "out"
+    filled(url).database.close()
+    assert run(tmp_path, "export", str(folder), "--database", url, "--owner", "ada").returncode == 0
+    lines = (folder / "documents.jsonl").read_text().splitlines()
+    lines[0] = json.dumps({**json.loads(lines[0]), **change})
+    (folder / "documents.jsonl").write_text("\n".join(lines) + "\n")
+    done = run(tmp_path, "import", str(folder), "--owner", "ada")
+    assert done.returncode == 1
+    assert f"documents.jsonl:1: {why}" in done.stderr or why in done.stderr
+    assert "documents: 2 added, 0 known already, 1 skipped" in done.stdout
+
+
+def test_an_original_that_was_changed_and_a_text_that_is_none_are_skipped(tmp_path: Path) -> None:
+    url, folder = f"sqlite:///{tmp_path}/state/a.sqlite3", tmp_path / "out"
+    filled(url).database.close()
+    run(tmp_path, "export", str(folder), "--database", url, "--owner", "ada")
+    digests = [json.loads(line)["digest"] for line in (folder / "documents.jsonl").read_text().splitlines()]
+    (folder / "originals" / digests[0]).write_bytes(b"another file")
+    (folder / "texts" / f"{digests[1]}.json").write_text('{"pages": ["a"], "markdown": []}')
+    (folder / "originals" / digests[2]).unlink()
+    (folder / "originals" / digests[2]).symlink_to("/etc/hostname")
+    done = run(tmp_path, "import", str(folder), "--owner", "ada")
+    assert done.returncode == 1
+    assert "it is not the file that its name says" in done.stderr
+    assert "expected pages, and markdown of as many or null" in done.stderr
+    assert "documents: 0 added, 0 known already, 3 skipped" in done.stdout
+    assert _moving_documents.is_in(str(folder))

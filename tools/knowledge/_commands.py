@@ -2,7 +2,10 @@
 
 COMMANDS = {
     "import": ("import notes, JSON, and what other memories export", "_moving_commands:import_entries"),
-    "export": ("write an owner's entries as JSON lines", "_moving_commands:export_entries"),
+    "export": (
+        "write an owner's entries as JSON lines, or all that is theirs into a folder",
+        "_moving_commands:export_entries",
+    ),
     "stats": ("say how much the store holds", "_moving_commands:show_statistics"),
     "check": ("check that the store is whole", "_moving_commands:check_store"),
     "reindex": ("make the index of words anew", "_moving_commands:reindex_store"),

@@ -233,3 +233,19 @@ def _parts_of_note(text: str) -> Iterator[str]:
         part = f"{part}\n\n{paragraph}" if part else paragraph
     if part:
         yield part
+
+
+def seconds_of(date: object) -> float | None:
+    """Return a date as seconds since 1970; None for none. Raises Broken."""
+    from datetime import datetime, timezone
+
+    if date is None or date == "":
+        return None
+    try:
+        if isinstance(date, (int, float)) and not isinstance(date, bool):
+            datetime.fromtimestamp(date, timezone.utc)
+            return float(date)
+        found = datetime.fromisoformat(str(date).strip().replace("Z", "+00:00"))
+        return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise Broken(f"date: expected ISO 8601, got {str(date)!r:.60}") from None

@@ -14,6 +14,7 @@ from time import monotonic
 from fastrpc import ToolError, UsageError
 from fastrpc.callers import current_user
 from fastrpc.command_line import CommandParser
+from fastrpc.regular_files import replace_file
 from fastrpc.storage import StorageError, open_database
 
 from . import _import_formats, memory
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from fastrpc.storage.database import Database
 
+ENTRIES = "memory.jsonl"
+"""The entries in a folder that an export has written."""
 MOST_NAMED = 100
 """Of what is skipped; the others are counted."""
 BAR = 30
@@ -50,15 +53,17 @@ def import_entries(arguments: list[str]) -> int:
 
 
 def export_entries(arguments: list[str]) -> int:
-    """Write an owner's entries as JSON lines. Raises UsageError."""
+    """Write an owner's entries as JSON lines, or all that is theirs into a folder. Raises UsageError."""
     options = _parse(
         "export",
-        "[OPTION…]",
-        "Write all entries of an owner to standard output, a JSON object a line, the oldest first.",
-        "  fastrpc knowledge export > memory.jsonl\n",
+        "[FOLDER] [OPTION…]",
+        "Write all entries of an owner to standard output, a JSON object a line, the oldest first; or "
+        "entries, documents and their files into a folder, which import reads.",
+        "  fastrpc knowledge export > memory.jsonl\n  fastrpc knowledge export backup\n",
         arguments,
+        ("folder", "a folder for entries, documents and their files"),
     )
-    return _run(options, lambda database: _export(database, options.owner))
+    return _run(options, lambda database: _export(database, options))
 
 
 def show_statistics(arguments: list[str]) -> int:
@@ -90,7 +95,7 @@ def _parse(
 ) -> Namespace:
     parser = CommandParser(f"knowledge {name}", usage, description, examples)
     for argument, text in positional:
-        parser.add_argument(argument, help=text)
+        parser.add_argument(argument, help=text, nargs="?" if argument == "folder" else None)
     parser.add_argument("--database", default=DATABASE.read(), metavar="URL", help=DATABASE.description)
     if name in ("import", "export"):
         whose = "whose entries they are: the owner of a token; you, over stdio, unless given"
@@ -119,9 +124,13 @@ def _import(database: Database, options: Namespace) -> int:
         added, known = added + new, known + len(lot) - new
         lot.clear()
 
-    bar = Bar(_size_of(options.path))
+    from . import _moving_documents
+
+    is_export = _moving_documents.is_in(options.path)
+    path = os.path.join(options.path, ENTRIES) if is_export else options.path
+    bar = Bar(_size_of(path))
     try:
-        for where, item in _import_formats.items(options.path, bar.advance):
+        for where, item in _import_formats.items(path, bar.advance):
             try:
                 if isinstance(item, _import_formats.Broken):
                     raise item
@@ -142,7 +151,26 @@ def _import(database: Database, options: Namespace) -> int:
     if skipped > MOST_NAMED:
         _say(f"{skipped - MOST_NAMED:,} more were skipped")
     print(f"{added:,} added, {known:,} known already, {skipped:,} skipped")
-    return 1 if skipped else 0
+    skipped_documents = _import_documents(database, options) if is_export else 0
+    return 1 if skipped + skipped_documents else 0
+
+
+def _import_documents(database: Database, options: Namespace) -> int:
+    """Import the documents of a folder; return how many were skipped."""
+    from . import _moving_documents
+
+    added = known = skipped = 0
+    try:
+        for where, done in _moving_documents.add_all(database, options.owner, options.path):
+            if isinstance(done, str):
+                skipped += 1
+                _say(f"{where}: {done}: skipped")
+            else:
+                added, known = added + done, known + (not done)
+    except OSError as error:
+        raise UsageError(f"{options.path}: {error.strerror or error}") from None
+    print(f"documents: {added:,} added, {known:,} known already, {skipped:,} skipped")
+    return skipped
 
 
 def _record(item: dict[str, Any]) -> moving.Record:
@@ -160,37 +188,38 @@ def _record(item: dict[str, Any]) -> moving.Record:
     memory.check(content, tags, source)
     caller_class = str(item.get("class") or "") if scope == "agent" else ""
     ids = [str(item.get(name) or "") for name in ("id", "superseded_by", "supersedes")]
-    date = _seconds(item.get("date"))
+    date = _import_formats.seconds_of(item.get("date"))
     return moving.Record(content, category, caller_class, memory.folded_tags(tags), source, date, *ids)
 
 
-def _seconds(date: object) -> float | None:
-    """Return a date as seconds since 1970; None for none. Raises Broken."""
-    from datetime import datetime, timezone
+def _export(database: Database, options: Namespace) -> int:
+    lines = (
+        json.dumps(_line(each), ensure_ascii=False) for each in moving.everything(database, options.owner)
+    )
+    if options.folder is None:
+        for line in lines:
+            print(line)
+        return 0
+    from . import _moving_documents
 
-    if date is None or date == "":
-        return None
     try:
-        if isinstance(date, (int, float)) and not isinstance(date, bool):
-            datetime.fromtimestamp(date, timezone.utc)
-            return float(date)
-        found = datetime.fromisoformat(str(date).strip().replace("Z", "+00:00"))
-        return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
-    except (ValueError, OverflowError, OSError):
-        raise _import_formats.Broken(f"date: expected ISO 8601, got {str(date)!r:.60}") from None
+        left_out = _moving_documents.export(database, options.owner, options.folder, _say)
+        pieces = (line.encode() + b"\n" for line in lines)
+        replace_file(os.path.join(options.folder, ENTRIES), pieces)
+    except OSError as error:
+        raise UsageError(f"{options.folder}: {error.strerror or error}") from None
+    return 1 if left_out else 0
 
 
-def _export(database: Database, owner: str) -> int:
-    for record in moving.everything(database, owner):
-        line: dict[str, Any] = {"id": record.id, "content": record.content, "category": record.category}
-        line["scope"] = "agent" if record.caller_class else "user"
-        if record.caller_class:
-            line["class"] = record.caller_class
-        line |= {"tags": record.tags, "source": record.source, "date": record.written_at}
-        if record.superseded_by:
-            line["superseded_by"] = record.superseded_by
-        print(json.dumps(line, ensure_ascii=False))
-    return 0
+def _line(record: moving.Record) -> dict[str, Any]:
+    line: dict[str, Any] = {"id": record.id, "content": record.content, "category": record.category}
+    line["scope"] = "agent" if record.caller_class else "user"
+    if record.caller_class:
+        line["class"] = record.caller_class
+    line |= {"tags": record.tags, "source": record.source, "date": record.written_at}
+    if record.superseded_by:
+        line["superseded_by"] = record.superseded_by
+    return line
 
 
 def _show_statistics(database: Database) -> int:

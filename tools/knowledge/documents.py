@@ -286,16 +286,21 @@ def _given(ctx: Context, path: str, name: str, content: str, base64: str) -> tup
     else:
         memory.check_text("content", content)
         data = content.encode() if content else _decoded(base64)
-    memory.check_text("name", name)
-    if not name.strip() or len(name) > LONGEST_NAME or "/" in name or not name.isprintable():
-        raise ToolError(
-            f"name: expected the name of a file, of 1 to {LONGEST_NAME} characters, got {name!r:.80}."
-        )
+    check_name(name)
     if not data:
         raise ToolError(f"{name}: it is empty.")
     if len(data) > FILE_BYTES:
         raise ToolError(f"{name}: it has {len(data):,} bytes; at most {FILE_BYTES:,} are read.")
     return name, data
+
+
+def check_name(name: str) -> None:
+    """Raise ToolError for a name that no document may have."""
+    memory.check_text("name", name)
+    if not name.strip() or len(name) > LONGEST_NAME or "/" in name or not name.isprintable():
+        raise ToolError(
+            f"name: expected the name of a file, of 1 to {LONGEST_NAME} characters, got {name!r:.80}."
+        )
 
 
 def _decoded(base64: str) -> bytes:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _opening = Lock()
 _opened: dict[str, Entries] = {}
+_swept: set[str] = set()
+"""The folders of originals from which this process has removed what one that was killed had left."""
 
 
 def current() -> Entries:
@@ -48,4 +50,8 @@ def current_documents() -> Documents:
     """Return the documents of the store that the settings name. Raises StorageError."""
     from .documents import Documents
 
-    return Documents(current().database)
+    found = Documents(current().database)
+    if found.originals.folder not in _swept:
+        _swept.add(found.originals.folder)
+        found.originals.sweep()
+    return found

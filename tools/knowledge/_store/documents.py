@@ -135,9 +135,7 @@ class Documents:
 
     def finish(self, number: int, extracted: Extracted, found: Sequence[Passage]) -> Document | None:
         """Write what was extracted, all of it or nothing. None: the document was deleted meanwhile."""
-        with self.database.reading() as connection:
-            index = index_of(connection, PASSAGES)
-        words = [index.row_of("\n".join([*each.heading, each.text])) for each in found]
+        words = self.words_of(found)
         with self.database.changing() as connection:
             is_it = documents.c.number == number
             done = connection.execute(
@@ -150,19 +148,16 @@ class Documents:
             if not done.rowcount:
                 return None
             _remove_text(connection, number)
-            rows = _page_rows(number, extracted)
-            for start in range(0, len(rows), LOT):
-                connection.execute(insert(pages), rows[start : start + LOT])
-            for start in range(0, len(found), LOT):
-                _add_passages(connection, number, found[start : start + LOT])
-            numbers = connection.execute(
-                select(passages.c.number).where(passages.c.document == number).order_by(passages.c.position)
-            ).scalars()
-            rows = [{"number": each, **row} for each, row in zip(numbers, words, strict=True)]
-            for start in range(0, len(rows), LOT):
-                index.add_rows(connection, rows[start : start + LOT])
+            write_text(connection, number, extracted, found, words)
             _count_change(connection, is_it)
             return Document(connection.execute(select(documents).where(is_it)).one())
+
+    def words_of(self, found: Sequence[Passage]) -> list[dict[str, object]]:
+        """Return what the index of words has of passages. Takes a second for some megabytes, so no
+        transaction is open meanwhile."""
+        with self.database.reading() as connection:
+            index = index_of(connection, PASSAGES)
+        return [index.row_of("\n".join([*each.heading, each.text])) for each in found]
 
     def delete(self, reader: Reader, id: str) -> bool:
         """Delete a document with its text, and the original, if no other document is made of it. False: there
@@ -171,13 +166,10 @@ class Documents:
             row = connection.execute(select(documents).where(_is(reader, id))).first()
             if row is None:
                 return False
-            self.originals.lock(connection, row.digest)
             _remove_text(connection, row.number)
             connection.execute(delete(documents).where(documents.c.number == row.number))
             count_change(connection, {row.space})
-            others = select(func.count()).select_from(documents).where(documents.c.digest == row.digest)
-            if not connection.execute(others).scalar_one():
-                self.originals.remove(row.digest)
+        self.originals.remove_unused(row.digest)
         self.database.overwrite_deleted()
         return True
 
@@ -303,6 +295,25 @@ def _score(question: Question, row: Any) -> float:
     if not question.asks:
         return 0.0
     return round(-float(row.score) * sqrt(coverage(question, row.content, row.stems)), 6)
+
+
+def write_text(
+    connection: Connection, number: int, extracted: Extracted, found: Sequence[Passage],
+    words: Sequence[dict[str, object]],
+) -> None:  # fmt: skip
+    """Write the pages and the passages of a document that has none."""
+    index = index_of(connection, PASSAGES)
+    rows = _page_rows(number, extracted)
+    for start in range(0, len(rows), LOT):
+        connection.execute(insert(pages), rows[start : start + LOT])
+    for start in range(0, len(found), LOT):
+        _add_passages(connection, number, found[start : start + LOT])
+    numbers = connection.execute(
+        select(passages.c.number).where(passages.c.document == number).order_by(passages.c.position)
+    ).scalars()
+    rows = [{"number": each, **row} for each, row in zip(numbers, words, strict=True)]
+    for start in range(0, len(rows), LOT):
+        index.add_rows(connection, rows[start : start + LOT])
 
 
 def _page_rows(number: int, extracted: Extracted) -> list[dict[str, Any]]:

@@ -176,16 +176,17 @@ def _index_problems(connection: Connection, what: tuple[str, str], texts: str) -
 
 
 def _original_problems(database: Database) -> list[str]:
-    """Say which files of documents are not what was added, and which belong to no document: a server that was
-    killed while it added one may leave its file."""
+    """Remove what a process that was killed has left of files of documents; say which are not what was added,
+    and which are none."""
     originals = Originals(database)
+    originals.sweep()
     with database.reading() as connection:
         rows = connection.execute(select(documents.c.digest, documents.c.size).distinct()).all()
     found = []
     broken = sum(not originals.is_whole(row.digest, row.size) for row in rows)
     if broken:
         found.append(f"{broken:,} documents whose file is missing or changed: add them again")
-    if unknown := originals.digests() - {row.digest for row in rows}:
+    if unknown := originals.names() - {row.digest for row in rows}:
         found.append(f"{len(unknown):,} files of no document in {originals.folder}")
     return found
 

@@ -2,20 +2,24 @@
 database (mode 0700, files 0600).
 
 A file is there once, however many documents are made of it. Who adds and who removes one holds the lock of
-its hash until the end of the transaction (`lock`), so none is removed that another has just added.
+its hash until the end of the transaction (`lock`), so none is removed that another has just added. It is
+there before its first document, and goes after its last: a process that is killed may leave a file of no
+document, which `sweep` removes, and never a document without its file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from fastrpc import regular_files
 from fastrpc.storage import StorageError
 
 from .kind import KNOWLEDGE
+from .schema import documents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +31,17 @@ LOCKS = 0x66727064_00000000
 """The first of PostgreSQL's advisory locks for originals."""
 
 
+DIGEST = re.compile("[0-9a-f]{64}")
+
+
 class Originals:
     """The originals of a store."""
 
     def __init__(self, database: Database) -> None:
+        self._database = database
         path = database.path
-        self.folder = f"{path}.originals" if path else f"{KNOWLEDGE.default_path}.originals"
+        elsewhere = os.path.join(os.path.dirname(KNOWLEDGE.default_path), "knowledge.postgresql")
+        self.folder = f"{path or elsewhere}.originals"
 
     def lock(self, connection: Connection, digest: str) -> None:
         """Wait until nobody else adds or removes this original. SQLite has one writer at a time anyway."""
@@ -57,14 +66,30 @@ class Originals:
         except OSError as error:
             raise _away("cannot be read", error) from None
 
-    def remove(self, digest: str) -> None:
-        """Remove an original, if it is there. Raises StorageError."""
-        try:
-            os.unlink(self._place(digest))
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise _away("cannot be removed", error) from None
+    def remove_unused(self, digest: str) -> None:
+        """Remove an original that no document is made of, and what was left of writing it. Raises
+        StorageError."""
+        with self._database.changing() as connection:
+            self.lock(connection, digest)
+            wanted = select(documents.c.number).where(documents.c.digest == digest).limit(1)
+            is_used = connection.execute(wanted).first() is not None
+            for name in self.names():
+                if name.startswith(digest) and not (is_used and name == digest):
+                    try:
+                        os.unlink(self._place(name))
+                    except OSError as error:
+                        raise _away("cannot be removed", error) from None
+
+    def sweep(self) -> None:
+        """Remove what a process that was killed has left. Not for PostgreSQL: there other databases may have
+        their files in this folder. Raises StorageError."""
+        if not self._database.path:
+            return
+        with self._database.reading() as connection:
+            used = set(connection.execute(select(documents.c.digest).distinct()).scalars())
+        for digest in {name[:64] for name in self.names() if name not in used}:
+            if DIGEST.fullmatch(digest):
+                self.remove_unused(digest)
 
     def is_whole(self, digest: str, size: int) -> bool:
         """Whether an original is there, and what was added."""
@@ -73,7 +98,7 @@ class Originals:
         except StorageError:
             return False
 
-    def digests(self) -> set[str]:
+    def names(self) -> set[str]:
         """Return the names of all files that are there."""
         try:
             return set(os.listdir(self.folder))
