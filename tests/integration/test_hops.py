@@ -273,7 +273,9 @@ def test_entries_are_listed_with_all_their_members(hop: str, upstream: str, vers
                 expected = {**sent["annotations"]}
                 if member == "tools" and version < "2025-06-18":
                     expected["title"] = "Titled"  # where a version without titles has it
-                if hop in ("provider", "nested") and member == "tools":  # a class of the SDK, which may know no others
+                if (
+                    hop in ("provider", "nested") and member == "tools"
+                ):  # a class of the SDK, which may know no others
                     expected.pop("x-hint")
                     entry["annotations"].pop("x-hint", None)
                 assert entry["annotations"] == expected
