@@ -3,8 +3,8 @@
 `CallLines` writes the fields of calls as JSON, with a salted hash of what was sent and answered; what is no
 likely call is left to a function. `ChainLines` links lines by SHA-256, each to the one before, and keeps the
 Merkle tree over them. Together 1 µs a call, nearly all of it SHA-256, of which the interpreter's lock is held
-for a tenth. What need not wait for each other is hashed in pairs: the two of a call, and a line beside the tree's
-nodes over the one before. The rules of a chain stand in `fastrpc.guard.audit.chain`.
+for a tenth. What need not wait for each other is hashed in pairs: the two of a call, and a line beside the
+tree's nodes over the one before. The rules of a chain stand in `fastrpc.guard.audit.chain`.
 """
 
 from cpython.bytes cimport _PyBytes_Resize, PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -29,7 +29,9 @@ cdef extern from "sha256.h":
     ctypedef struct Text "fastrpc_sha256_text":
         pass
     Way way_of "fastrpc_sha256_way_of"(int) noexcept nogil
-    void begin_text "fastrpc_sha256_begin"(Text*, const uint8_t*, size_t, const uint8_t*, size_t) noexcept nogil
+    void begin_text "fastrpc_sha256_begin"(
+        Text*, const uint8_t*, size_t, const uint8_t*, size_t
+    ) noexcept nogil
     void take_on "fastrpc_sha256_take_on"(Way, Text*, Text*) noexcept nogil
     void end_text "fastrpc_sha256_end"(Way, Text*, uint8_t*) noexcept nogil
     void sha256 "fastrpc_sha256"(

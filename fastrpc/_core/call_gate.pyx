@@ -2,10 +2,11 @@
 
 `CallGate` is a guard (`Server.guard`) in compiled code: two look-ups, and a count for each rate, by the names
 of the caller and the tool; and for each rule about arguments a `Screen`, which says whether it surely does
-not hold: by a comparison in compiled code, or by evaluating it (`Evaluation`, half a microsecond). A call that it allows needs no `CallInfo` and no Context, so a connection that callers share can
-answer it. Who may call what is `open`ed by the guard in Python, `otherwise`, which decides about all other
-calls, and about those that come too soon. Costs 0.1 µs a call, and what a budget takes; what a decision
-follows from is left to `fastrpc.guard`.
+not hold: by a comparison in compiled code, or by evaluating it (`Evaluation`, half a microsecond). A call
+that it allows needs no `CallInfo` and no Context, so a connection that callers share can answer it. Who may
+call what is `open`ed by the guard in Python, `otherwise`, which decides about all other calls, and about
+those that come too soon. Costs 0.1 µs a call, and what a budget takes; what a decision follows from is left
+to `fastrpc.guard`.
 """
 
 from cpython.dict cimport PyDict_GetItem

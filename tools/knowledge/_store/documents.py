@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 from sqlalchemy import delete, func, insert, or_, select, text, update
 
+from .._search.words import stems, terms
 from .entries import count_change, escaped, new_id, space_of, tags_in
 from .originals import Originals
+from .ranking import EVERY, Choice, best
 from .schema import documents, pages, passages, spaces
-from .word_index import PASSAGES, coverage, index_of
+from .word_index import PASSAGES, Fts5Index, TextSearchIndex, coverage, index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -237,50 +239,77 @@ class Documents:
             space = connection.execute(own).scalar()
             if space is None:
                 return []
-            index = index_of(connection, PASSAGES)
-            statement, parameters = _statement(question, int(space), ids, tags, index, limit)
-            rows = connection.execute(text(statement), parameters).all()
-        found = [
-            FoundPassage(
-                row.id, row.name, row.page, row.heading.splitlines(), row.content, _score(question, row)
-            )
-            for row in rows
-        ]
-        return sorted(found, key=lambda each: -each.score)[:limit]
+            return _answering(connection, question, int(space), ids, tags, limit)
 
 
-def _statement(
-    question: Question, space: int, ids: Sequence[str], tags: Sequence[str], index: Any, limit: int
-) -> tuple[str, dict[str, object]]:
-    """Return the statement that finds passages, and its parameters."""
-    conditions = [f"d.space = {space}", f"d.state = '{READY}'"]
-    parameters: dict[str, object] = {"limit": max(limit, RERANKED)}
-    tables, columns, order = f"{index.texts} AS e", "NULL AS stems, 0.0 AS score", ""
-    parts = []
-    if question.asks:
-        tables, order = index.tables, "score, "
-        columns = f"{index.stems} AS stems, {index.rank} AS score"
-        parts.append(index.asked(question))
-    if question.without:
-        parts.append(index.without(question))
-    for condition, values in parts:
-        conditions.append(condition)
-        parameters |= values
+def _answering(
+    connection: Connection,
+    question: Question,
+    space: int,
+    ids: Sequence[str],
+    tags: Sequence[str],
+    limit: int,
+) -> list[FoundPassage]:
+    """Return the passages in a space that answer a question, best first."""
+    index = index_of(connection, PASSAGES)
+    conditions, parameters = _chosen(question, ids, tags)
+    most = max(limit, RERANKED)
+    if isinstance(index, Fts5Index) and question.asks:
+        choice = Choice(CHOSEN, conditions, parameters) if conditions else EVERY
+        scores = dict(best(connection, index, question, [space], most, choice))
+        where, parameters = [f"e.number IN ({', '.join(map(str, scores))})"], {}
+        statement = _statement(f"{index.texts} AS e", "NULL AS score", where, "e.number")
+    else:
+        scores = {}
+        where, tables, columns, order = [f"d.space = {space}", *conditions], f"{index.texts} AS e", "0.0", ""
+        parts = []
+        if isinstance(index, TextSearchIndex) and question.asks:
+            tables, columns, order = index.tables, index.rank, "score, "
+            parts.append(index.asked(question))
+        if question.without:
+            parts.append(index.without(question))
+        for condition, values in parts:
+            where.append(condition)
+            parameters |= values
+        order += f"d.added_at DESC, e.position LIMIT {most:d}"
+        statement = _statement(tables, f"{columns} AS score", where, order)
+    found = []
+    for row in connection.execute(text(statement), parameters):
+        score = scores.get(row.number)
+        if score is None:
+            words = stems(terms(f"{row.heading}\n{row.content}"))
+            score = row.score * sqrt(coverage(question, words)) if question.asks else 0.0
+        heading = row.heading.splitlines()
+        found.append(FoundPassage(row.id, row.name, row.page, heading, row.content, -round(score, 6)))
+    return sorted(found, key=lambda each: -each.score)[:limit]
+
+
+def _statement(tables: str, columns: str, conditions: Sequence[str], order: str) -> str:
+    return (
+        f"SELECT d.id, d.name, e.number, e.page, e.heading, e.content, {columns} FROM {tables} "
+        f"JOIN knowledge_documents AS d ON d.number = e.document "
+        f"WHERE d.state = '{READY}' AND {' AND '.join(conditions)} ORDER BY {order}"
+    )
+
+
+def _chosen(
+    question: Question, ids: Sequence[str], tags: Sequence[str]
+) -> tuple[list[str], dict[str, object]]:
+    """Return the conditions for documents of these ids, tags and fields, and their parameters."""
+    conditions: list[str] = []
+    parameters: dict[str, object] = {f"id_{at}": id for at, id in enumerate(ids)}
     if ids:
-        names = {f"id_{at}": id for at, id in enumerate(ids)}
-        conditions.append(f"d.id IN ({', '.join(f':{name}' for name in names)})")
-        parameters |= names
-    fields = [*question.fields, *(("tag", tag) for tag in tags)]
-    for at, (name, value) in enumerate(fields):
+        conditions.append(f"d.id IN ({', '.join(f':{name}' for name in parameters)})")
+    for at, (name, value) in enumerate([*question.fields, *(("tag", tag) for tag in tags)]):
         conditions.append(_FIELDS[name].format(f"field_{at}"))
         parameters[f"field_{at}"] = f"%\n{escaped(str(value))}\n%" if name == "tag" else value
-    return (
-        f"SELECT d.id, d.name, e.page, e.heading, e.content, {columns} FROM {tables} "
-        f"JOIN knowledge_documents AS d ON d.number = e.document WHERE {' AND '.join(conditions)} "
-        f"ORDER BY {order}d.added_at DESC, e.position LIMIT :limit"
-    ), parameters
+    return conditions, parameters
 
 
+CHOSEN = (
+    " CROSS JOIN knowledge_passages AS e ON e.number = w.rowid"
+    " CROSS JOIN knowledge_documents AS d ON d.number = e.document"
+)
 _FIELDS = {
     "tag": "d.tags LIKE :{} ESCAPE '\\'",
     "category": "d.type = :{}",
@@ -288,13 +317,6 @@ _FIELDS = {
     "before": "d.added_at < :{}",
     "after": "d.added_at >= :{}",
 }
-
-
-def _score(question: Question, row: Any) -> float:
-    """Return how well a passage answers, by the recipe for entries (docs/knowledge.md)."""
-    if not question.asks:
-        return 0.0
-    return round(-float(row.score) * sqrt(coverage(question, row.content, row.stems)), 6)
 
 
 def write_text(
@@ -311,7 +333,9 @@ def write_text(
     numbers = connection.execute(
         select(passages.c.number).where(passages.c.document == number).order_by(passages.c.position)
     ).scalars()
-    rows = [{"number": each, **row} for each, row in zip(numbers, words, strict=True)]
+    is_it = documents.c.number == number
+    space = connection.execute(select(documents.c.space).where(is_it)).scalar_one()
+    rows = [{"number": each, "space": space, **row} for each, row in zip(numbers, words, strict=True)]
     for start in range(0, len(rows), LOT):
         index.add_rows(connection, rows[start : start + LOT])
 

@@ -15,9 +15,11 @@ from math import sqrt
 
 from sqlalchemy import bindparam, delete, func, insert, select, text, update
 
+from .._search.words import stems, terms
 from .mentions import add_mentions
+from .ranking import EVERY, Choice, best
 from .schema import entries, mentions, spaces, tombstones
-from .word_index import coverage, index_of
+from .word_index import Fts5Index, TextSearchIndex, coverage, index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,13 +31,14 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
     from .._search.question import Question
-    from .word_index import Fts5Index, TextSearchIndex
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
 ID_BEGINNING = re.compile(f"(?:m|me|mem|mem_[{ID_LETTERS}]{{0,12}})?")
 RERANKED = 50
-"""The best by rank, which are ordered again by how much of the question they have."""
+"""The best by rank, which are ordered again by how much of the question they have: what has more of what was
+asked comes before what has one word of it often. The root is what served best on questions with known answers
+(docs/knowledge.md)."""
 AGENT, ALL = "agent", "all"
 CATEGORIES = ("fact", "preference", "observation")
 NAMES = ("number", "id", "category", "content", "tags", "source", "written_at", "superseded_by")
@@ -200,46 +203,91 @@ class Entries:
             own = [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
             if not own:
                 return []
-            statement, parameters = _statement(question, own, index_of(connection), limit)
-            rows = connection.execute(text(statement), parameters).all()
-        if question.asks:
-            rows = sorted(rows, key=lambda row: _place(question, row))[:limit]
+            rows = _answering(connection, question, own, limit)
         return [Entry(row) for row in rows]
 
 
+def _answering(connection: Connection, question: Question, own: list[int], limit: int) -> list[Any]:
+    """Return the rows that answer a question, the best first."""
+    index, conditions = index_of(connection), _chosen(question)
+    if isinstance(index, Fts5Index) and question.asks:
+        wanted = max(limit, RERANKED)
+        found = _scored(connection, best(connection, index, question, own, wanted, _choice(conditions)))
+        if len(found) >= wanted and sum(row.superseded_by is None for row, _ in found) < limit:
+            current = _choice([*conditions, ("e.superseded_by IS NULL", {})])
+            better = _scored(connection, best(connection, index, question, own, wanted, current))
+            found = better + [each for each in found if each[0].superseded_by is not None]
+        return _in_order(found)[:limit]
+    statement, parameters = _statement(question, own, index, conditions, limit)
+    rows = list(connection.execute(text(statement), parameters))
+    if question.asks:
+        scores = [row.score * sqrt(coverage(question, stems(terms(row.content)))) for row in rows]
+        rows = _in_order(list(zip(rows, scores, strict=True)))[:limit]
+    return rows
+
+
+def _choice(conditions: list[tuple[str, dict[str, object]]]) -> Choice:
+    if not conditions:
+        return EVERY
+    parameters = {name: value for _, values in conditions for name, value in values.items()}
+    table = " CROSS JOIN knowledge_entries AS e ON e.number = w.rowid"
+    return Choice(table, [condition for condition, _ in conditions], parameters)
+
+
+def _scored(connection: Connection, ranked: list[tuple[int, float]]) -> list[tuple[Any, float]]:
+    """Return the entries of these numbers beside their scores."""
+    numbers = ", ".join(str(number) for number, _ in ranked)
+    wanted = f"SELECT {', '.join(NAMES)} FROM knowledge_entries WHERE number IN ({numbers})"
+    rows = {row.number: row for row in connection.exec_driver_sql(wanted)}
+    return [(rows[number], score) for number, score in ranked]
+
+
+def _in_order(found: list[tuple[Any, float]]) -> list[Any]:
+    """Return entries in the order of their scores, less is better; what is superseded comes last."""
+
+    def place(each: tuple[Any, float]) -> tuple[bool, float, float]:
+        row, score = each
+        return row.superseded_by is not None, round(score, 6), -row.written_at
+
+    return [row for row, _ in sorted(found, key=place)]
+
+
 def _statement(
-    question: Question, own: list[int], index: Fts5Index | TextSearchIndex, limit: int
+    question: Question,
+    own: list[int],
+    index: Fts5Index | TextSearchIndex,
+    chosen: list[tuple[str, dict[str, object]]],
+    limit: int,
 ) -> tuple[str, dict[str, object]]:
     """Return the statement that finds the entries in these spaces, and its parameters."""
-    conditions = [f"e.space IN ({', '.join(map(str, own))})"]
-    parameters: dict[str, object] = {"limit": limit}
+    parts: list[tuple[str, dict[str, object]]] = [(f"e.space IN ({', '.join(map(str, own))})", {})]
     tables, columns, order = "knowledge_entries AS e", ", ".join(f"e.{name}" for name in NAMES), ""
-    parts = []
-    if question.asks:
+    if isinstance(index, TextSearchIndex) and question.asks:
         tables, order = index.tables, "score, "
-        columns += f", {index.stems} AS stems, {index.rank} AS score"
-        parameters["limit"] = max(limit, RERANKED)
+        columns += f", {index.rank} AS score"
+        limit = max(limit, RERANKED)
         parts.append(index.asked(question))
     if question.without:
         parts.append(index.without(question))
-    for condition, values in parts:
-        conditions.append(condition)
+    parts += chosen
+    parameters: dict[str, object] = {"limit": limit}
+    for _, values in parts:
         parameters |= values
-    for at, (name, value) in enumerate(question.fields):
-        conditions.append(_FIELDS[name].format(f"field_{at}"))
-        parameters[f"field_{at}"] = f"%\n{escaped(str(value))}\n%" if name == "tag" else value
     return (
-        f"SELECT {columns} FROM {tables} WHERE {' AND '.join(conditions)} "
+        f"SELECT {columns} FROM {tables} WHERE {' AND '.join(condition for condition, _ in parts)} "
         f"ORDER BY e.superseded_by IS NOT NULL, {order}e.written_at DESC LIMIT :limit"
     ), parameters
 
 
-def _place(question: Question, row: Any) -> tuple[bool, float, float]:
-    """Return where an entry stands among those that were found: what has more of what was asked comes before
-    what has one word of it often. The root is what served best on questions with known answers
-    (docs/knowledge.md)."""
-    score = row.score * sqrt(coverage(question, row.content, row.stems))
-    return row.superseded_by is not None, round(score, 6), -row.written_at
+def _chosen(question: Question) -> list[tuple[str, dict[str, object]]]:
+    """Return the conditions that a question's fields are, with their parameters."""
+    return [
+        (
+            _FIELDS[name].format(f"field_{at}"),
+            {f"field_{at}": f"%\n{escaped(str(value))}\n%" if name == "tag" else value},
+        )
+        for at, (name, value) in enumerate(question.fields)
+    ]
 
 
 _FIELDS = {
@@ -287,7 +335,7 @@ def _add(connection: Connection, row: dict[str, Any]) -> int:
     """Add a new entry, also to the index; return its number."""
     done: Any = connection.execute(insert(entries).values(row))
     number = int(done.inserted_primary_key[0])
-    index_of(connection).add(connection, number, row["content"])
+    index_of(connection).add_many(connection, [(number, row["space"], row["content"])])
     add_mentions(connection, row["space"], [(number, row["content"], tags_in(row["tags"]))])
     return number
 

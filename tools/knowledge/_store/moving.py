@@ -81,7 +81,7 @@ def _add_lot(connection: Connection, space: int, lot: dict[bytes, Record]) -> in
     ids = [row["id"] for row in rows]
     found = connection.execute(select(entries.c.id, entries.c.number).where(entries.c.id.in_(ids)))
     numbers = {row.id: row.number for row in found}
-    index_of(connection).add_many(connection, [(numbers[row["id"]], row["content"]) for row in rows])
+    index_of(connection).add_many(connection, [(numbers[row["id"]], space, row["content"]) for row in rows])
     add_mentions(
         connection, space, [(numbers[row["id"]], row["content"], tags_in(row["tags"])) for row in rows]
     )
@@ -196,11 +196,15 @@ def reindex(database: Database) -> int:
     passages."""
     with database.changing() as connection:
         of_entries = _reindex(
-            connection, ENTRIES, select(entries.c.number, entries.c.content), entries.c.number
+            connection,
+            ENTRIES,
+            select(entries.c.number, entries.c.space, entries.c.content),
+            entries.c.number,
         )
         _make_graph(connection)
         line = passages.c.heading + "\n" + passages.c.content
-        of_passages = _reindex(connection, PASSAGES, select(passages.c.number, line), passages.c.number)
+        of_documents = select(passages.c.number, documents.c.space, line).join(documents)
+        of_passages = _reindex(connection, PASSAGES, of_documents, passages.c.number)
     return of_entries + of_passages
 
 
@@ -210,7 +214,7 @@ def _reindex(connection: Connection, what: tuple[str, str], wanted: Any, number:
     count = after = 0
     while True:
         found = connection.execute(wanted.where(number > after).order_by(number).limit(LOT))
-        rows = [(each, content) for each, content in found]
+        rows = [(each, space, content) for each, space, content in found]
         if not rows:
             return count
         index.add_many(connection, rows)

@@ -4,6 +4,7 @@ search.
 Both index the same terms (`_search.words`), which they take apart no further: FTS5's tokenizer `ascii` keeps
 every letter beyond ASCII, and a tsvector is written with its positions. Both answer a question as a
 condition on `e`, the rows of the table that is indexed (entries, passages), with a rank: less is better.
+FTS5's rows say in which space a text is, so that an owner's question costs what the owner has (`ranking`).
 """
 
 from __future__ import annotations
@@ -35,22 +36,15 @@ class WordIndex:
 
     key: str
     """The column that is a text's number."""
-    tables: str
-    """What is read to ask: the index beside the texts, which are `e`."""
-    rank: str
-    stems: str
-    """What a text's stems are read from."""
 
     def __init__(self, table: str, texts: str) -> None:
         self.table = table
         self.texts = texts
 
-    def add(self, connection: Connection, number: int, content: str) -> None:
-        self.add_rows(connection, [{"number": number, **self.row_of(content)}])
-
-    def add_many(self, connection: Connection, rows: Iterable[tuple[int, str]]) -> None:
-        """Add texts, pairs of number and content, of which there is one at least."""
-        self.add_rows(connection, [{"number": number, **self.row_of(content)} for number, content in rows])
+    def add_many(self, connection: Connection, rows: Iterable[tuple[int, int, str]]) -> None:
+        """Add texts, each with its number and its space, of which there is one at least."""
+        made = [{"number": number, "space": space, **self.row_of(content)} for number, space, content in rows]
+        self.add_rows(connection, made)
 
     def row_of(self, content: str) -> Parameters:
         """Return the row of a text but for its number. Takes a second for some megabytes."""
@@ -58,7 +52,7 @@ class WordIndex:
         return {"words": self.written(words), "stems": self.written(stems(words))}
 
     def add_rows(self, connection: Connection, rows: list[Parameters]) -> None:
-        """Add rows, of which there is one at least."""
+        """Add rows, of which there is one at least: `row_of` with the text's number and its space."""
         raise NotImplementedError
 
     def clear(self, connection: Connection) -> None:
@@ -85,16 +79,10 @@ class Fts5Index(WordIndex):
 
     key = "rowid"
 
-    def __init__(self, table: str, texts: str) -> None:
-        super().__init__(table, texts)
-        self.tables = f"{table} JOIN {texts} AS e ON e.number = {table}.rowid"
-        self.rank = f"{table}.rank"
-        self.stems = f"{table}.stems"
-
     def add_rows(self, connection: Connection, rows: list[Parameters]) -> None:
-        connection.execute(
-            text(f"INSERT INTO {self.table} (rowid, words, stems) VALUES (:number, :words, :stems)"), rows
-        )
+        insertion = "(rowid, space, words, stems) VALUES (:number, :space, :words, :stems)"
+        made = [{**row, "space": self.space_token(row["space"])} for row in rows]
+        connection.execute(text(f"INSERT INTO {self.table} {insertion}"), made)
 
     def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
         """Take texts out, and what FTS5 would leave of them until it merges its parts."""
@@ -104,7 +92,10 @@ class Fts5Index(WordIndex):
     def clear(self, connection: Connection) -> None:
         connection.execute(text(f"DROP TABLE {self.table}"))
         connection.execute(
-            text(f"CREATE VIRTUAL TABLE {self.table} USING fts5 (words, stems, tokenize = 'ascii')")
+            text(f"CREATE VIRTUAL TABLE {self.table} USING fts5 (space, words, stems, tokenize = 'ascii')")
+        )
+        connection.execute(
+            text(f"INSERT INTO {self.table} ({self.table}, rank) VALUES ('rank', 'bm25(0.0, 1.0, 1.0)')")
         )
 
     def damage(self, connection: Connection) -> list[str]:
@@ -117,20 +108,43 @@ class Fts5Index(WordIndex):
     def written(self, terms: list[str]) -> str:
         return " ".join(terms)
 
-    def asked(self, question: Question) -> tuple[str, Parameters]:
-        """Return the condition for what has to be there. No term can be an operator: none has a quote."""
-        needed = [f"words : {_phrase(each)}" for each in question.phrases]
-        needed += [f'words : "{each}" *' for each in question.prefixes]
-        if question.stems:
-            wished = f"stems : ({' OR '.join(map(_phrase, question.stems))})"
-            needed.append(f"({' OR '.join([wished, *needed])})" if needed else wished)
-        return f"{self.table} MATCH :query", {"query": " AND ".join(needed)}
+    def space_token(self, space: object) -> str:
+        """Return how a row names its space: no word has this letter."""
+        return f"§{space}"
+
+    def in_spaces(self, spaces: Iterable[int]) -> str:
+        """Return what FTS5 is asked for, to find what is in these spaces."""
+        return f"space : ({' OR '.join(_phrase([self.space_token(each)]) for each in spaces)})"
+
+    def needed(self, question: Question) -> str:
+        """Return what FTS5 is asked for, to find what has to be there. No term can be an operator: none has a
+        quote."""
+        parts = [f"words : {_phrase(each)}" for each in question.phrases]
+        parts += [f'words : "{each}" *' for each in question.prefixes]
+        return " AND ".join(parts)
+
+    def wished(self, alternatives: Iterable[Iterable[str]]) -> str:
+        """Return what FTS5 is asked for, to find what has one of these."""
+        parts = " OR ".join(map(_phrase, alternatives))
+        return parts and f"stems : ({parts})"
+
+    def unwanted(self, question: Question) -> str:
+        """Return what FTS5 is asked for, to find what may not be there."""
+        parts = " OR ".join(map(_phrase, question.without))
+        return parts and f"words : ({parts})"
+
+    def query(self, question: Question, spaces: Iterable[int]) -> str:
+        """Return what FTS5 is asked for, to rank all that answers a question."""
+        needed, wished, unwanted = self.needed(question), self.wished(question.stems), self.unwanted(question)
+        if needed:
+            wished = f"{needed} AND ({wished} OR ({needed}))" if wished else needed
+        query = f"{self.in_spaces(spaces)} AND {wished}"
+        return f"({query}) NOT {unwanted}" if unwanted else query
 
     def without(self, question: Question) -> tuple[str, Parameters]:
         """Return the condition for what may not be there."""
-        query = f"words : ({' OR '.join(map(_phrase, question.without))})"
         found = f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH :without"
-        return f"e.number NOT IN ({found})", {"without": query}
+        return f"e.number NOT IN ({found})", {"without": self.unwanted(question)}
 
 
 class TextSearchIndex(WordIndex):
@@ -139,8 +153,6 @@ class TextSearchIndex(WordIndex):
     key = "number"
     rank = "-ts_rank_cd(w.stems, CAST(:wished AS tsquery), 1)"
     """A long text counts less, by the logarithm of its length."""
-    stems = "NULL"
-    """A tsvector has its own order: the stems are made of the content again."""
 
     def __init__(self, table: str, texts: str) -> None:
         super().__init__(table, texts)
@@ -175,11 +187,11 @@ class TextSearchIndex(WordIndex):
         return f"e.number NOT IN ({found})", {"without": query}
 
 
-def coverage(question: Question, content: str, kept: str | None) -> float:
-    """Return which part of what a question asks for an entry has, of its stems in their order."""
+def coverage(question: Question, kept: Iterable[str]) -> float:
+    """Return which part of what a question asks for a text has, of its stems in their order."""
     if len(question.stems) < 2:
         return 1.0
-    text = f" {' '.join(stems(terms(content))) if kept is None else kept} "
+    text = f" {' '.join(kept)} "
     return sum(f" {' '.join(each)} " in text for each in question.stems) / len(question.stems)
 
 

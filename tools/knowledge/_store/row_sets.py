@@ -1,0 +1,137 @@
+"""Sets of rows of FTS5's index: which rows have a word, a bit for each row's number.
+
+Python's integers are the sets: what all of a question's words have in common costs microseconds in a store of
+100,000 entries. A set is read from FTS5 once; what was written since is added when it is asked for again.
+Numbers are given once, and what a row says never changes, so a set is wrong only about rows that were
+forgotten: whoever reads the rows finds none. The sets of a database are kept up to `MOST_BYTES`.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlalchemy.engine import Connection, Engine
+
+    from .word_index import Fts5Index
+
+    Kept = dict[tuple[str, str], tuple[int, int]]
+
+MOST_BYTES = 32 * 1024 * 1024
+KEPT_FROM = 200
+"""A set of fewer rows is read each time: that is as fast."""
+WEIGHT_BITS = 5
+"""Weights are rounded to so many bits."""
+
+_kept: WeakKeyDictionary[Engine, Kept] = WeakKeyDictionary()
+"""Of each database the sets by index and query, each with the number up to which it was read."""
+
+
+class RowSets:
+    """The sets of one index, as a transaction sees it."""
+
+    def __init__(self, connection: Connection, index: Fts5Index) -> None:
+        self._connection = connection
+        self._index = index
+        self._kept = _kept.setdefault(connection.engine, {})
+        newest = connection.exec_driver_sql(f"SELECT max(number) FROM {index.texts}").scalar()
+        self._newest = int(newest or 0)
+
+    def having(self, query: str) -> int:
+        """Return the set of rows that answer a query of FTS5's."""
+        key = self._index.table, query
+        rows, upto = self._kept.get(key, (0, 0))
+        if upto > self._newest:  # read by a transaction that saw more
+            rows, upto = 0, 0
+        if upto < self._newest:
+            table = self._index.table
+            new = self._connection.exec_driver_sql(
+                f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid > ?", (query, upto)
+            ).all()
+            rows |= set_of([number for (number,) in new], upto)
+            if rows.bit_count() >= KEPT_FROM:
+                self._keep(key, rows)
+        return rows
+
+    def stems_of(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the stems of these rows, of those that are still there."""
+        wanted = ", ".join(map(str, numbers))
+        rows = self._connection.exec_driver_sql(
+            f"SELECT rowid, stems FROM {self._index.table} WHERE rowid IN ({wanted})"
+        )
+        return {row.rowid: row.stems for row in rows}
+
+    def _keep(self, key: tuple[str, str], rows: int) -> None:
+        """Keep a set; begin anew where there are too many: a question reads its own in milliseconds."""
+        if sum(each.bit_length() for each, _ in list(self._kept.values())) // 8 > MOST_BYTES:
+            self._kept.clear()
+        self._kept[key] = rows, self._newest
+
+
+def set_of(numbers: Sequence[int], above: int = 0) -> int:
+    """Return the set of these numbers, which are greater than `above` and rise."""
+    if not numbers:
+        return 0
+    base = above - above % 8
+    bits = bytearray((numbers[-1] - base) // 8 + 1)
+    for number in numbers:
+        bits[(number - base) >> 3] |= 1 << (number & 7)
+    return int.from_bytes(bits, "little") << base
+
+
+def numbers_in(rows: int) -> list[int]:
+    """Return the numbers of a small set."""
+    found = []
+    while rows:
+        number = rows.bit_length() - 1
+        found.append(number)
+        rows ^= 1 << number
+    return found
+
+
+def heaviest(sets: Sequence[int], weights: Sequence[float], most: int) -> int:
+    """Return the rows whose sets' weights add up to most; of equals the newest.
+
+    The sums are written in binary, a set of rows for each digit, and added as on paper, all rows at once."""
+    largest = max(weights)
+    digits: list[int] = []
+    for rows, weight in zip(sets, weights, strict=True):
+        rounded = max(round(weight / largest * ((1 << WEIGHT_BITS) - 1)), 1)
+        for place in range(WEIGHT_BITS):
+            carry, at = rows if rounded >> place & 1 else 0, place
+            while carry:
+                if at >= len(digits):
+                    digits.extend([0] * (at + 1 - len(digits)))
+                digits[at], carry = digits[at] ^ carry, digits[at] & carry
+                at += 1
+    equal = 0
+    for rows in sets:
+        equal |= rows
+    found, left = 0, most
+    for digit in reversed(digits):
+        higher = equal & digit
+        if (count := higher.bit_count()) > left:
+            equal = higher
+        else:
+            found |= higher
+            left -= count
+            equal &= ~digit
+    return found | _newest(equal, left)
+
+
+def _newest(rows: int, most: int) -> int:
+    """Return the highest numbers of a set."""
+    surplus = rows.bit_count() - most
+    if surplus <= 0:
+        return rows
+    low, high = 0, rows.bit_length()
+    while low < high:  # the highest place below which no more than the surplus lie
+        middle = (low + high + 1) // 2
+        if (rows & ((1 << middle) - 1)).bit_count() <= surplus:
+            low = middle
+        else:
+            high = middle - 1
+    return rows >> low << low
