@@ -10,7 +10,7 @@ MODULES = {
     "http": ("httptools", "uvicorn", "httpx", "httpcore", "idna", "jwt", "cryptography"),
     "tools": ("ddgs", "lxml", "markdownify", "PIL", "playwright", "pypdf"),
     "guard": ("alembic", "re2", "rfc8785", "sqlalchemy", "tomli", "tree_sitter", "tree_sitter_bash"),
-    "knowledge": ("Stemmer", "yaml"),
+    "knowledge": ("Stemmer", "tzdata", "yaml"),
     "documents": ("xberg",),
     "workflows": ("croniter", "dbos", "jinja2", "watchfiles"),
     "postgresql": ("psycopg",),

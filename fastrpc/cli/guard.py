@@ -90,8 +90,9 @@ def _init(chosen: Namespace) -> int:
     if chosen.words:
         raise UsageError(f"guard init: one argument too many: {chosen.words[0]!r:.80}")
     path = chosen.file or "guard.toml"
+    place = os.path.abspath(path)  # raises FileNotFoundError where the working directory is gone
     try:
-        with open(path, "x", encoding="utf-8") as file:
+        with open(place, "x", encoding="utf-8") as file:
             file.write(GUARD)
     except OSError as error:
         raise UsageError(f"guard init: {path}: {error.strerror}") from None

@@ -48,11 +48,12 @@ def main(arguments: list[str]) -> int:
             f"new: NAME: expected small letters and digits, with - or _ between them, got {chosen.name!r:.80}"
         )
     target = os.path.join(os.path.expanduser(chosen.folder), chosen.name)
-    if os.path.lexists(target):
+    place = os.path.abspath(target)  # raises FileNotFoundError where the working directory is gone
+    if os.path.lexists(place):
         raise UsageError(f"new: {target} exists already")
     _ask(chosen)
     try:
-        _write(target, project(chosen.name, guard=chosen.guard, docker=chosen.docker))
+        _write(place, project(chosen.name, guard=chosen.guard, docker=chosen.docker))
     except OSError as error:
         raise UsageError(f"new: {target}: {error.strerror}") from None
     print(f"Made {target}. Next:\n\n  cd {target}\n  fastrpc dev server.py")
@@ -102,8 +103,8 @@ def _ask(chosen: Namespace) -> None:
 
 def _write(target: str, texts: dict[str, str]) -> None:
     """Write the files to a new folder. Raises OSError; then nothing is left."""
-    parent = os.path.dirname(os.path.abspath(target))
-    made = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}-", dir=parent)
+    parent, name = os.path.split(target)
+    made = tempfile.mkdtemp(prefix=f".{name}-", dir=parent)
     try:
         for path, text in texts.items():
             place = os.path.join(made, path)

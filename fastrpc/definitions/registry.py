@@ -142,7 +142,14 @@ class Registry(Generic[Entry]):
         return key in self._entries
 
 
-class ResourceRegistry(Registry["Resource"] if TYPE_CHECKING else Registry):  # type: ignore[misc]
+if TYPE_CHECKING:
+    OfResources = Registry["Resource"]
+    OfTools = Registry["Tool"]
+else:
+    OfResources = OfTools = Registry
+
+
+class ResourceRegistry(OfResources):
     """Resources at fixed URIs: one is found by each spelling of its URI, as `normal` of
     `fastrpc.protocol.uri_template` has one for all."""
 
@@ -171,7 +178,7 @@ class ResourceRegistry(Registry["Resource"] if TYPE_CHECKING else Registry):  # 
         return self._normal
 
 
-class ToolRegistry(Registry["Tool"] if TYPE_CHECKING else Registry):  # type: ignore[misc]
+class ToolRegistry(OfTools):
     """Tools, which may be published by other names than their own: by those they are called, too. What is
     said of a tool elsewhere (a policy, a log, a count) goes by its own name."""
 

@@ -49,7 +49,7 @@ def selftest(folder, *hidden: str) -> subprocess.CompletedProcess[str]:
     [
         (("lxml",), "tools"),
         (("uvicorn",), "http"),
-        (("lxml", "pypdf", "uvicorn", "httptools"), "contracts,http,tools"),
+        (("lxml", "pypdf", "uvicorn", "httptools"), "contracts,documents,http,tools"),
     ],
 )
 def test_modules_that_wait_for_an_extra_are_counted_and_fail_nothing(tmp_path, hidden, extras):

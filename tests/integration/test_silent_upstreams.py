@@ -166,4 +166,4 @@ def test_a_subscription_that_is_not_answered_holds_neither_others_nor_the_next_s
             assert {"a://silent/1", "a://silent/2"} <= {*subscriptions()}
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
-    assert caplog.text.count("has not answered a subscription within 0.3 s") == 1
+    assert caplog.text.count("has not answered resources/subscribe within 0.3 s") == 1
