@@ -224,8 +224,8 @@ sys.meta_path.insert(0, Finder())
         *(((command,), f"fastrpc.cli.{command.replace('-', '_')}") for command in COMMANDS),
         (("state",), "fastrpc.tools.agent._state.command"),
         (("knowledge", "stats"), "fastrpc.tools.knowledge._moving_commands"),
-        (("serve", "t.py", "--http", "127.0.0.1:0", "--no-auth"), "uvicorn"),
-        (("gateway", "one.json", "--http", "127.0.0.1:0", "--no-auth"), "uvicorn"),
+        (("serve", "t.py", "--http", "127.0.0.1:0", "--no-auth"), "uvicorn.config"),
+        (("gateway", "one.json", "--http", "127.0.0.1:0", "--no-auth"), "uvicorn.config"),
     ],
 )
 def test_ctrl_c_is_the_end_and_nothing_is_said(

@@ -98,6 +98,16 @@ def test_every_connection_waits_keeps_what_is_committed_and_checks_references(pa
     database.close()
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no names that are not UTF-8")
+def test_a_state_folder_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / os.fsdecode(b"a?#%41[\xff")
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(folder))
+    monkeypatch.delenv("FASTRPC_GUARD_DATABASE", raising=False)
+    open_database().close()
+    assert [each.name for each in tmp_path.iterdir()] == [folder.name]
+    assert (folder / "guard.sqlite3").is_file()
+
+
 @pytest.mark.parametrize("change", ["file", "folder"])
 def test_what_others_may_write_to_is_refused(path: Path, change: str) -> None:
     Database(url_of(path)).close()
