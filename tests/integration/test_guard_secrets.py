@@ -30,7 +30,7 @@ from support.waiting import eventually
 
 from fastrpc import Client
 from fastrpc.errors import RemoteError
-from fastrpc.guard.audit.webhook_target import signature_of
+from fastrpc.signed_requests import signature_of
 
 pytest_plugins = ["support.postgres"]
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.knowledge._workflows import code as python
-from fastrpc.tools.knowledge._workflows.messages import signature_of
 from support.waiting import eventually
 from support.web_server import Visit, Web, serve
 from support.workflows import called, guarded, served, token_of, workflow
 
 from fastrpc import Client, ToolError
 from fastrpc.client import SyncClient
+from fastrpc.signed_requests import signature_of
 
 POLICY = """
 [expose]
@@ -292,4 +292,6 @@ def test_a_message_is_posted_to_the_webhook_signed(tmp_path: Path, web: Web) -> 
         assert ran(client, message)["output"] == {"to": "webhook", "count": 1}
     assert json.loads(bodies[0])["text"] == "done"
     sent = web.headers["/hook"]
-    assert sent["x-fastrpc-signature"] == signature_of(secret, sent["x-fastrpc-timestamp"], bodies[0])
+    assert sent["x-fastrpc-signature"] == signature_of(
+        secret.encode(), sent["x-fastrpc-timestamp"], bodies[0]
+    )

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.knowledge._workflows import definition, triggers
-from fastrpc.tools.knowledge._workflows.messages import signature_of
 from fastrpc.tools.knowledge._workflows.schedules import MOST_MISSED, missed
 from support.http_server import HttpProcess
 from support.waiting import eventually
@@ -22,6 +21,7 @@ from support.workflows import called, ended, guarded, served, token_of, workflow
 
 from fastrpc import Client
 from fastrpc.client import SyncClient
+from fastrpc.signed_requests import signature_of
 
 POLICY = """
 [expose]
@@ -50,7 +50,7 @@ def post(
     headers = {
         "Content-Type": "application/json",
         "X-Fastrpc-Timestamp": timestamp,
-        "X-Fastrpc-Signature": signature_of(secret, timestamp, body),
+        "X-Fastrpc-Signature": signature_of(secret.encode(), timestamp, body),
     }
     place = f"http://127.0.0.1:{server.port}/workflows/{id}/hook"
     request = urllib.request.Request(place, body, headers)

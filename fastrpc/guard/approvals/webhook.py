@@ -1,7 +1,7 @@
 """Approvals by webhook: each one that waits is sent to a URL, and decisions come back to ``POST /approvals``.
 
-Requests in both directions are signed with one shared secret, as checkpoints of the audit log are
-(`audit.webhook_target`): an HMAC-SHA-256 of a timestamp and the body. A decision names the approval, its
+Requests in both directions are signed with one shared secret (`fastrpc.signed_requests`), as checkpoints of
+the audit log are. A decision names the approval, its
 digest, the approver, and ``approve`` or ``reject``. A decision with an old timestamp, another digest or a
 wrong signature is refused; the same decision may come twice, since the response may get lost. One thread
 sends approvals and tries each three times; if the receiver does not answer, no call is delayed, and what
@@ -11,7 +11,6 @@ where it was to go, on the thread that it had, and what comes is sent and checke
 
 from __future__ import annotations
 
-from hmac import compare_digest
 from threading import Lock
 from time import sleep, time
 
@@ -31,8 +30,6 @@ PATH = "/approvals"
 RETRY_SECONDS = (1.0, 10.0)
 MOST_WAITING_BYTES = 16 * 1024 * 1024
 """Memory for the approvals that wait to be sent."""
-NEWEST_SECONDS = 300.0
-"""How far the timestamp of a decision may be from this clock."""
 LONGEST_BODY = 256 * 1024
 MEMBERS = {"id": str, "digest": str, "decision": str, "by": str, "comment": str, "edited": dict}
 NEEDED = ("id", "digest", "decision", "by")
@@ -159,13 +156,11 @@ class Receiver:
 
     def _check(self, body: bytes, timestamp: str, signature: str) -> None:
         """Raise Refused for what is not signed, or was signed long ago."""
-        from fastrpc.guard.audit.webhook_target import signature_of
+        from fastrpc.signed_requests import is_recent, is_signed
 
-        expected = signature_of(self._secret, timestamp, body)
-        is_signed = compare_digest(expected.encode(), signature.encode())
-        if not is_signed or not timestamp.isascii() or not timestamp.isdigit():
+        if not is_signed(self._secret, timestamp, body, signature):
             raise Refused(401, "the signature is not valid")
-        if abs(self._clock() - int(timestamp[:20])) > NEWEST_SECONDS:
+        if not is_recent(timestamp, self._clock()):
             raise Refused(401, "the timestamp is too old, or of the future")
 
 

@@ -1,20 +1,18 @@
 """Checkpoints as POST requests, signed with a shared secret (HMAC-SHA-256).
 
-The body is the checkpoint's line, as ``application/json``. ``X-Fastrpc-Timestamp`` holds seconds since 1970,
-``X-Fastrpc-Signature`` is ``sha256=`` and the HMAC, in hex, of the timestamp, a full stop and the body: a
-receiver that refuses old timestamps cannot be sent an old request again. A checkpoint may come twice, if its
-answer got lost. A status of 200 to 299 says that it has arrived; redirects are not followed. A request ends
-after `ANSWER_SECONDS` in all, however little comes of its answer.
+The body is the checkpoint's line, as ``application/json``; `fastrpc.signed_requests` says how it is signed. A
+checkpoint may come twice, if its answer got lost. A status of 200 to 299 says that it has arrived; redirects
+are not followed. A request ends after `ANSWER_SECONDS` in all, however little comes of its answer.
 """
 
 from __future__ import annotations
 
-import hmac
 from io import BufferedReader, RawIOBase
 from time import monotonic, time
 from urllib.parse import urlsplit
 
 from fastrpc.redaction import hide
+from fastrpc.signed_requests import headers_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,12 +32,6 @@ def is_webhook_url(url: str) -> bool:
     """Whether a URL is what `URL_EXPECTED` says."""
     parts = urlsplit(url)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
-
-
-def signature_of(secret: bytes, timestamp: str, body: bytes) -> str:
-    """Return the signature of a request, as its header has it."""
-    signed = timestamp.encode("latin-1", "replace") + b"." + body
-    return f"sha256={hmac.new(secret, signed, 'sha256').hexdigest()}"
 
 
 class WebhookTarget:
@@ -65,12 +57,10 @@ class WebhookTarget:
         from http.client import HTTPConnection, HTTPResponse
         from socket import create_connection
 
-        timestamp = str(int(time()))
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "fastrpc-audit",
-            "X-Fastrpc-Timestamp": timestamp,
-            "X-Fastrpc-Signature": signature_of(self._secret, timestamp, line),
+            **headers_of(self._secret, line, time()),
         }
         until = monotonic() + self._timeout
         usual = 443 if self._is_https else 80

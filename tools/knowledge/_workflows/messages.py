@@ -3,11 +3,11 @@ agent, or to the webhook that the server's settings name."""
 
 from __future__ import annotations
 
-import hmac
 import json
 import time
 
 from fastrpc import ToolError
+from fastrpc.signed_requests import headers_of
 
 from ... import _reach
 from .. import _readers, _settings
@@ -57,20 +57,9 @@ async def post(ctx: Context, text: str) -> None:
             f"{_settings.WEBHOOK_SECRET.name}."
         )
     body = json.dumps({"text": text, "owner": _readers.reader_of(ctx).owner}, ensure_ascii=False).encode()
-    timestamp = str(int(time.time()))
-    headers = {
-        "content-type": "application/json",
-        "x-fastrpc-timestamp": timestamp,
-        "x-fastrpc-signature": signature_of(secret, timestamp, body),
-    }
+    headers = {"content-type": "application/json", **headers_of(secret.encode(), body, time.time())}
     order = web_request.Order("POST", url, headers, body=body)
     try:
         await web_request.send(order, _reach.Reach(), SECONDS)  # the operator's choice, no caller's
     except ToolError as error:
         raise ToolError(f"the webhook: {str(error).removeprefix('url: ')}") from None
-
-
-def signature_of(secret: str, timestamp: str, body: bytes) -> str:
-    """Return the signature of a request, as its header has it: an HMAC-SHA-256 of both."""
-    signed = timestamp.encode("latin-1", "replace") + b"." + body
-    return f"sha256={hmac.new(secret.encode(), signed, 'sha256').hexdigest()}"

@@ -6,24 +6,21 @@ or the same request, seen twice or by two servers, is one run.
 
 from __future__ import annotations
 
-import hmac
 import json
 import time
 from datetime import datetime, timezone
 from hashlib import sha256
 from secrets import token_urlsafe
 
+from fastrpc.signed_requests import is_recent, is_signed
 from fastrpc.transports.http.endpoints import Refused
 
 from . import definition, engine
-from .messages import signature_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-NEWEST_SECONDS = 300.0
-"""How far the timestamp of a request may be from this clock."""
 SHORTEST_SECRET = 16
 LONGEST_EXPRESSION = 200
 
@@ -67,10 +64,12 @@ def begun(id: str, body: bytes, timestamp: str, signature: str) -> str:
 
     try:
         known = workflows.hooks(_store.current().database, id)
-        found = next((each for each in known if _is_signed(each.secret, timestamp, body, signature)), None)
-        if found is None or not timestamp.isascii() or not timestamp.isdigit():
+        found = next(
+            (each for each in known if is_signed(each.secret.encode(), timestamp, body, signature)), None
+        )
+        if found is None:
             raise Refused(401, "the signature is not valid")
-        if abs(time.time() - int(timestamp[:20])) > NEWEST_SECONDS:
+        if not is_recent(timestamp, time.time()):
             raise Refused(401, "the timestamp is too old, or of the future")
         run = f"{id}:hook-{sha256(signature.encode()).hexdigest()[:16]}"
         engine.current().begin(run, found, {"body": _parsed(body), "at": _iso(int(timestamp[:20]))})
@@ -79,10 +78,6 @@ def begun(id: str, body: bytes, timestamp: str, signature: str) -> str:
     except (engine.WorkflowsUnavailable, definition.BadWorkflow) as error:
         raise Refused(503, str(error)) from None
     return run
-
-
-def _is_signed(secret: str, timestamp: str, body: bytes, signature: str) -> bool:
-    return hmac.compare_digest(signature_of(secret, timestamp, body).encode(), signature.encode())
 
 
 def _parsed(body: bytes) -> Any:
