@@ -37,11 +37,8 @@ def install(mistake: type[Exception]) -> None:
 
 
 def _place_in(traceback: TracebackType | None) -> str:
-    """Return file and line of the innermost frame that is the author's; "" if none is."""
-    place = ""
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if not diagnostics.is_own(file) and not file.startswith("<"):
-            place = f"{file}:{traceback.tb_lineno}: "
-        traceback = traceback.tb_next
-    return place
+    """Return file and line of the innermost frame that is the author's; "" if none is in a file."""
+    found = diagnostics.authors_frame(traceback)
+    if found is None or (file := found.tb_frame.f_code.co_filename).startswith("<"):
+        return ""
+    return f"{file}:{found.tb_lineno}: "

@@ -165,6 +165,16 @@ def is_own(file_name: str) -> bool:
     return file_name.startswith(OWN) and not file_name.startswith(TOOLS)
 
 
+def authors_frame(traceback: TracebackType | None) -> TracebackType | None:
+    """Return the innermost frame of a traceback that is not fastrpc's; None if all are."""
+    found = None
+    while traceback is not None:
+        if not is_own(traceback.tb_frame.f_code.co_filename):
+            found = traceback
+        traceback = traceback.tb_next
+    return found
+
+
 def _is_internal(file_name: str) -> bool:
     return is_own(file_name) or file_name.startswith(CALLERS) or file_name.startswith("uvloop/")
 

@@ -95,11 +95,7 @@ def call(what: str, function: Callable[..., Any], *values: Any) -> None:
 
 def _place_of(error: BaseException) -> tuple[str, int]:
     """Return file and line of the innermost frame outside fastrpc, or of the innermost frame."""
-    traceback = found = error.__traceback__
-    while traceback is not None:
-        if not diagnostics.is_own(traceback.tb_frame.f_code.co_filename):
-            found = traceback
-        traceback = traceback.tb_next
+    found = diagnostics.authors_frame(error.__traceback__) or error.__traceback__
     return ("", 0) if found is None else (found.tb_frame.f_code.co_filename, found.tb_lineno)
 
 
