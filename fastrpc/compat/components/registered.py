@@ -1,16 +1,15 @@
-"""Resources, templates and prompts as the program sees them that has registered them: what is set on them
-changes what clients see and call.
+"""Resources, templates and prompts as the program sees them that has registered them (`live_component`).
 
-``(await mcp.get_prompt("ask")).description = "…"``, ``(await mcp.get_resource(uri)).tags.add("new")``: the
-originals hand out the objects themselves. A copy is a component by itself. Costs nothing until a program asks
-for one. Tools are `RegisteredTool`'s.
+``(await mcp.get_prompt("ask")).description = "…"``, ``(await mcp.get_resource(uri)).tags.add("new")``. Costs
+nothing until a program asks for one.
 """
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
+from copy import copy
 from functools import update_wrapper
 
+from fastrpc.compat.components.live_component import LiveComponent
 from fastrpc.compat.components.objects import (
     FunctionResource,
     Prompt,
@@ -20,7 +19,6 @@ from fastrpc.compat.components.objects import (
 )
 from fastrpc.compat.components.tags import Tags
 from fastrpc.compat.components.tools import described_meta
-from fastrpc.compat.components.visibility import REGISTRIES
 from fastrpc.compat.contents_meta import with_meta
 from fastrpc.compat.functions import adapted
 from fastrpc.compat.values import checked_annotations, plain, prompt_value, resource_value
@@ -32,13 +30,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Registered:
+class Registered(LiveComponent):
     """What a server has as a resource, a template or a prompt. `entry` is its definition."""
 
-    _kind = ""
-    _plain: Any
-    """The class of its copies."""
-    _server: Any = None
     entry: Any
 
     def _follow(self, server: Any, shown: Any, declared: Any) -> None:
@@ -50,19 +44,7 @@ class Registered:
         self.__dict__.update(fn=function, _declared=function)
         self.__dict__["_server"] = server
 
-    def _tags_changed(self) -> None:
-        self.tags = self.__dict__["tags"]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "tags" and not isinstance(value, Tags):
-            value = Tags(value, self._tags_changed)
-        super().__setattr__(name, value)
-        if self._server is not None and not name.startswith("_"):
-            self._write(name, value)
-            getattr(self._server.registries, REGISTRIES[self._kind]).changed()
-
     def _write(self, name: str, value: Any) -> None:
-        """Change what is served as an attribute has been changed."""
         entry, server = self.entry, self._server
         if name in ("description", "title", "mime_type", "size"):
             setattr(entry, name, value)
@@ -102,20 +84,8 @@ class Registered:
         changed = copy(former)
         changed.function = adapted(with_meta(wrapped, meta, server.dialect, self._kind), server, convert)
         changed.is_async = is_async(changed.function)
-        registry = getattr(server.registries, REGISTRIES[self._kind])
-        entries = [changed if entry is former else entry for entry in registry]
         self.__dict__["entry"] = changed
-        registry.replace([entry.key for entry in registry], entries)
-
-    def __copy__(self) -> Any:
-        found: Any = self._plain.__new__(self._plain)
-        own = ("_server", "_declared")
-        found.__dict__.update({name: value for name, value in vars(self).items() if name not in own})
-        found.tags = set(self.__dict__["tags"])
-        return found
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return deepcopy(copy(self), memo)
+        self._serve_instead(former, changed)
 
 
 class RegisteredResource(Registered, FunctionResource):

@@ -1,15 +1,15 @@
-"""A tool as the program sees it that has registered it: what is set on it changes what clients see and call.
+"""A tool as the program sees it that has registered it (`live_component`).
 
-``(await mcp.get_tool("search")).description = "…"``, ``mcp._tool_manager._tools["search"].fn = traced``: the
-originals hand out the object itself. A copy is a tool by itself. Costs nothing until a program asks for it.
+``(await mcp.get_tool("search")).description = "…"``, ``mcp._tool_manager._tools["search"].fn = traced``.
+Costs nothing until a program asks for it.
 """
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
+from copy import copy
 from functools import update_wrapper
 
-from fastrpc.compat.components.tags import Tags
+from fastrpc.compat.components.live_component import LiveComponent
 from fastrpc.compat.components.tools import FunctionTool, described_meta
 from fastrpc.compat.context import Context
 from fastrpc.compat.declaring import tool_definition
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 SCHEMAS = {"parameters": "input_schema", "output_schema": "output_schema"}
 
 
-class RegisteredTool(FunctionTool):
+class RegisteredTool(LiveComponent, FunctionTool):
     """The object of a function that a server has as a tool, with the options it was added with."""
 
-    _server: Any = None
+    _kind, _plain = "tool", FunctionTool
     _model: Any = None
     """The `FuncMetadata` that validates the arguments by its model; None: the signature validates them."""
 
@@ -40,19 +40,7 @@ class RegisteredTool(FunctionTool):
         self._declared = fn  # its parameters are those of the tool, whatever function is called
         self._server = server
 
-    def _tags_changed(self) -> None:
-        self.tags = self.__dict__["tags"]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "tags" and not isinstance(value, Tags):
-            value = Tags(value, self._tags_changed)
-        super().__setattr__(name, value)
-        if self._server is not None and not name.startswith("_"):
-            self._write(name, value)
-            self._server.registries.tools.changed()
-
     def _write(self, name: str, value: Any) -> None:
-        """Change what is served as an attribute has been changed."""
         definition = self._definition
         if name in ("description", "title"):
             setattr(definition, name, value)
@@ -112,19 +100,8 @@ class RegisteredTool(FunctionTool):
 
     def _replace(self, changed: Definition) -> None:
         """Serve another definition, in the place of the former."""
-        registry = self._server.registries.tools
-        entries = [changed if entry is self._definition else entry for entry in registry]
-        registry.replace([entry.key for entry in registry], entries)
+        self._serve_instead(self._definition, changed)
         self._definition = changed
-
-    def __copy__(self) -> FunctionTool:
-        found = FunctionTool.__new__(FunctionTool)
-        found.__dict__.update({name: value for name, value in vars(self).items() if name != "_server"})
-        found.tags = set(self.tags)
-        return found
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> FunctionTool:
-        return deepcopy(copy(self), memo)
 
 
 def passing(call: Callable[..., Any], server: Any, context_parameter: str | None) -> Callable[..., Any]:
