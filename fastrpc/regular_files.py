@@ -106,6 +106,23 @@ def read_regular(path: Path, limit: int, *, follow: bool = True, dir_fd: int | N
     raise OSError(errno.EFBIG, f"larger than {limit:,} {unit}", os.fsdecode(path))
 
 
+def open_folder_beneath(base: str, names: Iterable[str]) -> int:
+    """Open the folder that names lead to below another one, and return its descriptor, a `dir_fd` for the
+    functions here. Each name is looked up in the open folder before it, so no symbolic link that is there, or
+    is put there meanwhile, is followed. `base` itself may be one. Raises OSError."""
+    step = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+    folder = os.open(base, step)
+    try:
+        for name in names:
+            inner = os.open(name, step | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+    except BaseException:
+        os.close(folder)
+        raise
+    return folder
+
+
 def replace_file(path: str, data: bytes | Iterable[bytes], mode: int = 0o600) -> None:
     """Replace a file as a whole, or create it: a reader sees the former content or all of the new one. Raises
     OSError, and leaves the former file then."""

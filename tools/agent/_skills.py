@@ -267,19 +267,10 @@ def _open(skill: Skill) -> int:
     real = os.path.realpath(skill.path)
     if not real.startswith(inside.rstrip("/") + "/"):
         raise Unreachable("a link leads out of the project, which is refused for what came with it")
-    return _open_beneath(inside, real[len(inside.rstrip("/")) + 1 :].split("/"))
-
-
-def _open_beneath(base: str, parts: list[str]) -> int:
-    """Open a file below a folder step by step, so that no link that is put in its way meanwhile counts."""
-    step = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
-    folder = os.open(base, step)
+    *names, name = real[len(inside.rstrip("/")) + 1 :].split("/")
+    folder = regular_files.open_folder_beneath(inside, names)
     try:
-        for part in parts[:-1]:
-            following = os.open(part, step | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = following
-        return regular_files.open_regular(parts[-1], follow=False, dir_fd=folder)
+        return regular_files.open_regular(name, follow=False, dir_fd=folder)
     finally:
         os.close(folder)
 

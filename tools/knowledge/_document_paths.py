@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc import Context, ToolError, globs
+from fastrpc import Context, ToolError, globs, regular_files
 
 from . import _extraction, _settings
 
@@ -92,13 +92,8 @@ def _parts_below(folder: str, path: str) -> list[str]:
 
 def _walk(folder: str, parts: list[str], path: str) -> bytes:
     """Return the content of a file. Raises OSError for what is on the way, ToolError for the file itself."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    descriptor = os.open(folder, flags)
+    descriptor = regular_files.open_folder_beneath(folder, parts[:-1])
     try:
-        for part in parts[:-1]:
-            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
         os.stat(parts[-1], dir_fd=descriptor, follow_symlinks=False)
         return _extraction.read_file(parts[-1], os.path.basename(path), dir_fd=descriptor)
     finally:
