@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 
 from fastrpc import ToolError
 from fastrpc.regular_files import open_regular, read_regular, replace_file
@@ -22,6 +21,7 @@ from ._import_formats import Broken, seconds_of
 from ._store import moving_documents
 from ._store.documents import FAILED, READY, Documents
 from ._store.moving_documents import DocumentRecord
+from ._store.originals import DIGEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ TEXT_FILE_BYTES = 100_000_000
 """Twice 20 MB of text, and what JSON escapes."""
 LONGEST_LINE = 1024 * 1024
 LONGEST = 2000
-DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def export(database: Database, owner: str, folder: str, say: Callable[[str], object]) -> int:
