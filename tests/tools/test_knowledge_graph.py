@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fastrpc.tools.knowledge._entities import MOST, entities_in, key_of
 from fastrpc.tools.knowledge._store import graph, moving
-from fastrpc.tools.knowledge._store.entries import Entries, Entry, Reader
-from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
+from fastrpc.tools.knowledge._store.entries import Entries, Reader
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.guarded_folder import variables
+from support.knowledge_entries import ADA, BOB, write
 
 from fastrpc import Client
-from fastrpc.storage import open_database
 
-pytest_plugins = ["support.postgres"]
+pytest_plugins = ["support.postgres", "support.entries_store"]
 
 SERVE = [sys.executable, "-m", "fastrpc", "serve", "fastrpc.tools.knowledge"]
-ADA, BOB = Reader("ada", "agent"), Reader("bob", "agent")
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[Entries]:
-    database = open_database(database_url, KNOWLEDGE)
-    yield Entries(database)
-    database.close()
-
-
-def write(store: Entries, content: str, reader: Reader = ADA, **options: object) -> Entry:
-    values = {"category": "fact", "scope": "user", "tags": [], "source": "", **options}
-    done = store.write(reader, content, **values)  # type: ignore[arg-type]
-    assert done is not None
-    return done[0]
 
 
 def walk(

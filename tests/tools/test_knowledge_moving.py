@@ -192,7 +192,10 @@ def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert run(tmp_path, "check", "--database", f"sqlite:///{database}").returncode == 0
 
 
-def test_a_damaged_index_is_named_and_made_anew(database_url: str) -> None:
+def test_a_damaged_index_is_named_and_made_anew(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
     database = open_database(database_url, KNOWLEDGE)
     records = [moving.Record(f"entry {at}", "fact", "", [], "") for at in range(700)]
     assert moving.add(database, "ada", records) == 700

@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fastrpc.tools.knowledge._search.folding import folded
 from fastrpc.tools.knowledge._search.question import read
 from fastrpc.tools.knowledge._store import graph
-from fastrpc.tools.knowledge._store.entries import Entries, Entry, Reader
+from fastrpc.tools.knowledge._store.entries import Entries, Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from support.knowledge_entries import ADA, BOB, write
 
 from fastrpc.storage import open_database
 
-pytest_plugins = ["support.postgres"]
+pytest_plugins = ["support.postgres", "support.entries_store"]
 
-ADA, BOB = Reader("ada", "agent"), Reader("bob", "agent")
 ADAS_OTHER = Reader("ada", "reviewer")
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[Entries]:
-    database = open_database(database_url, KNOWLEDGE)
-    yield Entries(database)
-    database.close()
-
-
-def write(store: Entries, content: str, reader: Reader = ADA, **options: object) -> Entry:
-    values = {"category": "fact", "scope": "user", "tags": [], "source": "", **options}
-    done = store.write(reader, content, **values)  # type: ignore[arg-type]
-    assert done is not None
-    return done[0]
 
 
 def found(
