@@ -16,18 +16,10 @@ if TYPE_CHECKING:
 def main(kind: str, memory: int, seconds: int) -> None:
     """Read one document and answer with its title and text, or with an error."""
     import json
-    import resource
 
-    for limit, value in (
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        try:
-            resource.setrlimit(limit, (value, value))
-        except (ValueError, OSError):  # macOS takes no limit for some
-            pass
+    from ..._process_limits import limit
+
+    limit(memory, seconds)
     answering = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

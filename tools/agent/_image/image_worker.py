@@ -3,7 +3,7 @@
 `pool` starts it in a process of its own, since a file may be hostile and decoders have holes. It is
 handed open descriptors through a socket and opens nothing itself: while a file is read, the limits leave no
 descriptor free, no file may be written, and memory and processor time are bounded. It knows Pillow and
-the standard library, nothing of fastrpc. Starting costs about 45 ms, a small picture after that 2 ms.
+the standard library, of fastrpc one file. Starting costs about 45 ms, a small picture after that 2 ms.
 
 A file that fits, stands upright and uses the whole range of its greys is decoded whole, to know that it can
 be, and handed back byte for byte. Any other is turned upright, scaled and encoded anew, so that what is
@@ -311,18 +311,6 @@ def _is_small_profile(profile: object) -> bool:
 # --- the process --------------------------------------------------------------------------------------------
 
 
-def limit_memory(size: int) -> None:
-    for kind, limit in (
-        (resource.RLIMIT_AS, size),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        try:
-            resource.setrlimit(kind, (limit, limit))
-        except (OSError, ValueError):
-            pass  # macOS has no limit of that kind
-
-
 def limit_time(seconds: int) -> None:
     """Allow so many seconds of processor time from now; beyond them the system ends this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -362,12 +350,14 @@ def answer(descriptor: int, order: Order) -> tuple[int, str, bytes]:
 
 def main() -> None:
     """Arguments: the address of the socket in hexadecimal, and how much memory there may be."""
+    from _process_limits import limit  # type: ignore[import-not-found]
+
     warnings.simplefilter("ignore")
     warnings.simplefilter("error", Image.DecompressionBombWarning)
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     channel.connect(bytes.fromhex(sys.argv[1]))
-    limit_memory(int(sys.argv[2]))
+    limit(int(sys.argv[2]))
     # One descriptor more than are open now: the file that is handed over.
     beyond = channel.fileno() + 2
     os.closerange(channel.fileno() + 1, 1024)

@@ -218,7 +218,8 @@ async def _start(memory: int) -> Worker:
     if pillow is None or not pillow.submodule_search_locations:
         raise ToolError(INSTALL)
     packages = os.path.dirname(next(iter(pillow.submodule_search_locations)))
-    folders = [packages, os.path.dirname(os.path.abspath(__file__))]
+    here = os.path.dirname(os.path.abspath(__file__))
+    folders = [packages, here, os.path.dirname(os.path.dirname(here))]
     listener, address, forget = _listen()
     try:
         process = await processes.start(

@@ -4,7 +4,7 @@ It gets the document on descriptor 0 and answers with one line of JSON on descri
 written by strangers, and the library that reads it is native code: memory, processor time and what it may
 write are bounded before the library is imported; before the document is touched, no descriptor is free any
 more, so that it opens no file and no socket (reading pictures keeps one free, for tesseract's language data).
-It knows xberg, pypdf and the standard library, of fastrpc one file. Starting costs a quarter of a second.
+It knows xberg, pypdf and the standard library, of fastrpc two files. Starting costs a quarter of a second.
 
 What a document is, its content says; its name decides only among kinds of text.
 """
@@ -500,19 +500,6 @@ def plain_text(markdown: str) -> str:
 # --- the process -------------------------------------------------------------------------------------------
 
 
-def limit(memory: int, seconds: int) -> None:
-    for which, value in (
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        try:
-            resource.setrlimit(which, (value, value))
-        except (OSError, ValueError):
-            pass  # macOS has no limit of that kind
-
-
 def lock(keeping: int = 0) -> None:
     """Leave no descriptor free but so many."""
     taken = {int(name) for name in os.listdir("/dev/fd")}
@@ -555,6 +542,8 @@ def main() -> None:
     """Arguments: bytes of memory, seconds, and in hexadecimal the name and the media type."""
     global answering
     memory, seconds, name, media_type = int(sys.argv[1]), int(sys.argv[2]), *map(bytes.fromhex, sys.argv[3:5])
+    from _process_limits import limit  # type: ignore[import-not-found]
+
     limit(memory, seconds)
     answering = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)

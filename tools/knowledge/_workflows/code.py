@@ -20,7 +20,8 @@ MEMORY = 512 * 1024 * 1024
 SECONDS = 10
 LONGEST_CODE = 64 * 1024
 LARGEST_ANSWER = 2 * 1024 * 1024
-WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "code_worker.py")
+HERE = os.path.dirname(os.path.abspath(__file__))
+BOOTSTRAP = "import sys; sys.path += sys.argv[3:]; import code_worker; code_worker.main()"
 
 
 async def run(code: str, given: Any) -> Any:
@@ -28,7 +29,10 @@ async def run(code: str, given: Any) -> Any:
     if len(code) > LONGEST_CODE:
         raise ToolError(f"code: expected at most {LONGEST_CODE:,} characters, got {len(code):,}.")
     done = await processes.run(
-        [sys.executable, "-I", "-S", WORKER, str(MEMORY), str(SECONDS)],
+        [
+            *(sys.executable, "-I", "-S", "-c", BOOTSTRAP, str(MEMORY), str(SECONDS)),
+            *(HERE, os.path.dirname(os.path.dirname(HERE))),
+        ],
         cwd="/",
         stdin=json.dumps({"code": code, "input": given}).encode(),
         timeout_ms=SECONDS * 1000,

@@ -4,7 +4,7 @@ It gets ``{"code", "input"}`` as JSON on descriptor 0, and answers with a line o
 ``{"output"}`` or ``{"error"}``. The code finds `input`, and says its output by the name `output`. What it may
 import is imported before; then memory, processor time and what may be written are bounded, no descriptor is
 free for a file or a socket, and no process and no thread can be made. Where the server is root's, this is
-nobody's. It knows the standard library alone.
+nobody's. It knows the standard library, of fastrpc one file.
 """
 
 from __future__ import annotations
@@ -52,24 +52,12 @@ LARGEST = 1024 * 1024
 SHOWN_AS = "<code>"
 
 
-def limit(memory: int, seconds: int) -> None:
-    """Bound what is left of the process's life."""
+def be_nobody() -> None:
+    """Give up root's rights, if the server is root's."""
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-    for which, value in (
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_NOFILE, 0),  # what is open stays so; what is closed gives no place
-    ):
-        try:
-            resource.setrlimit(which, (value, value))
-        except (OSError, ValueError):
-            pass  # macOS has no limit of that kind
 
 
 def answer(code: str, given: Any) -> dict[str, Any]:
@@ -101,6 +89,8 @@ def described(error: BaseException) -> str:
 
 def main() -> None:
     """Arguments: bytes of memory, seconds."""
+    from _process_limits import limit  # type: ignore[import-not-found]
+
     with open(0, "rb", closefd=False) as file:
         order = json.load(file)
     answering = os.dup(1)
@@ -108,12 +98,10 @@ def main() -> None:
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
     os.close(nowhere)
-    limit(int(sys.argv[1]), int(sys.argv[2]))
+    be_nobody()
+    # What is open stays open; what is closed gives no place to a file or a socket.
+    limit(int(sys.argv[1]), int(sys.argv[2]), resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE)
     said = json.dumps(answer(order["code"], order["input"]))
     with open(answering, "w", closefd=False) as out:
         out.write(said)
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
