@@ -32,7 +32,7 @@ SANITIZED_SECONDS ?= 120
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: fastmcp help run prepare test test-fast test-unit test-skipped coverage sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
+.PHONY: fastmcp help run prepare test test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +66,9 @@ coverage: prepare        ## `make test`, and which lines of Python run in its ow
 	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --skipped $(SKIPPED) --cov --cov-report=html:.cache/coverage/html
 	$(BIN)/python -m pytest tests $(addprefix --ignore=,$(COVERED)) -m "not alone" $(SPREAD) --skipped $(SKIPPED)
 	$(BIN)/python -m pytest $(ALONE) -m alone --skipped $(SKIPPED)
+
+explore: prepare         ## the property tests with examples that no run has tried yet; `make test` tries the same ones each time
+	$(BIN)/python -m pytest $(shell grep -rl --include='test_*.py' 'import.* given' tests) -m "not alone" $(SPREAD) --hypothesis-profile explore
 
 sanitize: $(STAMP)       ## property tests, then two minutes of fuzzing, on a build with ASan and UBSan
 	$(BIN)/python tests/fuzz/sanitized.py -m pytest tests/unit/test_audit_lines.py $(filter-out $(IN_PYTHON),$(wildcard tests/property/test_*.py)) --capture=sys -n $$(nproc) --dist worksteal
