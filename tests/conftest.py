@@ -83,12 +83,14 @@ def pytest_collection() -> Iterator[Any]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fail where a test that runs alone is in a file in which `make test` would not look for one: it takes
-    the files that have the words."""
-    alone = {item.path for item in items if item.get_closest_marker("alone") is not None}
-    for path in alone:
-        if "mark.alone" not in path.read_text(encoding="utf-8"):
-            raise pytest.UsageError(f"{path} has a test that runs alone and nowhere says mark.alone")
+    """Fail where a test with a mark is in a file in which the Makefile would not look for it: it takes those
+    that have its words."""
+    for name in ("alone", "long"):
+        for path in {item.path for item in items if item.get_closest_marker(name) is not None}:
+            if f"mark.{name}" not in path.read_text(encoding="utf-8"):
+                raise pytest.UsageError(
+                    f"{path} has a test with the mark {name!r} and nowhere says mark.{name}"
+                )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

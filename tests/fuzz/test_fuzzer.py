@@ -21,6 +21,8 @@ from support import twin
 
 from fastrpc import CallRecord
 
+pytestmark = pytest.mark.long
+
 PROGRAM = fuzz.PROGRAM[1]
 ABORTING = """
 import os

@@ -26,6 +26,8 @@ from support.protocol import LEGACY, MODERN
 from support.search_engines import search_engines
 from test_typescript_client import SOURCE, folder  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.long
+
 FORMS = (*LEGACY[2:], MODERN)  # versions in which a client can be asked
 STRUCTURED = (*LEGACY[2:], MODERN)
 SKILL = """---

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from support.skips import not_prepared
 
+pytestmark = pytest.mark.long
+
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BENCHMARKS = os.path.join(REPOSITORY, "benchmarks")
 BUILT = os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "client"))

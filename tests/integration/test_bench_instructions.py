@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from support.skips import not_installed
 
+pytestmark = pytest.mark.long
+
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(REPOSITORY, "benchmarks"))
 

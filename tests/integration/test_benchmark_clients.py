@@ -26,6 +26,8 @@ import figures  # noqa: E402
 from workloads import w13  # noqa: E402
 from workloads.row import Options  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 ROW = {row.name: row for row in w13.ROWS}
 SHORT = Options(rounds=1, seconds=0.02)
 OVER_STDIO = ("W13-sync", "W13-async", "W13-256")

@@ -33,6 +33,7 @@ from workloads import ROWS  # noqa: E402
 from workloads.row import Options, run_client  # noqa: E402
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(
         not os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "client")),
         reason=not_prepared("the load client"),

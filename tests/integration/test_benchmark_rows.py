@@ -20,10 +20,13 @@ roster = pytest.importorskip("roster", reason="the benchmarks are not here")
 from workloads import ROWS  # noqa: E402
 from workloads.row import Options, run_client  # noqa: E402
 
-pytestmark = pytest.mark.skipif(
-    not os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "client")),
-    reason=not_prepared("the load client"),
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "client")),
+        reason=not_prepared("the load client"),
+    ),
+]
 ROW = {row.name: row for row in ROWS}
 SHORT = Options(rounds=1, seconds=0.02, starts=2)
 

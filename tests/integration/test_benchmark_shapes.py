@@ -21,6 +21,8 @@ roster = pytest.importorskip("roster", reason="the benchmarks are not here")
 from workloads import w12  # noqa: E402
 from workloads.row import Options  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 ROW = {row.name.removeprefix("W12-"): row for row in w12.ROWS}
 SHORT = Options(rounds=1, seconds=0.02)
 BRIEF = ("--seconds", "0.02", "--warm-up", "0.02", "--timeout", "50")

@@ -25,6 +25,8 @@ from support.web_server import Visit, Web
 
 from fastrpc import Context, ToolError
 
+pytestmark = pytest.mark.long
+
 # --- the browser's life ---------------------------------------------------------------------------------
 
 

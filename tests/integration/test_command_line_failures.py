@@ -99,6 +99,7 @@ def assert_short(code: int, said: str) -> None:
 needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 
 
+@pytest.mark.long
 @needs_full
 @pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_a_full_disk_behind_the_output_is_one_line(command: str, run: Any) -> None:
@@ -137,6 +138,7 @@ def test_every_action_of_a_command_is_known_here() -> None:
     assert not [action for action in ACTIONS if action[0] == "demo"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", EVERY_WORD, ids=" ".join)
 def test_arguments_that_are_no_names_of_anything_end_a_command_in_words(
     words: tuple[str, ...], run: Any
@@ -158,6 +160,7 @@ def test_an_argument_that_is_no_utf8_is_quoted(run: Any) -> None:
         assert said.startswith("fastrpc: ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_folders_in_the_place_of_files_and_no_home_end_a_command_in_words(
     command: str, run: Any, tmp_path: Any
@@ -178,6 +181,7 @@ PLACES: dict[str, dict[str, str | None]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "place"),
     [
@@ -196,6 +200,7 @@ def test_whatever_a_command_finds_around_it_it_ends_in_words(
         assert (code, bool(out)) == (0, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "words", [words for words in EVERY_WORD if words not in ENDLESS_OR_FAR], ids=" ".join
 )
@@ -218,6 +223,7 @@ sys.meta_path.insert(0, Finder())
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "module"),
     [
@@ -246,6 +252,7 @@ def test_a_token_that_cannot_be_shown_is_revoked(run: Any) -> None:
     assert '"status": "revoked"' in run("token", "list", "--json")[1]
 
 
+@pytest.mark.long
 @needs_full
 @pytest.mark.parametrize("words", ACTIONS, ids=" ".join)
 def test_an_action_with_no_output_ends_in_words(words: tuple[str, ...], run: Any) -> None:
@@ -255,6 +262,7 @@ def test_an_action_with_no_output_ends_in_words(words: tuple[str, ...], run: Any
         assert said.count("\n") <= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("closed", [0, 1])
 @pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_a_closed_descriptor_is_no_end_but_in_words(command: str, closed: int, run: Any) -> None:
@@ -266,6 +274,7 @@ def test_a_closed_descriptor_is_no_end_but_in_words(command: str, closed: int, r
             assert (code, said, bool(out)) == (closed, words, closed == 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_a_reader_that_goes_away_is_no_mistake(command: str, run: Any) -> None:
     for arguments in ((command, "--help"), (command,)):

@@ -32,6 +32,8 @@ from fastrpc import Client
 from fastrpc.errors import RemoteError
 from fastrpc.signed_requests import signature_of
 
+pytestmark = pytest.mark.long
+
 pytest_plugins = ["support.postgres"]
 
 SECRETS = {

@@ -18,7 +18,7 @@ from support import chromium, web_server
 from support.access_control import TOKEN, GuardedServer
 from support.web_server import Web
 
-pytestmark = pytest.mark.timeout(240)  # a hundred requests of a browser on a busy machine
+pytestmark = [pytest.mark.timeout(240), pytest.mark.long]  # a hundred requests of a browser on a busy machine
 PAGE = "<!doctype html><title>A page</title><body>"
 NEEDED = 40
 """How many requests of a page have to reach the server at least, or it is the browser that was tested."""

@@ -2,7 +2,7 @@
 
 One real server process is sent mixed messages, 30 % of them wrong in every way known here; each answer
 is checked. Between stretches the server counts itself (`CENSUS`). After a warm-up no count may grow with
-the number of messages. The short run, in every `make test`, has 100,000 messages and takes seconds;
+the number of messages. The short run, in every `make test-all`, has 100,000 messages and takes seconds;
 ``FASTRPC_LEAK_MESSAGES=1000000`` makes it the long one. `FASTRPC_SEED` chooses the texts.
 """
 
@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 from support.stdio import MODERN_META, SECONDS, Process, decode, encode, serve
+
+pytestmark = pytest.mark.long
 
 MESSAGES = int(os.environ.get("FASTRPC_LEAK_MESSAGES", "100000"))
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))

@@ -16,6 +16,8 @@ import pytest
 from support.waiting import SECONDS
 from test_reference_server import BENCHMARKS, load, program
 
+pytestmark = pytest.mark.long
+
 ECHO = os.path.join(BENCHMARKS, "servers", "echo.py")
 BRIEF = ("--seconds", "0.02", "--warm-up", "0.02", "--timeout", "60")
 HASTY = (*BRIEF[:-1], "3")  # what does not answer at all is waited for

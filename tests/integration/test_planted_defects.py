@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 TESTS = Path(__file__).parents[1]
 PLANTED = TESTS / "support" / "planted"
 SECONDS = 60

@@ -25,7 +25,10 @@ from support.http_server import HttpProcess
 from support.waiting import SECONDS, eventually
 from support.web_server import Visit, Web
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address on Linux alone")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address on Linux alone"),
+]
 
 OUTSIDE = "127.0.0.2"
 INSIDE = "127.0.0.1"

@@ -13,6 +13,8 @@ from support.chromium import ARTICLE, PARAGRAPH, Reader, facts_of, text_of
 from support.ports import refusing_port
 from support.web_server import Visit, Web
 
+pytestmark = pytest.mark.long
+
 # --- the result -----------------------------------------------------------------------------------------
 
 

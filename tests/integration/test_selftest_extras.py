@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 # Stands in for an environment in which these modules and distributions are not installed.
 PROGRAM = """
 import importlib.metadata, sys

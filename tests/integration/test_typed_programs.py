@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable
 import pytest
 from support.node_packages import folder_with
 
+pytestmark = pytest.mark.long
+
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TYPED = os.path.join(REPOSITORY, "tests", "typed")
 EXAMPLES = os.path.join(REPOSITORY, "examples")

@@ -92,7 +92,7 @@ def test_where_the_published_schemas_are_not_runs_of_tests_are_none_of_ci() -> N
     """They are not in the repository, and a run of CI without them fails before its first test."""
     settings = text_of("pyproject.toml").partition("[tool.cibuildwheel]")[2].partition("\n[")[0]
     assert 'test-environment = { CI = "" }' in settings
-    steps = {"tests.yml": ("make test", "make test-fast"), "release.yml": ("make check-wheels",)}
+    steps = {"tests.yml": ("make test-all", "make test-fast"), "release.yml": ("make check-wheels",)}
     for name, commands in steps.items():
         text = text_of(f".github/workflows/{name}")
         for command in commands:
@@ -106,7 +106,8 @@ def test_ci_runs_the_readmes_two_commands_where_nothing_was_prepared() -> None:
     assert "$ make run" in readme
     assert "$ make test" in readme
     assert "in_it make run" in bare
-    assert "in_it make test" in bare
+    assert "in_it make test-all\n" in bare
+    assert "\ntest-all: test " in text_of("Makefile")
     assert "\n      - run: .ci/bare\n" in text_of(".github/workflows/tests.yml")
     run = text_of(".ci/run")
     assert ".ci/bare begin" in run

@@ -6,11 +6,15 @@ import itertools
 import os
 import sys
 
+import pytest
+
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(REPOSITORY, "benchmarks"))
 
 import knowledge_search as benchmark  # noqa: E402
 import knowledge_searchers  # noqa: E402
+
+pytestmark = pytest.mark.long
 
 ENTRIES = benchmark.sections()
 QUESTIONS = benchmark.questions()

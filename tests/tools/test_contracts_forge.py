@@ -25,7 +25,7 @@ from support.waiting import eventually, until
 
 from fastrpc import processes
 
-pytestmark = [needs("forge"), needs("solc")]
+pytestmark = [needs("forge"), needs("solc"), pytest.mark.long]
 
 COUNTER = """
 // SPDX-License-Identifier: MIT

@@ -21,6 +21,8 @@ from support.waiting import eventually
 
 from fastrpc import processes
 
+pytestmark = pytest.mark.long
+
 COUNTER = """\
 # pragma version ^0.4.0
 import limits

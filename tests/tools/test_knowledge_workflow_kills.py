@@ -14,6 +14,8 @@ from support.workflows import SERVER, called, ended, served, workflow
 from fastrpc import ClientError
 from fastrpc.client import SyncClient
 
+pytestmark = pytest.mark.long
+
 pytest_plugins = ["support.postgres"]
 DYING = """
 import os

@@ -167,6 +167,7 @@ def test_times_that_no_server_was_there_for_are_one_run_that_names_them(tmp_path
         called(first, "workflow.delete", id="w")
 
 
+@pytest.mark.long
 def test_each_time_is_one_run_whichever_server_begins_it(tmp_path: Path) -> None:
     with served(tmp_path) as first, served(tmp_path) as second:
         called(first, "workflow.create", workflow=cron("* * * * *"))
@@ -179,6 +180,7 @@ def test_each_time_is_one_run_whichever_server_begins_it(tmp_path: Path) -> None
         assert all(datetime.fromisoformat(each).second == 0 for each in times)
 
 
+@pytest.mark.long
 def test_a_file_that_changes_begins_one_run_whichever_server_sees_it(tmp_path: Path) -> None:
     folder, other = tmp_path / "in", tmp_path / "other"
     folder.mkdir(), other.mkdir()
