@@ -46,6 +46,8 @@ from fastrpc.transports.http.request import Request
 from tools.agent import _text, _web_address
 from tools.agent._documents import to_html, to_markdown, to_text
 
+pytestmark = pytest.mark.long
+
 MOST_GROWTH = 8.0
 """Between linear, 4, and quadratic, 16: a shared machine and what sorts take their part."""
 UNNOTICED = 0.02

@@ -22,6 +22,8 @@ from support.pattern_uses import ROOT, Use, uses
 from fastrpc import redaction
 from fastrpc.guard.shell import masking
 
+pytestmark = pytest.mark.long
+
 SIZE = 100_000
 SECONDS = 1.0  # of the processor; linear ones take 1 to 50 ms
 
