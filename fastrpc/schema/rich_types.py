@@ -9,6 +9,7 @@ as the library can; error messages are in the style of `fastrpc.schema.converter
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import Peeled, UnresolvedName, is_literal, plain_converter, shows_more
@@ -165,6 +166,8 @@ class MsgspecConverter(Converter):
     def __init__(self, annotation: Any, inner: Converter | None, explicit_nulls: bool = False) -> None:
         import msgspec
 
+        from fastrpc.schema.private_attributes import has_private_attributes, written_whole
+
         (root,), components = msgspec.json.schema_components([annotation], ref_template="#/$defs/{name}")
         for component in components.values():
             component.pop("title", None)  # the name of the class
@@ -185,9 +188,11 @@ class MsgspecConverter(Converter):
         self._convert = msgspec.convert
         self._refused = msgspec.ValidationError
         self.load = load = _loader_of(annotation)
+        plain = partial(msgspec.to_builtins, str_keys=True)
+        self._write = write = written_whole if has_private_attributes(annotation) else plain
 
         def plain_value(value: Any) -> Any:
-            made = msgspec.to_builtins(value, str_keys=True)
+            made = write(value)
             if not validates_itself(self, value):
                 load(made)
             return made
@@ -228,9 +233,7 @@ class MsgspecConverter(Converter):
             return _MISSING
 
     def to_json(self, value: Any) -> Any:
-        import msgspec
-
-        return msgspec.to_builtins(value, str_keys=True)
+        return self._write(value)
 
 
 def _with_integers(value: Any) -> Any:
