@@ -137,3 +137,23 @@ def is_whole(line: str) -> bool:
         return line.startswith("#") or bool(json.loads(line[line.index("{") :]))
     except ValueError:
         return False
+
+
+def test_the_knowledge_store_refuses_what_it_cannot_keep_and_answers_from_what_it_has(folder: Path) -> None:
+    command = [*FASTRPC, "serve", "fastrpc.tools.knowledge", "tools.py:app"]
+    with Client.sync(command, cwd=str(folder), env=variables(folder)) as client:
+        process = int(client.call_tool("process", {}).text)
+        client.call_tool("memory.write", {"content": "the first entry"})
+        store = folder / "state" / "knowledge.sqlite3-wal"
+        with full(process, store):
+            for _ in range(3):
+                refused = client.call_tool("memory.write", {"content": "another entry " * 1000})
+                assert refused.is_error
+                assert "the knowledge store" in refused.text
+                assert "disk" in refused.text
+                assert "the first entry" in client.call_tool("memory.search", {"query": "first"}).text
+        assert not client.call_tool("memory.write", {"content": "a later entry"}).is_error
+        found = client.call_tool("memory.search", {"query": "entry"}).text
+        assert "the first entry" in found
+        assert "a later entry" in found
+        assert "another entry" not in found
