@@ -128,6 +128,7 @@ LAYERS = {
     # 20: what authors declare; they know nothing of the wire
     "fastrpc.schema.annotations": 20,
     "fastrpc.schema.converters": 20,
+    "fastrpc.schema.described_members": 20,
     "fastrpc.schema.private_attributes": 20,
     "fastrpc.schema.rich_types": 20,
     "fastrpc.schema.value_types": 20,
