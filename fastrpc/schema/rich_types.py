@@ -167,7 +167,7 @@ class MsgspecConverter(Converter):
         import msgspec
 
         from fastrpc.schema.described_members import add_formats, order_choices
-        from fastrpc.schema.private_attributes import has_private_attributes, written_whole
+        from fastrpc.schema.whole_records import may_lack_members, written_whole
 
         (root,), components = msgspec.json.schema_components([annotation], ref_template="#/$defs/{name}")
         for component in components.values():
@@ -187,7 +187,7 @@ class MsgspecConverter(Converter):
         self._refused = msgspec.ValidationError
         self.load = load = _loader_of(annotation)
         plain = partial(msgspec.to_builtins, str_keys=True)
-        self._write = write = written_whole if has_private_attributes(annotation) else plain
+        self._write = write = written_whole if may_lack_members(annotation) else plain
 
         def plain_value(value: Any) -> Any:
             made = write(value)

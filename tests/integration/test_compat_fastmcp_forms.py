@@ -29,6 +29,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     *(prompt("failing", kind=kind) for kind in KINDS),
     prompt("pair", first="1"),
     call("event", given=EVENT),
+    call("event", given={"name": "x"}),
     call("row", given={"at": None, "kind": "a"}),
     *(("resources/read", {"uri": f"forms://{name}"}) for name in ("nothing", "several", "list", "whole")),
 ]
@@ -79,9 +80,9 @@ def test_errors_contents_and_messages_are_those_of_the_original(answers: tuple[l
 def test_a_missing_argument_of_a_prompt_is_named_as_in_the_original(
     answers: tuple[list[Any], list[Any]],
 ) -> None:
-    there, here = (each[-1]["message"] for each in answers)
-    assert there.endswith(here)
-    assert here == "Missing required arguments: {'first'}"
+    there, here = (each[-1] for each in answers)
+    assert here == there
+    assert here["message"].endswith("Missing required arguments: {'first'}")
 
 
 def test_formats_of_times_and_the_order_of_choices_are_those_of_the_original(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
@@ -234,5 +235,29 @@ def test_private_attributes_of_attrs_are_written_with_the_values_that_they_have(
     async def conversation(client: Client) -> None:
         result = await client.call("through", value={"theFirst": value, "theOthers": {"7": value}})
         assert result.structured == {"theFirst": value, "theOthers": {"7": value}}
+
+    with_client(app, conversation)
+
+
+@dataclasses.dataclass
+class WithTime:
+    name: str
+    at: datetime.time | None = None
+    count: int = 3
+    rest: list[WithTime] = dataclasses.field(default_factory=list)
+
+
+def test_an_argument_that_is_returned_has_its_defaults_too() -> None:
+    def through(value: WithTime) -> WithTime:
+        return value
+
+    through.__annotations__.update({"value": WithTime, "return": WithTime})
+    app = Server("records")
+    app.tool(through)
+
+    async def conversation(client: Client) -> None:
+        result = await client.call("through", value={"name": "a", "rest": [{"name": "b", "at": "01:02:03"}]})
+        inner = {"name": "b", "at": "01:02:03", "count": 3, "rest": []}
+        assert result.structured == {"name": "a", "at": None, "count": 3, "rest": [inner]}
 
     with_client(app, conversation)

@@ -8,7 +8,7 @@ import logging
 from fastrpc.compat.errors import McpError, NotFoundError, ValidationError
 from fastrpc.compat.middleware.base import Middleware, MiddlewareContext
 from fastrpc.compat.middleware.logs import Log
-from fastrpc.errors import ArgumentError, ProtocolError, ResourceNotFound, UnknownName
+from fastrpc.errors import ArgumentError, InvalidParams, ProtocolError, ResourceNotFound, UnknownName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def code_of(error: BaseException, method: str) -> tuple[int, str]:
     """Return the JSON-RPC code for an error, by its class or that of its cause, and the original's words
     before its text."""
     kind = type(error if isinstance(error, NOT_FOUND) else error.__cause__ or error)
-    if issubclass(kind, (ValueError, TypeError, ArgumentError, ValidationError)):
-        return -32602, "Invalid params"
     if issubclass(kind, (FileNotFoundError, KeyError, NotFoundError, *NOT_FOUND)):
         return (-32002, "Resource not found") if method.startswith("resources/") else (-32001, "Not found")
+    if issubclass(kind, (ValueError, TypeError, ArgumentError, ValidationError, InvalidParams)):
+        return -32602, "Invalid params"
     if issubclass(kind, PermissionError):
         return -32000, "Permission denied"
     from asyncio import TimeoutError as FormerTimeoutError  # another class up to Python 3.10
@@ -99,7 +99,7 @@ class ErrorHandlingMiddleware(Middleware):
     def _transformed(self, error: Exception, method: str) -> Exception:
         code = getattr(getattr(error, "error", None), "code", None)
         has_code = isinstance(code, int) or (
-            isinstance(error, ProtocolError) and not isinstance(error, NOT_FOUND)
+            isinstance(error, ProtocolError) and not isinstance(error, (*NOT_FOUND, InvalidParams))
         )
         if has_code or not self.transform_errors:
             return error

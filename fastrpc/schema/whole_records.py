@@ -1,13 +1,14 @@
-"""Writes instances of attrs classes with their private attributes, such as ``_x``.
+"""Writes instances of dataclasses and attrs classes with all their members.
 
-msgspec reads and describes those by that name, but leaves them out when it writes. Only types that have
-one are written here, value by value, some 3 µs for an instance. What attrs names the parameter of
-``__init__`` (``x``) is not on the wire.
+msgspec reads and describes private attributes of attrs classes, such as ``_x``, but leaves them out when it
+writes (what attrs names the parameter of ``__init__``, ``x``, is not on the wire); and where it makes an
+instance it leaves a default in the class, where it does not find it when it writes. Only types that may lack
+something are written here, value by value, some 3 µs for an instance.
 """
 
 from __future__ import annotations
 
-import sys
+from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -15,10 +16,8 @@ import msgspec
 DESCRIPTIONS: Any = (msgspec.inspect.Type, msgspec.inspect.Field)
 
 
-def has_private_attributes(annotation: Any) -> bool:
-    """Whether a type is a class of attrs with private attributes, or contains one."""
-    if "attr" not in sys.modules:
-        return False
+def may_lack_members(annotation: Any) -> bool:
+    """Whether a type is a class, or contains one, of which msgspec may leave something out."""
     seen: set[int] = set()
     waiting: list[Any] = [msgspec.inspect.type_info(annotation)]
     while waiting:
@@ -27,14 +26,14 @@ def has_private_attributes(annotation: Any) -> bool:
             waiting += each
         elif id(each) not in seen and isinstance(each, DESCRIPTIONS):
             seen.add(id(each))
-            if hasattr(getattr(each, "cls", None), "__attrs_attrs__") and any(map(_is_private, each.fields)):
+            if type(each).__name__ == "DataclassType" and any(map(_may_be_left_out, each.fields)):
                 return True
             waiting += (getattr(each, name) for name in each.__struct_fields__)
     return False
 
 
-def _is_private(field: Any) -> bool:
-    return bool(field.name.startswith("_"))
+def _may_be_left_out(field: Any) -> bool:
+    return field.name.startswith("_") or field.default is not msgspec.NODEFAULT
 
 
 def written_whole(value: Any) -> Any:
@@ -48,9 +47,10 @@ def written_whole(value: Any) -> Any:
         return {key: written_whole(member) for key, member in zip(keys, value.values(), strict=True)}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [written_whole(each) for each in value]
-    written = msgspec.to_builtins(value, str_keys=True)
     if hasattr(kind, "__dataclass_fields__"):
-        return {name: written_whole(getattr(value, name)) for name in written}
+        names = [field.name for field in fields(value) if hasattr(value, field.name)]
+        return {name: written_whole(getattr(value, name)) for name in names}
+    written = msgspec.to_builtins(value, str_keys=True)
     if isinstance(value, msgspec.Struct):
         names = kind.__struct_fields__
         if isinstance(written, list):  # behind its tag, if it has one
