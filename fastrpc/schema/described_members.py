@@ -71,8 +71,11 @@ def add_formats(schema: Any, components: Mapping[str, Any], described: Any) -> N
     while waiting:
         each, kind = waiting.pop()
         name = type(kind).__name__
+        if not isinstance(each, dict):  # anything: no schema says so
+            continue
         if name in FORMATS:
-            each.setdefault("format", FORMATS[name])
+            if each.get("type") == "string":
+                each.setdefault("format", FORMATS[name])
         elif name == "UnionType":
             options = each.get("anyOf", ())
             waiting += zip(options, kind.types, strict=False)
@@ -82,11 +85,11 @@ def add_formats(schema: Any, components: Mapping[str, Any], described: Any) -> N
                 seen.add(target)
                 waiting.append((components[target], kind))
         elif name in ("ListType", "SetType", "FrozenSetType", "VarTupleType"):
-            waiting.append((each["items"], kind.item_type))
+            waiting.append((each.get("items"), kind.item_type))
         elif name == "TupleType":
             waiting += zip(each.get("prefixItems", ()), kind.item_types, strict=False)
-        elif name == "DictType" and isinstance(each.get("additionalProperties"), dict):
-            waiting.append((each["additionalProperties"], kind.value_type))
+        elif name == "DictType":
+            waiting.append((each.get("additionalProperties"), kind.value_type))
         elif "properties" in each:
             properties = each["properties"]
             waiting += ((properties[field.encode_name], field.type) for field in kind.fields)
