@@ -20,7 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
     from collections.abc import Callable
-    from io import TextIOWrapper
     from traceback import TracebackException
     from types import TracebackType
     from typing import Any
@@ -241,7 +240,7 @@ def _handler(logger: logging.Logger) -> logging.Handler | None:
         try:
             return _file_handler(path)
         except OSError as error:
-            write_line(f"fastrpc: {FILE_VARIABLE}: {path}: {error.strerror}; the log is written here")
+            _say_where_the_log_is(path, error)
     return None if logger.hasHandlers() else _stderr_handler()
 
 
@@ -312,26 +311,38 @@ def _send(descriptor: int, data: bytes, seconds: float) -> bool:
     return True
 
 
+def _say_where_the_log_is(path: str, error: OSError) -> None:
+    write_line(f"fastrpc: {FILE_VARIABLE}: {path}: {error.strerror}; the log is written here")
+
+
 def _file_handler(path: str) -> logging.Handler:
-    """Return a handler that appends records to a file. Raises OSError."""
+    """Return a handler that appends records to a file, and writes them to standard error while the disk is
+    full or the folder gone. Raises OSError."""
     from logging.handlers import WatchedFileHandler
 
-    from fastrpc.regular_files import open_regular
+    from fastrpc.regular_files import LineFile
 
     class LogFile(WatchedFileHandler):
-        def _open(self) -> TextIOWrapper:
-            file = open_regular(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            return os.fdopen(file, "a", encoding="utf-8", errors="backslashreplace")
+        fails = False
+
+        def _open(self) -> Any:
+            return LineFile(self.baseFilename)
 
         def emit(self, record: logging.LogRecord) -> None:
+            text = self.format(record)
             try:
-                super().emit(record)
-            except OSError:  # moved, and it cannot be created again
-                self.handleError(record)
-
-        def handleError(self, record: logging.LogRecord) -> None:
-            """The disk is full, or the folder was removed: write the record to stderr instead."""
-            write_line(self.format(record))
+                self.reopenIfNeeded()
+                if self.stream is None:  # it was moved, and could not be made again
+                    self.stream = self._open()
+                    self._statstream()
+                file: Any = self.stream
+                file.append(f"{text}\n".encode("utf-8", "backslashreplace"))
+                self.fails = False
+            except OSError as error:
+                if not self.fails:
+                    self.fails = True
+                    _say_where_the_log_is(path, error)
+                write_line(text)
 
     return LogFile(path)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import FileIO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +105,22 @@ def read_regular(path: Path, limit: int, *, follow: bool = True, dir_fd: int | N
         os.close(descriptor)
     unit = "byte" if limit == 1 else "bytes"
     raise OSError(errno.EFBIG, f"larger than {limit:,} {unit}", os.fsdecode(path))
+
+
+class LineFile(FileIO):
+    """A regular file that whole lines are appended to, at once: nothing is kept for later. One that a full
+    disk has cut is ended before the next one. Several processes may share the file. Raises OSError."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+        self._is_cut = False
+
+    def append(self, lines: bytes) -> None:
+        """Append lines, each with its line break. Raises OSError if not all of them are written."""
+        left = b"\n" + lines if self._is_cut else lines
+        while left:
+            left = left[self.write(left) :]
+            self._is_cut = bool(left)
 
 
 def open_folder_beneath(base: str, names: Iterable[str]) -> int:

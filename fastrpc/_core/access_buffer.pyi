@@ -49,6 +49,9 @@ class AccessBuffer:
     @property
     def unwritten(self) -> int:
         """How many lines the last `write_to` could not write."""
+    @property
+    def is_cut(self) -> bool:
+        """Whether it has written a part of the next one."""
     def write_to(self, descriptor: int, as_json: bool) -> None:
         """Write the lines of all records that there are now to a file, the oldest first. By one thread at a
         time. Raises OSError; the lines that are `unwritten` are lost then.

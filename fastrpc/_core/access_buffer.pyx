@@ -130,6 +130,7 @@ cdef class AccessBuffer:
     cdef Py_ssize_t used
     cdef readonly long long dropped
     cdef readonly long long unwritten
+    cdef readonly bint is_cut
     cdef object on_first
     cdef int64_t first_clock
     cdef int64_t first_ticks
@@ -287,6 +288,7 @@ cdef class AccessBuffer:
             if descriptor >= 0 and not lines.failed:
                 problem = write_all(descriptor, lines, &written)
                 self.unwritten = newlines_in(lines.data + written, lines.size - written)
+                self.is_cut = written > 0 and lines.data[written - 1] != 10
         if lines.failed:
             raise MemoryError
         return problem

@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 else:
     LifespanResult = TypeVar("LifespanResult")
 
+MISSING = "Missing required arguments: "
+"""What begins the originals' error for arguments of a prompt that are missing."""
 _IGNORED = {
     "client_log_level",
     "dereference_schemas",
@@ -433,6 +435,7 @@ class FastMCP(
         if definition.kind == "prompt":
             rendering = self.dialect.rendering.replace("{name}", definition.name)
             definition.failure_prefix = None if hides else rendering
+            definition.missing_prefix = MISSING
         elif hides:
             definition.style = MASKED_READING
 

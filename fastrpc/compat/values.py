@@ -213,19 +213,27 @@ class ToolResult(ModelType, PlainResult):
 
 
 class ResourceContent(ModelType, Contents):
-    """One of the contents of a resource."""
+    """One of the contents of a resource. What is neither text nor bytes becomes its JSON; the MIME type is by
+    default that of the content, whatever the resource's is."""
 
     __slots__ = ()
 
     def __init__(self, content: Any, mime_type: str | None = None, meta: Any = None) -> None:
-        super().__init__(content, mime_type, meta=meta)
+        kind = "application/json"
+        if isinstance(content, str):
+            kind = "text/plain"
+        elif isinstance(content, bytes):
+            kind = "application/octet-stream"
+        else:
+            content = _json_text(plain(content))
+        super().__init__(content, mime_type or kind, meta=meta)
 
 
 class ResourceResult(ModelType):
-    """The contents of a resource."""
+    """The contents of a resource: a list of `ResourceContent`, or one value."""
 
     def __init__(self, contents: Any, meta: Any = None) -> None:
-        self.contents = contents
+        self.contents = contents if isinstance(contents, list) else [ResourceContent(contents)]
 
 
 # ------------------------------------------------------------------------------------- conversions
@@ -368,9 +376,13 @@ def prompt_value(value: Any) -> Any:
 
 def _message(value: Any) -> Any:
     if isinstance(value, (Message, PromptMessage)) or is_model(value, "role", "content"):
-        return PromptMessage(value.role, content(value.content))
+        return PromptMessage(value.role, _message_content(value.content))
     if isinstance(value, dict) and set(value) == {"role", "content"}:
         return PromptMessage(value["role"], content(value["content"]))
+    return _message_content(value)
+
+
+def _message_content(value: Any) -> Any:
     if isinstance(value, (str, Content)) or _is_block(value):
         return content(value)
     return _json_text(plain(value))
@@ -380,6 +392,8 @@ def resource_value(value: Any) -> Any:
     """Convert the result of a resource."""
     if isinstance(value, ResourceResult):
         return value.contents
+    if value is None:
+        return "null"
     if isinstance(value, (list, tuple)) and not all(isinstance(part, Contents) for part in value):
         return _json_text(plain(value))
     return value

@@ -49,10 +49,11 @@ class Prompt(Handler):
     the function's own. The other options are those of `Handler`.
 
     `failure_prefix` begins the error for an exception that is no ToolError, with the text of that behind it;
-    None: clients are not told that text.
+    None: clients are not told that text. `missing_prefix` begins the error for arguments that are missing,
+    with their names behind it; None: it has fastrpc's words.
     """
 
-    __slots__ = ("description", "failure_prefix", "icons", "meta", "title")
+    __slots__ = ("description", "failure_prefix", "icons", "meta", "missing_prefix", "title")
 
     kind = "prompt"
 
@@ -74,6 +75,7 @@ class Prompt(Handler):
         )
         function = self.function
         self.failure_prefix: str | None = None
+        self.missing_prefix: str | None = None
         self.title = title
         self.description = clean_docstring(docstring_of(function) if description is None else description)
         self.icons = icons

@@ -18,12 +18,13 @@ from typing import Any
 from fastrpc._core.call_gate import CallGate
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.errors import ResourceNotFound
-from fastrpc.guard.policy.budgets import OverBudget
+from fastrpc.guard.policy.budgets import CannotCount, OverBudget
 from fastrpc.guard.policy.config import DENY
 from fastrpc.guard.refusals import (
     ApprovalRejected,
     ApprovalTimedOut,
     BudgetExceeded,
+    BudgetUnavailable,
     NotAllowed,
     RateExceeded,
 )
@@ -281,12 +282,16 @@ class Guard:
 
     def _reserve(self, call: CallInfo, entry: Entry, decision: Decision, verdict: Verdict) -> bool:
         """Count a call against its budgets; return whether its result says that one is nearly used up. Raises
-        BudgetExceeded."""
+        BudgetExceeded and BudgetUnavailable."""
         account = entry.accounts[call.name]
         try:
             is_near = account.reserve()
         except OverBudget as error:
             raise self._refused(call, entry, verdict, _over_budget(call, error)) from None
+        except CannotCount as error:
+            words = f"The budget cannot be counted: {error}"
+            refusal = BudgetUnavailable(words, call.context.protocol_version)
+            raise self._refused(call, entry, verdict, refusal) from None
         if is_near:
             channel: Any = call.context._channel
             channel.request.result_meta = {BUDGET_KEY: account.near()}

@@ -87,6 +87,7 @@ def _facts(
     values = values_of(caller, target, risk)
     if rule.reads_arguments:
         values["args"] = arguments
+    values = dict(rule.expression.prepared(values))
     atoms = rule.expression.atoms
     short = Shortened(atoms.read(values))
     config = rule.config

@@ -82,6 +82,14 @@ class BudgetExceeded(GuardRefusal):
     reason = "budget"
 
 
+class BudgetUnavailable(GuardRefusal):
+    """The call cannot be counted against its budgets for now."""
+
+    legacy_code = -32005
+    modern_code = 503
+    reason = "budget_unavailable"
+
+
 class RateExceeded(GuardRefusal):
     """The caller calls too often. `retry_after_seconds` is in the error's ``data``; `rate` is the one that is
     used up, and `about` the tool that it is of, "" for all."""

@@ -28,6 +28,7 @@ from fastrpc.schema.converters import quote, shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from fastrpc.definitions.handler import Handler
@@ -62,10 +63,20 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
     try:
         bound = prompt.signature.bind(arguments)
     except ArgumentError as error:
-        raise InvalidParams(f"arguments: {error}") from None
+        raise unbound(prompt, arguments, error) from None
     plan = dispatcher.runtime.plan_for(prompt, PROMPT_ENCODER)
     keep_plan(dispatcher, request, plan)
     return dispatcher.begin(request, plan, bound)
+
+
+def unbound(prompt: Prompt, arguments: Mapping[str, Any], error: ArgumentError) -> InvalidParams:
+    """Return the error for arguments that a prompt does not take."""
+    if prompt.missing_prefix is not None:
+        needed = (each.name for each in prompt.signature.parameters if each.required)
+        missing = ", ".join(repr(name) for name in needed if name not in arguments)
+        if missing:
+            return InvalidParams(f"{prompt.missing_prefix}{{{missing}}}")
+    return InvalidParams(f"arguments: {error}")
 
 
 def text_member(holder: dict[str, Any], name: str, path: str) -> str:

@@ -9,6 +9,7 @@ as the library can; error messages are in the style of `fastrpc.schema.converter
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from fastrpc.errors import DefinitionError
 from fastrpc.schema.annotations import Peeled, UnresolvedName, is_literal, plain_converter, shows_more
@@ -26,7 +27,7 @@ from fastrpc.schema.converters import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from fastrpc.schema.converters import Schema
@@ -165,16 +166,16 @@ class MsgspecConverter(Converter):
     def __init__(self, annotation: Any, inner: Converter | None, explicit_nulls: bool = False) -> None:
         import msgspec
 
+        from fastrpc.schema.described_members import add_formats, order_choices
+        from fastrpc.schema.whole_records import may_lack_members, written_whole
+
         (root,), components = msgspec.json.schema_components([annotation], ref_template="#/$defs/{name}")
         for component in components.values():
             component.pop("title", None)  # the name of the class
-        for enum in _enums_in(annotation):
-            if "enum" in components.get(enum.__name__, ()):
-                components[enum.__name__]["enum"] = _values_of(enum.__members__)
+        order_choices([root, components], annotation)
+        if explicit_nulls:
+            add_formats(root, components, msgspec.inspect.type_info(annotation))
         schema, definitions = write_out(root, components, nulls=explicit_nulls)
-        members = getattr(annotation, "__members__", None)
-        if members is not None and "enum" in schema:
-            schema["enum"] = _values_of(members)
         keys = _key_choices(annotation)
         if keys:  # which msgspec checks, but does not describe
             schema["propertyNames"] = {"enum": keys}
@@ -185,9 +186,11 @@ class MsgspecConverter(Converter):
         self._convert = msgspec.convert
         self._refused = msgspec.ValidationError
         self.load = load = _loader_of(annotation)
+        plain = partial(msgspec.to_builtins, str_keys=True)
+        self._write = write = written_whole if may_lack_members(annotation) else plain
 
         def plain_value(value: Any) -> Any:
-            made = msgspec.to_builtins(value, str_keys=True)
+            made = write(value)
             if not validates_itself(self, value):
                 load(made)
             return made
@@ -228,9 +231,7 @@ class MsgspecConverter(Converter):
             return _MISSING
 
     def to_json(self, value: Any) -> Any:
-        import msgspec
-
-        return msgspec.to_builtins(value, str_keys=True)
+        return self._write(value)
 
 
 def _with_integers(value: Any) -> Any:
@@ -251,14 +252,6 @@ def _loader_of(annotation: Any) -> Callable[[Any], Any]:
     convert = msgspec.convert
     holder: Any = msgspec.defstruct("Holder", [("value", annotation)], array_like=True, gc=False)
     return lambda value: convert((value,), holder, str_keys=True).value
-
-
-def _enums_in(annotation: Any) -> Iterator[Any]:
-    """Yield the enums among the arguments of a generic type, which msgspec describes with sorted values."""
-    for argument in getattr(annotation, "__args__", ()):
-        if hasattr(argument, "__members__"):
-            yield argument
-        yield from _enums_in(argument)
 
 
 def _values_of(members: Mapping[str, Any]) -> list[Any]:

@@ -44,6 +44,8 @@ class AccessLog:
         """Lines that could not be written, and records that did not fit, not yet reported in the log."""
         self._dropped = 0
         """The dropped records of the buffer that `_lost` includes."""
+        self._is_cut = False
+        """Whether the disk was full within the last line of the file."""
         self._file = -1 if self._path is None else self._open(self._path)
         self._looks_at = 0.0
         """When to look next whether the file has been moved, as ``time.monotonic()`` counts."""
@@ -93,6 +95,7 @@ class AccessLog:
         except OSError as error:
             diagnostics.write("error", f"the access log cannot be written: {error}")
             self._lost = self.buffer.unwritten
+            self._is_cut = self.buffer.is_cut
 
     def _put(self, lines: bytes) -> None:
         if not lines:
@@ -121,9 +124,10 @@ class AccessLog:
     def _to_file(self, path: str, lines: bytes) -> bytes:
         """Append lines to the file; return the rest, which is empty. Raises OSError."""
         self._find_file(path)
-        written = os.write(self._file, lines)  # at once, so that lines of other processes do not come between
-        while written < len(lines):
-            written += os.write(self._file, lines[written:])
+        left = b"\n" + lines if self._is_cut else lines
+        while left:  # once, as a rule, so that lines of other processes do not come between
+            left = left[os.write(self._file, left) :]
+            self._is_cut = bool(left)
         return b""
 
     def _find_file(self, path: str) -> None:

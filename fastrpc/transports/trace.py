@@ -1,17 +1,18 @@
 """Writes all messages of the wire to a file, one a line, with secrets masked. For debugging.
 
 Each line is ``<`` (from the client) or ``>`` (to it), the seconds since the start, and the message. Only the
-owner can read the file. Costs a `write` a message; without ``--trace`` this module is not imported.
+owner can read the file. Lines that cannot be written are counted, and one that begins with ``#`` says how
+many are missing. Costs a `write` a message; without ``--trace`` this module is not imported.
 """
 
 from __future__ import annotations
 
-import os
 from time import monotonic
 
+from fastrpc import diagnostics
 from fastrpc.errors import UsageError
 from fastrpc.redaction import masked_line
-from fastrpc.regular_files import open_regular
+from fastrpc.regular_files import LineFile
 
 
 class Trace:
@@ -19,11 +20,13 @@ class Trace:
 
     def __init__(self, path: str) -> None:
         try:
-            self._file = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            self._file = LineFile(path)
         except OSError as error:
             raise UsageError(f"--trace: cannot write {path}: {error.strerror}") from None
+        self._path = path
         self._began = monotonic()
         self._unfinished = b""
+        self._lost = 0
 
     def __call__(self, direction: bytes, data: bytes) -> None:
         """Record a received line, or sent bytes, which may be any part of the output."""
@@ -37,7 +40,17 @@ class Trace:
     def write(self, direction: bytes, line: bytes) -> None:
         """Write one line."""
         at = b"%.6f" % (monotonic() - self._began)
-        os.write(self._file, b"%b %b %b\n" % (direction, at, masked_line(line)))
+        text = b"%b %b %b\n" % (direction, at, masked_line(line))
+        if self._lost:
+            text = b"# %d lines are missing here\n%b" % (self._lost, text)
+        try:
+            self._file.append(text)
+            self._lost = 0
+        except OSError as error:
+            if not self._lost:
+                reason = f"cannot write {self._path}: {error.strerror}"
+                diagnostics.write("error", f"--trace: {reason}; messages are left out of it")
+            self._lost += 1
 
     def close(self) -> None:
-        os.close(self._file)
+        self._file.close()

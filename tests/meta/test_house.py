@@ -128,8 +128,10 @@ LAYERS = {
     # 20: what authors declare; they know nothing of the wire
     "fastrpc.schema.annotations": 20,
     "fastrpc.schema.converters": 20,
+    "fastrpc.schema.described_members": 20,
     "fastrpc.schema.rich_types": 20,
     "fastrpc.schema.value_types": 20,
+    "fastrpc.schema.whole_records": 20,
     "fastrpc.typing_forms": 0,
     "fastrpc.client_requests.base": 21,
     "fastrpc.client_requests.elicitation": 21,

@@ -4,6 +4,7 @@ refused if, and only if, evaluating the rule says so."""
 from __future__ import annotations
 
 import asyncio
+import enum
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,16 @@ def shop() -> Server:
     return app
 
 
+POLICY = """
+[expose]
+tools = ["*"]
+[approvals]
+from = "never"
+[[rules]]
+tools = ["order"]
+when = '''{condition}'''
+then = "deny"
+"""
 DEFAULTS = {"size": 1.0, "flag": False, "any": "", "note": None}
 
 
@@ -91,28 +102,128 @@ def is_refused_by(condition: str, arguments: dict[str, Any]) -> bool:
 @settings(max_examples=15, deadline=None)
 @given(calls=st.lists(CALLS, min_size=1, max_size=12))
 def test_the_gate_refuses_what_the_rule_refuses(condition: str, calls: list[dict[str, Any]]) -> None:
-    policy = f"""
-[expose]
-tools = ["*"]
-[approvals]
-from = "never"
-[[rules]]
-tools = ["order"]
-when = '''{condition}'''
-then = "deny"
-"""
-
-    async def outcomes(folder: Path) -> list[bool]:
-        app, _ = guarded(folder, policy, shop())
-        found = []
-        async with Client(app) as client:
-            for arguments in calls:
-                try:
-                    found.append((await client.call("order", **arguments)).text != "ordered")
-                except RemoteError as error:
-                    found.append(error.data["reason"] == "not_allowed")
-        return found
-
     with tempfile.TemporaryDirectory() as folder:
-        found = asyncio.run(outcomes(Path(folder)))
+        found = asyncio.run(refusals(Path(folder), condition, calls, shop()))
     assert found == [is_refused_by(condition, arguments) for arguments in calls]
+
+
+# --- members of enums: a rule sees what was sent ------------------------------------------------------------
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Shade(str, enum.Enum):
+    DARK = "dark"
+    PALE = "pale"
+
+
+class Odd(str, enum.Enum):
+    """The text of a member is not its value, which is what a caller sends."""
+
+    def __new__(cls, value: str) -> Odd:
+        made = str.__new__(cls, f"odd {value}")
+        made._value_ = value
+        return made
+
+    RED = "red"
+    DARK = "dark"
+
+
+class Level(enum.Enum):
+    LOW = 1
+    HIGH = 20
+
+
+class Rank(enum.IntEnum):
+    LAST = 1
+    FIRST = 20
+
+
+ENUM_CONDITIONS = [
+    *('args.color == "red"', 'args.color != "red"', 'args.color in ["red", "blue"]', 'args.color in ["red"]'),
+    *('args.shade == "dark"', 'args.shade.startsWith("d")', 'args.shade in ["pale"]', "size(args.shade) > 3"),
+    *('args.odd == "red"', 'args.odd.startsWith("odd")', 'args.odd in ["red"]', 'args.odd.contains("ar")'),
+    *("args.level > 10", "args.level == 1", "args.level in [1]", "args.rank > 10", "args.rank in [1]"),
+    *('args.several.exists(each, each == "red")', '"red" in args.several', "size(args.several) > 1"),
+    *('"red" in args.by_color', "has(args.by_color.red)", 'args.by_color.all(each, each == "blue")'),
+    *('args.color == "red" && args.level > 10', '!(args.color == "red") || args.rank == 1'),
+    *('args.maybe == "red"', "args.maybe == null", 'args["color"] == "blue"', "size(args) == 3"),
+]
+ENUM_CALLS = st.fixed_dictionaries(
+    {
+        "color": st.sampled_from(["red", "blue"]),
+        "shade": st.sampled_from(["dark", "pale"]),
+        "odd": st.sampled_from(["red", "dark"]),
+        "level": st.sampled_from([1, 20]),
+        "rank": st.sampled_from([1, 20]),
+        "several": st.lists(st.sampled_from(["red", "blue"]), max_size=3),
+        "by_color": st.dictionaries(st.sampled_from(["red", "blue"]), st.integers(0, 3)),
+        "maybe": st.sampled_from(["red", "blue", None]),
+    }
+)
+
+
+def painter() -> Server:
+    app = Server("painter")
+
+    @app.tool(run="inline")
+    def order(
+        color: Color,
+        shade: Shade,
+        odd: Odd,
+        level: Level,
+        rank: Rank,
+        several: list[Color],
+        by_color: dict[Color, int],
+        maybe: Color | None,
+    ) -> str:
+        return "ordered"
+
+    return app
+
+
+@pytest.mark.parametrize("condition", ENUM_CONDITIONS)
+@settings(max_examples=10, deadline=None)
+@given(calls=st.lists(ENUM_CALLS, min_size=1, max_size=6))
+def test_a_rule_sees_the_values_of_enums_at_the_gate_and_behind_it(
+    condition: str, calls: list[dict[str, Any]]
+) -> None:
+    expression = compile(condition, {"args": DYN})
+    expected = [expression.test({"args": call}) for call in calls]
+    behind = compile(condition, {"args": DYN}, frozenset(BOUND))
+    assert [behind.test({"args": bound(call)}) for call in calls] == expected
+    with tempfile.TemporaryDirectory() as folder:
+        assert asyncio.run(refusals(Path(folder), condition, calls, painter())) == expected
+
+
+BOUND: dict[str, Any] = {
+    "color": Color,
+    "shade": Shade,
+    "odd": Odd,
+    "level": Level,
+    "rank": Rank,
+    "several": lambda values: list(map(Color, values)),
+    "by_color": lambda values: {Color(key): value for key, value in values.items()},
+    "maybe": lambda value: value and Color(value),
+}
+
+
+def bound(call: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call as the tool's function gets them."""
+    return {name: BOUND[name](value) for name, value in call.items()}
+
+
+async def refusals(folder: Path, condition: str, calls: list[dict[str, Any]], app: Server) -> list[bool]:
+    """Return which calls a policy with one rule refuses."""
+    guarded(folder, POLICY.format(condition=condition), app)
+    found = []
+    async with Client(app) as client:
+        for arguments in calls:
+            try:
+                found.append((await client.call("order", **arguments)).text != "ordered")
+            except RemoteError as error:
+                found.append(error.data["reason"] == "not_allowed")
+    return found

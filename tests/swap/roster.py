@@ -1,7 +1,8 @@
 """Reads `servers.toml`: which public servers are tried, how each is started, and which requests it gets.
 
 Only names, versions, commands and requests stand there. `{folder}` in them is the folder of `fixtures`,
-`{bin}` the programs of the server's environment. Needs the standard library of CPython 3.11 for TOML.
+`{bin}` the programs of the server's environment, `{own}` that of servers of our own, for what no public one
+shows. Needs the standard library of CPython 3.11 for TOML.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIST = os.path.join(HERE, "servers.toml")
+OWN = os.path.join(os.path.dirname(HERE), "fixtures", "compat", "fastmcp_parts")
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Entry:
 
 def fill(value: Any, folder: str, programs: str = "") -> Any:
     if isinstance(value, str):
-        return value.replace("{folder}", folder).replace("{bin}", programs)
+        return value.replace("{folder}", folder).replace("{bin}", programs).replace("{own}", OWN)
     if isinstance(value, dict):
         return {name: fill(each, folder, programs) for name, each in value.items()}
     if isinstance(value, list):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
+from fcntl import LOCK_EX, lockf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +20,7 @@ from support.guarded import guarded, policy_of, shop
 from fastrpc import Server, ToolError
 from fastrpc.errors import RemoteError
 from fastrpc.guard.budgets import periods
-from fastrpc.guard.budgets.file import BudgetFile
+from fastrpc.guard.budgets.file import BudgetFile, BudgetFileError
 from fastrpc.guard.budgets.ledger import Ledger, parts_of, text_of
 from fastrpc.guard.guard import Guard
 from fastrpc.guard.policy.budgets import Budget, OverBudget
@@ -407,6 +410,35 @@ def test_a_table_without_room_refuses_whom_it_cannot_count(tmp_path: Path) -> No
     (error,) = found
     assert (error.budget.text, error.used) == ("1 call/day", None)
     file.close()
+
+
+def test_calls_are_refused_and_others_served_while_a_stopped_process_holds_the_lock(
+    counting: Making, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    counted = counting('budget = ["100 calls/day"]')
+    assert counted.codes(SEARCH) == [0]
+    child = os.fork()
+    if child == 0:
+        held = os.open(tmp_path / "budgets", os.O_RDWR)
+        lockf(held, LOCK_EX, 1)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    try:
+        os.waitpid(child, os.WUNTRACED)
+        for version, code in ((LATEST_LEGACY, -32005), (MODERN, 503)):
+            refused, served = counted.calls(ORDER, SEARCH, version=version)
+            assert (refused.code, refused.data) == (code, {"reason": "budget_unavailable"})
+            assert "another process holds the lock of the file of budgets" in str(refused)
+            assert served.text == "found x"
+        (record,) = caplog.records
+        assert record.message.endswith("does not go on: calls that it has no count of yet are refused")
+        with pytest.raises(BudgetFileError, match="budgets: another process holds the lock"):
+            BudgetFile(str(tmp_path / "budgets"), counts=False)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert counted.codes(ORDER) == [0]
+    assert counted.used() == {("", "100 calls/day"): 4}
 
 
 def test_calls_without_budgets_do_not_reach_what_counts(tmp_path: Path) -> None:

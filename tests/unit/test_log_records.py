@@ -133,7 +133,9 @@ def test_a_record_that_cannot_be_written_goes_to_stderr(tmp_path: Path) -> None:
         "diagnostics.write('error', 'before'); os.rename(*sys.argv[1:]); diagnostics.write('error', 'behind')"
     )
     done = run(program, str(folder), str(tmp_path / "gone"), FASTRPC_LOG_FILE=str(folder / "log"))
-    assert messages(done.stderr) == ["behind"]
+    reason, record = done.stderr.splitlines()
+    assert reason.endswith("/log: No such file or directory; the log is written here")
+    assert messages(record) == ["behind"]
     assert messages((tmp_path / "gone" / "log").read_text()) == ["before"]
 
 

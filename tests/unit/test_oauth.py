@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import importlib.util
 import os
 import stat
@@ -54,6 +55,23 @@ def test_a_file_of_tokens_is_this_users_alone_and_replaced_as_a_whole(tmp_path: 
     store.delete("a")
     store.delete("a")
     assert store.load("a") is None
+
+
+def test_on_a_full_disk_what_was_kept_stays_and_nothing_is_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FileStore(str(tmp_path))
+    store.save("a", "one")
+    (file,) = tmp_path.iterdir()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        store.save("a", "two")
+    assert list(tmp_path.iterdir()) == [file]
+    assert store.load("a") == "one"
 
 
 def test_files_stand_in_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

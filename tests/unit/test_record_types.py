@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
@@ -32,6 +33,23 @@ class AttrsWithDefaults:
 class AttrsByKeyword:
     a: int = 1
     b: str
+
+
+@attrs.define
+class PrivateAttributes:
+    _x: int
+    __y: int = 1
+    rest: list[PrivateAttributes] = attrs.Factory(list)
+
+
+class HoldingPrivate(msgspec.Struct, rename="camel", omit_defaults=True):  # type: ignore[misc, name-defined, call-arg]
+    the_first: PrivateAttributes
+    the_others: dict[int, PrivateAttributes] = msgspec.field(default_factory=dict)
+
+
+class RowOfPrivate(msgspec.Struct, array_like=True, tag=True):  # type: ignore[misc, name-defined, call-arg]
+    a: PrivateAttributes
+    b: str = "x"
 
 
 class Renamed(msgspec.Struct, rename="camel"):  # type: ignore[misc, name-defined, call-arg]
@@ -126,6 +144,15 @@ class Computed(pydantic.BaseModel):  # type: ignore[misc, name-defined]
 RECORDS: dict[Any, tuple[list[Any], list[Any]]] = {
     AttrsWithDefaults: ([{"a": 1}, {"a": 1, "items": [2]}], [{}, {"a": 1, "items": ["x"]}]),
     AttrsByKeyword: ([{"b": "x"}, {"a": 2, "b": "x"}], [{"a": 1}]),
+    PrivateAttributes: (
+        [{"_x": 1}, {"_x": 1, "_PrivateAttributes__y": 2}, {"_x": 1, "rest": [{"_x": 2}]}],
+        [{"x": 1}, {"_x": "a"}],
+    ),
+    HoldingPrivate: (
+        [{"theFirst": {"_x": 1}}, {"theFirst": {"_x": 1}, "theOthers": {"1": {"_x": 2}}}],
+        [{"theFirst": {"x": 1}}],
+    ),
+    RowOfPrivate: ([["RowOfPrivate", {"_x": 1}, "y"]], [["RowOfPrivate", {"x": 1}, "y"]]),
     Renamed: ([{"myName": 1}, {"myName": 1, "otherName": "y"}], [{"my_name": 1}]),
     Named: ([{"outer": 1}], [{"a": 1}]),
     Strict: ([{"a-b": 1}], [{"a_b": 1}, {"a-b": 1, "more": 1}]),
@@ -194,3 +221,43 @@ def _closed(schema: Any) -> Any:
         return schema
     closed = {name: _closed(each) for name, each in schema.items()}
     return {"additionalProperties": False, **closed} if "properties" in schema else closed
+
+
+def test_private_attributes_of_attrs_are_written_with_the_values_that_they_have() -> None:
+    def through(value: HoldingPrivate) -> HoldingPrivate:
+        return value
+
+    through.__annotations__.update({"value": HoldingPrivate, "return": HoldingPrivate})
+    app = Server("records")
+    app.tool(through)
+    value = {"_x": 1, "_PrivateAttributes__y": 2, "rest": []}
+
+    async def conversation(client: Client) -> None:
+        result = await client.call("through", value={"theFirst": value, "theOthers": {"7": value}})
+        assert result.structured == {"theFirst": value, "theOthers": {"7": value}}
+
+    with_client(app, conversation)
+
+
+@dataclasses.dataclass
+class WithTime:
+    name: str
+    at: datetime.time | None = None
+    count: int = 3
+    rest: list[WithTime] = dataclasses.field(default_factory=list)
+
+
+def test_an_argument_that_is_returned_has_its_defaults_too() -> None:
+    def through(value: WithTime) -> WithTime:
+        return value
+
+    through.__annotations__.update({"value": WithTime, "return": WithTime})
+    app = Server("records")
+    app.tool(through)
+
+    async def conversation(client: Client) -> None:
+        result = await client.call("through", value={"name": "a", "rest": [{"name": "b", "at": "01:02:03"}]})
+        inner = {"name": "b", "at": "01:02:03", "count": 3, "rest": []}
+        assert result.structured == {"name": "a", "at": None, "count": 3, "rest": [inner]}
+
+    with_client(app, conversation)

@@ -20,7 +20,6 @@ from fastrpc.errors import (
     FAILURES,
     ArgumentError,
     FastrpcError,
-    InvalidParams,
     ResourceNotFound,
     UnknownName,
     excerpt,
@@ -274,16 +273,17 @@ class PromptCall(SeenCall):
     seen = staticmethod(seen_prompt_result)
 
     def _plan_of(self, name: str, message: Any) -> tuple[Plan, list[Any]]:
-        from fastrpc.methods.prompts import PROMPT_ENCODER
+        from fastrpc.methods.prompts import PROMPT_ENCODER, unbound
 
         runtime = self._server.runtime
         prompt = runtime.registries.prompts.get(name)
         if prompt is None:
             raise UnknownName(f"Unknown prompt: {excerpt(name)}")
+        arguments = message.arguments or {}
         try:
-            bound = prompt.signature.bind(message.arguments or {})
+            bound = prompt.signature.bind(arguments)
         except ArgumentError as error:
-            raise InvalidParams(f"arguments: {error}") from None
+            raise unbound(prompt, arguments, error) from None
         return runtime.plan_for(prompt, PROMPT_ENCODER), bound
 
     def _result(self, handler: Any, name: str, value: Any) -> Any:

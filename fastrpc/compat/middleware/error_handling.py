@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import logging
 
-from fastrpc.compat.errors import McpError
+from fastrpc.compat.errors import McpError, NotFoundError, ValidationError
 from fastrpc.compat.middleware.base import Middleware, MiddlewareContext
 from fastrpc.compat.middleware.logs import Log
-from fastrpc.errors import ArgumentError, ProtocolError, ResourceNotFound, UnknownName
+from fastrpc.errors import ArgumentError, InvalidParams, ProtocolError, ResourceNotFound, UnknownName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,29 +18,26 @@ if TYPE_CHECKING:
     from fastrpc.compat.middleware.base import CallNext
 
 NOT_FOUND = (UnknownName, ResourceNotFound)
-PREFIXES = {
-    -32000: "Refused",
-    -32001: "Not found",
-    -32002: "Resource not found",
-    -32602: "Invalid params",
-    -32603: "Internal error",
-}
+MOST_COUNTED, OTHERS = 1000, "<other>"
+"""How many kinds of errors are counted each by itself, and the name that counts the rest: methods have the
+names that clients send."""
 
 
-def code_of(error: BaseException, method: str) -> int:
-    """Return the JSON-RPC code for an error, by its class or that of its cause."""
-    if isinstance(error, NOT_FOUND):
-        return -32002 if method.startswith("resources/") else -32001
-    kind = type(error.__cause__ or error)
-    if issubclass(kind, (ValueError, TypeError, ArgumentError)):
-        return -32602
-    if issubclass(kind, (FileNotFoundError, KeyError)):
-        return -32002 if method.startswith("resources/") else -32001
-    if issubclass(kind, (PermissionError, TimeoutError)):
-        return -32000
+def code_of(error: BaseException, method: str) -> tuple[int, str]:
+    """Return the JSON-RPC code for an error, by its class or that of its cause, and the original's words
+    before its text."""
+    kind = type(error if isinstance(error, NOT_FOUND) else error.__cause__ or error)
+    if issubclass(kind, (FileNotFoundError, KeyError, NotFoundError, *NOT_FOUND)):
+        return (-32002, "Resource not found") if method.startswith("resources/") else (-32001, "Not found")
+    if issubclass(kind, (ValueError, TypeError, ArgumentError, ValidationError, InvalidParams)):
+        return -32602, "Invalid params"
+    if issubclass(kind, PermissionError):
+        return -32000, "Permission denied"
     from asyncio import TimeoutError as FormerTimeoutError  # another class up to Python 3.10
 
-    return -32000 if kind is FormerTimeoutError else -32603
+    if issubclass(kind, (TimeoutError, FormerTimeoutError)):
+        return -32000, "Request timeout"
+    return -32603, "Internal error"
 
 
 class ErrorHandlingMiddleware(Middleware):
@@ -80,7 +77,10 @@ class ErrorHandlingMiddleware(Middleware):
 
     def _note(self, error: Exception, context: MiddlewareContext[Any]) -> None:
         kind, method = type(error).__name__, context.method or "unknown"
-        self.error_counts[f"{kind}:{method}"] = self.error_counts.get(f"{kind}:{method}", 0) + 1
+        counted = f"{kind}:{method}"
+        if counted not in self.error_counts and len(self.error_counts) >= MOST_COUNTED - 1:
+            counted = OTHERS
+        self.error_counts[counted] = self.error_counts.get(counted, 0) + 1
         text = f"{method}: {kind}: {error}"
         if self.include_traceback:
             from traceback import format_exception
@@ -99,12 +99,12 @@ class ErrorHandlingMiddleware(Middleware):
     def _transformed(self, error: Exception, method: str) -> Exception:
         code = getattr(getattr(error, "error", None), "code", None)
         has_code = isinstance(code, int) or (
-            isinstance(error, ProtocolError) and not isinstance(error, NOT_FOUND)
+            isinstance(error, ProtocolError) and not isinstance(error, (*NOT_FOUND, InvalidParams))
         )
         if has_code or not self.transform_errors:
             return error
-        found = code_of(error, method)
-        return McpError(found, f"{PREFIXES[found]}: {error}")
+        code, words = code_of(error, method)
+        return McpError(code, f"{words}: {error}")
 
 
 class RetryMiddleware(Middleware):

@@ -4,8 +4,10 @@ It is a head and a table (`fastrpc._core.budget_table`), made whole before it ge
 bytes on disk, so that a full disk fails the start and no call. A process has a place in the table, and
 holds a lock on one byte for it as long as it lives, however it ends. Whoever opens the file takes the locks
 that nobody holds, and gives back what their processes had reserved. Another lock is held while a file is
-opened and a cell is claimed, which is when a caller first uses a budget; counting takes none. These are
-POSIX locks: a process opens a file once, and one that it has forked opens it anew.
+opened and a cell is claimed, which is when a caller first uses a budget; counting takes none. A process that
+is stopped may hold it: it is waited for for a second, and where that was in vain for a few milliseconds
+only, until it is free again. These are POSIX locks: a process opens a file once, and one that it has forked
+opens it anew.
 
 What was counted outlives the process, not the loss of power: the system writes it within about half a minute.
 A file of another version, or a damaged head, is refused and left as it is.
@@ -20,11 +22,12 @@ import struct
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, lockf
 from mmap import mmap
+from time import monotonic, sleep
 from zlib import crc32
 
 from fastrpc._core.budget_table import CELL_SIZE, BudgetTable, size_of
 from fastrpc.errors import UsageError
-from fastrpc.guard.policy.budgets import PERIODS
+from fastrpc.guard.policy.budgets import PERIODS, CannotCount
 from fastrpc.regular_files import create_file, is_trusted, open_regular
 from fastrpc.settings import STATE_DIR
 
@@ -41,6 +44,8 @@ VERSION = 1
 CELLS = 16_384
 PROCESSES = 64
 PIECE = 1024 * 1024
+LOCK_SECONDS, LOCK_SECONDS_AFTER_A_FAILURE, PAUSE_SECONDS = 1.0, 0.02, 0.001
+"""How long the lock of claims is waited for; it is held for some 10 ms at most."""
 _HEAD = struct.Struct("<8sIIII")
 _CHECKSUM = struct.Struct("<I")
 _BYTE_OF_OPENING = 0
@@ -61,6 +66,7 @@ class BudgetFile:
 
     def __init__(self, path: str, *, counts: bool = True, cells: int = CELLS) -> None:
         self.path = path
+        self._lock_seconds = LOCK_SECONDS
         try:
             self._descriptor = _opened(path, cells if counts else 0)
         except OSError as error:
@@ -73,14 +79,20 @@ class BudgetFile:
                 self.table = BudgetTable(memory, found, PROCESSES, process)
                 if counts:
                     self._recover(process)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, CannotCount) as error:
             os.close(self._descriptor)
             raise BudgetFileError(f"{path}: {error}; it is left as it is") from None
 
     @contextmanager
     def claiming(self) -> Iterator[None]:
-        """Hold the lock of those who open the file and claim cells."""
-        lockf(self._descriptor, LOCK_EX, 1, _BYTE_OF_OPENING)
+        """Hold the lock of those who open the file and claim cells. Raises CannotCount."""
+        until = monotonic() + self._lock_seconds
+        while not self._take_lock(_BYTE_OF_OPENING):
+            if monotonic() > until:
+                self._lock_seconds = LOCK_SECONDS_AFTER_A_FAILURE
+                raise CannotCount("another process holds the lock of the file of budgets, and does not go on")
+            sleep(PAUSE_SECONDS)
+        self._lock_seconds = LOCK_SECONDS
         try:
             yield
         finally:
@@ -90,7 +102,7 @@ class BudgetFile:
         self, key: str, text: bytes, budget: Budget, day: int, month: int, is_estimate: bool
     ) -> BudgetCell | None:
         """Return the cell of a budget, None if all are in use. `key` identifies it, `text` is for people.
-        What is an estimate is given back if the process is killed."""
+        What is an estimate is given back if the process is killed. Raises CannotCount."""
         with self.claiming():
             return self.table.claim(
                 key,
@@ -109,13 +121,13 @@ class BudgetFile:
 
     def _take_place(self) -> int:
         for place in range(PROCESSES):
-            if self._take_lock(place):
+            if self._take_lock(_BYTE_OF_PROCESSES + place):
                 return place
         raise ValueError(f"{PROCESSES} processes use it, which is the most")
 
-    def _take_lock(self, place: int) -> bool:
+    def _take_lock(self, byte: int) -> bool:
         try:
-            lockf(self._descriptor, LOCK_EX | LOCK_NB, 1, _BYTE_OF_PROCESSES + place)
+            lockf(self._descriptor, LOCK_EX | LOCK_NB, 1, byte)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EAGAIN):
                 raise
@@ -126,7 +138,7 @@ class BudgetFile:
         """Give back what processes had reserved that are gone."""
         self.table.recover(own)
         for place in range(PROCESSES):
-            if place != own and self._take_lock(place):
+            if place != own and self._take_lock(_BYTE_OF_PROCESSES + place):
                 self.table.recover(place)
                 lockf(self._descriptor, LOCK_UN, 1, _BYTE_OF_PROCESSES + place)
 

@@ -29,7 +29,7 @@ from time import time
 from fastrpc import diagnostics
 from fastrpc._core.budget_table import LARGEST_AMOUNT, LONGEST_TEXT, LOST, take_all
 from fastrpc.guard.budgets import periods
-from fastrpc.guard.policy.budgets import BYTES, COST, MILLION, MONTH, SECONDS, OverBudget
+from fastrpc.guard.policy.budgets import BYTES, COST, MILLION, MONTH, SECONDS, CannotCount, OverBudget
 from fastrpc.guard.times import rfc3339
 
 TYPE_CHECKING = False
@@ -94,7 +94,8 @@ class Account:
             self._reckon()
 
     def reserve(self) -> bool:
-        """Count a call that is about to run; return whether a budget is nearly used up. Raises OverBudget."""
+        """Count a call that is about to run; return whether a budget is nearly used up. Raises OverBudget and
+        CannotCount."""
         ledger = self._ledger
         now = ledger.clock()
         if not ledger.begins <= now < ledger.ends:
@@ -125,7 +126,8 @@ class Account:
     def _take_slowly(
         self, found: int, amounts: tuple[int, ...], day: int, month: int
     ) -> tuple[tuple[BudgetCell, ...], int]:
-        """Take with cells that are not known yet, or no longer these budgets'. Raises OverBudget."""
+        """Take with cells that are not known yet, or no longer these budgets'. Raises OverBudget and
+        CannotCount."""
         while found == LOST:
             cells = []
             for about, budget, fixed in self._budgets:
@@ -252,7 +254,7 @@ class Ledger:
         self.begins = self.ends = 0
         self.day = self.month = 0
         self._accounts: dict[tuple[str, str], Account] = {}
-        self._is_full = False
+        self._is_full = self._is_locked = False
 
     def turn(self, now: float) -> None:
         """Begin another day."""
@@ -286,10 +288,17 @@ class Ledger:
 
     def cell(self, caller: str, about: str, budget: Budget, *, is_estimate: bool) -> BudgetCell | None:
         """Return the cell of a budget; None, which is logged once, if the table is full. What is an estimate
-        is given back if the process is killed."""
+        is given back if the process is killed. Raises CannotCount, which is logged once, too."""
         key = "\0".join((caller, about, budget.unit, budget.period))
         text = text_of(caller, about, budget.text)
-        found = self._file.claim(key, text, budget, self.day, self.month, is_estimate)
+        try:
+            found = self._file.claim(key, text, budget, self.day, self.month, is_estimate)
+        except CannotCount as error:
+            if not self._is_locked:
+                self._is_locked = True
+                diagnostics.write("error", f"guard: {error}: calls that it has no count of yet are refused")
+            raise
+        self._is_locked = False
         if found is None and not self._is_full:
             self._is_full = True
             diagnostics.write(

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         NULL,
         STRING,
         Type,
+        choices_in,
         list_of,
         map_of,
         nullable,
@@ -85,6 +86,7 @@ __all__ = [
     "RuleSyntaxError",
     "RuleTypeError",
     "Type",
+    "choices_in",
     "compile",
     "list_of",
     "map_of",
@@ -109,8 +111,9 @@ if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
         return load(globals(), _HOMES, name)
 
 
-def compile(source: str, variables: Mapping[str, Type]) -> Expression:
-    """Return the expression of a source whose variables have these types; raise `RuleError`.
+def compile(source: str, variables: Mapping[str, Type], choices: frozenset[str] = frozenset()) -> Expression:
+    """Return the expression of a source whose variables have these types; raise `RuleError`. `choices`: the
+    arguments that may be members of enums (`choices_in`), of which it sees the values.
 
     It need not be a rule: that its `type` is a bool is the caller's affair.
     """
@@ -118,6 +121,6 @@ def compile(source: str, variables: Mapping[str, Type]) -> Expression:
     from fastrpc.guard.cel.expression import Expression
 
     try:
-        return Expression(source, variables)
+        return Expression(source, variables, choices)
     except RecursionError:  # the levels are bounded, but the caller may have used up the stack
         raise RuleSyntaxError("there is no room left on the stack for a rule of so many levels") from None

@@ -10,11 +10,11 @@ from typing import Any
 
 from fastrpc.errors import excerpt
 from fastrpc.guard.cel.checker import check
-from fastrpc.guard.cel.compiler import MOST_TRACED, compiled
+from fastrpc.guard.cel.compiler import MOST_TRACED, Run, compiled
 from fastrpc.guard.cel.errors import EvaluationError
 from fastrpc.guard.cel.parser import parse
 from fastrpc.guard.cel.types import Type
-from fastrpc.guard.cel.values import MOST_STEPS, as_bool
+from fastrpc.guard.cel.values import MOST_STEPS, PLAIN, VALUES, Frame, as_bool, json_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +23,16 @@ if TYPE_CHECKING:
     from fastrpc.guard.cel.syntax import Node
 
 
+ARGUMENTS = "args"
+"""The variable with the arguments of a call, which are bound: others are made of JSON."""
+
+
 class Expression:
     """What `fastrpc.guard.cel.compile` returns."""
 
-    def __init__(self, source: str, declared: Mapping[str, Type]) -> None:
+    def __init__(
+        self, source: str, declared: Mapping[str, Type], choices: frozenset[str] = frozenset()
+    ) -> None:
         self.source = source
         """The text that it was made of."""
         self._tree = parse(source)
@@ -38,9 +44,32 @@ class Expression:
         self.whole = frozenset(reads.whole)
         """Those of them that it does not only read by naming members: they are needed with all they hold."""
         self._members = {name: frozenset(members) for name, members in reads.members.items()}
+        self._choices = choices if ARGUMENTS in self.whole else choices & self.members(ARGUMENTS)
+        """The arguments that it reads, and that may be members of enums, or hold some."""
         self._slots = [None] * reads.slots
         self._run = compiled(source, self._tree)
+        if self._choices:
+            self._run = self._with_json_values(self._run)
         self._atoms: Atoms | None = None
+
+    def prepared(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return values as the expression sees them: the JSON of arguments that may be members of enums."""
+        arguments = values.get(ARGUMENTS)
+        if not self._choices or not isinstance(arguments, Mapping):
+            return values
+        seen = {
+            name: json_value(arguments[name])
+            for name in self._choices
+            if name in arguments and type(arguments[name]) not in PLAIN
+        }
+        return {**values, ARGUMENTS: {**arguments, **seen}} if seen else values
+
+    def _with_json_values(self, run: Run) -> Run:
+        def prepared_run(frame: Frame) -> Any:
+            frame[VALUES] = self.prepared(frame[VALUES])
+            return run(frame)
+
+        return prepared_run
 
     def screen(self, values: Mapping[str, Any]) -> Screen:
         """Return what says at the gate that the expression, a condition, surely does not hold. `values` are
@@ -57,7 +86,7 @@ class Expression:
                 return None
 
         quick = screen_of(self._tree, value_of)
-        members = None if "args" in self.whole else tuple(self.members("args"))
+        members = None if ARGUMENTS in self.whole else tuple(self.members(ARGUMENTS))
         return Evaluation(quick, self._run, [None, MOST_STEPS, None, *self._slots], known, members)
 
     def members(self, variable: str) -> frozenset[str]:
@@ -108,7 +137,7 @@ class Expression:
         trace: list[tuple[str, Any]] = []
         run = compiled(self.source, self._tree, is_traced=True)
         try:
-            run([values, MOST_STEPS, trace, *self._slots])
+            run([self.prepared(values), MOST_STEPS, trace, *self._slots])
         except Exception as error:
             if not isinstance(error, EvaluationError):
                 trace.append((excerpt(self.source), f"error: {type(error).__name__}"))

@@ -154,6 +154,29 @@ def type_of_schema(
     return found._replace(label=label, noun=noun, is_open=is_open)
 
 
+def choices_in(schema: Any) -> frozenset[str]:
+    """Return the members of an object that may be, or hold, one of several given values: in Python they may
+    be members of an enum."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    members = properties.items() if isinstance(properties, dict) else ()
+    return frozenset(name for name, member in members if _has_choices(member))
+
+
+def _has_choices(schema: Any) -> bool:
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if not CHOICES.isdisjoint(each):
+                return True
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+    return False
+
+
+CHOICES = frozenset(("enum", "const", "propertyNames", "$ref"))
+"""What says that there are, or leads to what may say so."""
 MOST_LEVELS = 16
 """How deep a schema is read: below that, and behind a circle of references, everything is `DYN`."""
 SCALARS = {"string": STRING, "integer": INT, "number": DOUBLE, "boolean": BOOL, "null": NULL}

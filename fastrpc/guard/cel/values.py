@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 from fastrpc.guard.cel.errors import EvaluationError, StepsExceeded
@@ -67,6 +68,21 @@ def kind_of(value: Any) -> str:
         if kind is None:
             raise EvaluationError(f"a value of Python's type {type(value).__name__} is none of CEL")
     return kind
+
+
+def json_value(value: Any) -> Any:
+    """Return a bound value as it was sent, as far as it is made of members of enums, lists and maps: the
+    value of a member. Other objects stay what they are, which no rule can read."""
+    kind = type(value)
+    if kind in PLAIN or value is None:
+        return value
+    if isinstance(value, Enum):
+        return json_value(value.value)
+    if kind is list or kind is tuple:
+        return [json_value(each) for each in value]
+    if kind is dict:
+        return {json_value(key): json_value(each) for key, each in value.items()}
+    return value
 
 
 def words_of(value: Any) -> str:

@@ -91,6 +91,10 @@ class OverBudget(Exception):
         self.resets_at = resets_at
 
 
+class CannotCount(Exception):
+    """A call cannot be counted for now, whatever its budget has left."""
+
+
 def _measure(unit: str, costs: Container[str] | None) -> tuple[int, int]:
     """Return the measure of a unit and how much one is. Raises ValueError for one that there is not."""
     known = UNITS.get(unit.lower()) or UNITS.get(unit.lower().removesuffix("s"))

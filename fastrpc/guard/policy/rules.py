@@ -60,15 +60,17 @@ def rule_for(config: RuleConfig, tool: str, schema: Mapping[str, Any] | None) ->
     """Return a rule, checked against the schema of a tool's arguments; None: it has none. Raises
     GuardConfigError."""
     variables: dict[str, Type] = {"caller": CALLER, "tool": TOOL}
+    choices: frozenset[str] = frozenset()
     if config.tools is not None and config.phase != LIST:
         if schema is not None:
             variables["args"] = cel.type_of_schema(
                 schema, label=f"the tool {tool}", noun="argument", is_closed=True
             )
+            choices = cel.choices_in(schema)
         else:
             variables["args"] = cel.map_of(cel.DYN)
     try:
-        expression = cel.compile(config.when, variables)
+        expression = cel.compile(config.when, variables, choices)
     except cel.RuleError as error:
         hint = ""
         if "args" not in variables and "args" in config.when:
