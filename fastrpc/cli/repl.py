@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 
 from fastrpc.cli import parser
+from fastrpc.cli._arguments import as_object, is_json
 from fastrpc.cli._catalogue import catalogue_of, shown
 from fastrpc.cli._repl_completion import COMMANDS, Completion
 from fastrpc.cli._target import parse
@@ -35,7 +36,7 @@ EXAMPLES = """\
 """
 HELP = """\
 tools                      the tools and their parameters; so resources, prompts, list (all)
-call TOOL key=value…       call a tool; the arguments are typed by its schema
+call TOOL key=value…       call a tool; the arguments are typed by its schema, or one JSON object
 read URI                   read a resource
 prompt NAME key=value…     get a prompt
 help                       show this
@@ -125,10 +126,8 @@ class Repl:
 
     def _take(self, line: str) -> bool:
         """Execute a line; return whether to continue. Raises ConnectionLost."""
-        import shlex
-
         try:
-            words = shlex.split(line)
+            words = _words_of(line)
             if words and words[0] in ("quit", "exit"):
                 return False
             if words:
@@ -151,13 +150,21 @@ class Repl:
         elif command == "help":
             print(HELP, end="")
         elif command == "call" and words:
-            self._caller.call(words[0], words[1:])
+            self._caller.call(words[0], *as_object(words[1:]))
         elif command == "read" and len(words) == 1:
             self._caller.read(words[0])
         elif command == "prompt" and words:
-            self._caller.get(words[0], words[1:])
+            self._caller.get(words[0], *as_object(words[1:]))
         elif command in COMMANDS:
             raise UsageError(f"{command}: see 'help' for how it is written")
         else:
             hint = suggestion(command, COMMANDS) or f"; the commands are {', '.join(COMMANDS)}"
             raise UsageError(f"unknown command {command!r}{hint}")
+
+
+def _words_of(line: str) -> list[str]:
+    """Return the words of a line, quoted as in a shell; JSON behind a name is one word. Raises ValueError."""
+    import shlex
+
+    parts = line.split(None, 2)
+    return parts if len(parts) == 3 and is_json(parts[2]) else shlex.split(line)
