@@ -25,8 +25,8 @@ from setuptools.command.build_ext import build_ext
 if sys.platform == "win32":
     sys.exit("setup.py: fastrpc runs on Linux and macOS; on Windows, use it inside WSL")
 
-# setuptools warns after every editable install whose packages do not all lie in one folder, as `fastrpc.tools` does
-# not: of folders that are named like the package. Here that folder is the package.
+# After every editable install whose packages do not all lie in one folder, as `fastrpc.tools` does not,
+# setuptools warns of folders that are named like the package. Here that folder is the package.
 warnings.filterwarnings("ignore", message="Editable installation")
 
 DEBUG = os.environ.get("FASTRPC_DEBUG") == "1"

@@ -32,8 +32,8 @@ def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
 
 
 def as_object(words: list[str]) -> tuple[list[str], dict[str, Any] | None]:
-    """Return the words, and None; for one JSON object in place of ``key=value`` no words, and its value. Raises
-    UsageError."""
+    """Return the words, and None; for one JSON object in place of ``key=value`` no words, and its value.
+    Raises UsageError."""
     at = next((at for at, word in enumerate(words) if is_json(word)), None)
     if at is None:
         return words, None

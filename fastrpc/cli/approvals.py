@@ -42,12 +42,15 @@ EXAMPLES = """\
   fastrpc approvals watch                                           ask about each that comes
 """
 OF_ACTION = {
-    "list": ("all",),
-    "show": ("id",),
-    "approve": ("id", "times", "valid_for", "comment", "prefix"),
-    "edit": ("id", "pairs", "times", "valid_for", "comment"),
-    "reject": ("id", "comment"),
-    "watch": (),
+    "list": ("List the calls that wait.", ("all",)),
+    "show": ("Show one call as a whole.", ("id",)),
+    "approve": (
+        "Approve a call; it may run once, or as often as you say.",
+        ("id", "times", "valid_for", "comment", "prefix"),
+    ),
+    "edit": ("Approve a call with other arguments.", ("id", "pairs", "times", "valid_for", "comment")),
+    "reject": ("Reject a call.", ("id", "comment")),
+    "watch": ("Show each call that comes; at a terminal, ask about it.", ()),
 }
 OPTIONS = {
     "all": "--all",
@@ -64,8 +67,7 @@ LONGEST_LISTED = 100
 
 def main(arguments: list[str]) -> int:
     """Run one action; return 0. Raises UsageError."""
-    options = CommandParser("approvals", USAGE, DESCRIPTION, EXAMPLES)
-    options.add_argument("action", metavar="ACTION", help=", ".join(OF_ACTION))
+    options = CommandParser("approvals", USAGE, DESCRIPTION, EXAMPLES, OF_ACTION)
     options.add_argument("id", metavar="ID", nargs="?", help="the approval, as the list has it")
     options.add_argument("pairs", metavar="KEY=VALUE", nargs="*", help="for edit: arguments to change")
     options.add_argument("--all", action="store_true", default=None, help="for list: the decided ones too")
@@ -97,7 +99,7 @@ def main(arguments: list[str]) -> int:
 def _check(chosen: Namespace) -> None:
     """Raise UsageError for an action that there is not, and for what it does not take or lacks."""
     check_action("approvals", chosen.action, OF_ACTION)
-    taken = OF_ACTION[chosen.action]
+    taken = OF_ACTION[chosen.action][1]
     for name, option in OPTIONS.items():
         if getattr(chosen, name) is not None and name not in taken:
             raise UsageError(f"approvals {chosen.action}: {option} is not for it")

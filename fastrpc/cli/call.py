@@ -12,8 +12,8 @@ import re
 
 from fastrpc.cli import parser, toolset_examples
 from fastrpc.cli._arguments import as_object, is_json, whole
-from fastrpc.cli._calls import SECONDS, Caller, converse_with_user
-from fastrpc.cli._target import add_options, destination, is_url, split_command
+from fastrpc.cli._calls import CALL_LIMIT, Caller, converse_with_user, seconds_of
+from fastrpc.cli._target import add_options, add_time_limit, destination, is_url, split_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     is_resource = chosen.resource is not None
 
     def work(client: SyncClient, feedback: Feedback) -> int:
-        caller = Caller(client, feedback, seconds=chosen.timeout or chosen.time_limit, is_json=chosen.json)
+        caller = Caller(client, feedback, seconds=seconds_of(chosen), is_json=chosen.json)
         if is_resource:
             return caller.read(name)
         if chosen.prompt is not None:
@@ -84,7 +84,7 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
         "--target", action="append", default=[], help="where TARGET may stand too; may be repeated"
     )
     add_options(options)
-    options.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="give up (600)")
+    add_time_limit(options, CALL_LIMIT)
     options.add_argument(
         "--log-level", metavar="LEVEL", choices=LOG_LEVELS, default="info", help="of log messages (info)"
     )
@@ -105,8 +105,8 @@ def _renamed(arguments: list[str]) -> tuple[list[str], bool]:
 
 
 def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str, list[str]]:
-    """Return targets, the tool's name or the resource's URI ("" for a prompt), and the words behind it. A URI in
-    place of the tool becomes the option. Raises UsageError."""
+    """Return targets, the tool's name or the resource's URI ("" for a prompt), and the words behind it. A URI
+    in place of the tool becomes the option. Raises UsageError."""
     words = list(chosen.words)
     targets = list(chosen.target)
     has_place = bool(targets or command or chosen.command)

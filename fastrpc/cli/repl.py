@@ -12,7 +12,7 @@ import sys
 
 from fastrpc.cli import parser
 from fastrpc.cli._arguments import as_object, is_json
-from fastrpc.cli._catalogue import catalogue_of, shown
+from fastrpc.cli._catalogue import catalogue_of, print_lines, shown
 from fastrpc.cli._repl_completion import COMMANDS, Completion
 from fastrpc.cli._target import parse
 from fastrpc.command_line import suggestion
@@ -53,14 +53,15 @@ LISTED = {
 def main(arguments: list[str]) -> int:
     """Run an interactive session; return the exit code. Raises UsageError."""
     options = parser("repl", "[TARGET… | -- COMMAND…]", EXAMPLES)
-    chosen, where = parse(options, arguments)
-    from fastrpc.cli._calls import SECONDS, Caller, converse_with_user
+    from fastrpc.cli._calls import CALL_LIMIT, Caller, converse_with_user, seconds_of
+
+    chosen, where = parse(options, arguments, CALL_LIMIT)
 
     repl: Repl | None = None
 
     def work(client: SyncClient, feedback: Feedback) -> int:
         nonlocal repl
-        repl = Repl(client, Caller(client, feedback, seconds=chosen.timeout or SECONDS), feedback)
+        repl = Repl(client, Caller(client, feedback, seconds=seconds_of(chosen)), feedback)
         return repl.run()
 
     def on_notification(notification: dict[str, Any]) -> None:
@@ -146,7 +147,7 @@ class Repl:
                 member: entries if member in LISTED[command] else []
                 for member, entries in self.catalogue.items()
             }
-            print("\n".join(shown(wanted)))
+            print_lines(shown(wanted))
         elif command == "help":
             print(HELP, end="")
         elif command == "call" and words:
