@@ -1,7 +1,7 @@
 """Names the servers behind a gateway that have failed, on standard error: what it lists lacks them.
 
-A gateway over HTTP offers its status as a resource; one that this process has started is found by its process
-id, among those that run. Of any other server nothing is said.
+One that this process has started is found by its process id among those that run. A server at a URL is asked
+for the resource with a gateway's status, which any other refuses.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.cli._catalogue import Catalogue
     from fastrpc.client.sync import SyncClient
 
 
-def name_failures(client: SyncClient, catalogue: Catalogue) -> None:
+def name_failures(client: SyncClient) -> None:
     """Write a line for each server of the gateway that has failed, if `client` uses one."""
     try:
-        servers = _status(client, catalogue).get("servers", [])
+        servers = _status(client).get("servers", [])
     except (ClientError, NoAnswer, OSError, ValueError):
         return
     for server in servers if isinstance(servers, list) else []:
@@ -35,16 +34,15 @@ def name_failures(client: SyncClient, catalogue: Catalogue) -> None:
             write_line(f"fastrpc: warning: the gateway's server {name!r} has failed: {plain(reason)}")
 
 
-def _status(client: SyncClient, catalogue: Catalogue) -> dict[str, Any]:
+def _status(client: SyncClient) -> dict[str, Any]:
     """Return what a gateway tells, {} if there is none. Raises ClientError, NoAnswer, OSError, ValueError."""
-    if any(entry.get("uri") == STATUS_URI for entry in catalogue["resources"]):
-        found = json.loads(client.read_resource(STATUS_URI).text)
-        return found if isinstance(found, dict) else {}
-    pid = _pid(client)
-    if not pid:
+    if pid := _pid(client):
+        reports = running(configuration()["FASTRPC_STATE_DIR"], on_silent=lambda silent: None)
+        return next((report for report in reports if report.get("pid") == pid), {})
+    if "resources" not in client.server_capabilities:
         return {}
-    reports = running(configuration()["FASTRPC_STATE_DIR"], on_silent=lambda silent: None)
-    return next((report for report in reports if report.get("pid") == pid), {})
+    found = json.loads(client.read_resource(STATUS_URI).text)
+    return found if isinstance(found, dict) else {}
 
 
 def _pid(client: SyncClient) -> int:

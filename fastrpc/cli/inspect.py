@@ -2,7 +2,7 @@
 and its features.
 
 As text, as JSON (`--json`, as received), or as a self-contained HTML page (`--html FILE`,
-`fastrpc.cli._inspect_page`). No tool is called and no resource is read.
+`fastrpc.cli._inspect_page`). No tool is called and no resource is read, but for the status of a gateway.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         if not where.is_own:
             from fastrpc.cli._gateway_failures import name_failures
 
-            name_failures(client, report)
+            name_failures(client)
         if chosen.html is not None:
             from fastrpc.cli._inspect_page import page_of
 

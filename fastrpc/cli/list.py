@@ -1,6 +1,7 @@
 """``fastrpc list``: prints the tools, resources, resource templates and prompts of a server.
 
-No tool is called and no resource is read. `--json` prints the descriptors as received.
+No tool is called and no resource is read, but for the status of a gateway. `--json` prints the descriptors as
+received.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main(arguments: list[str]) -> int:
         if not where.is_own:
             from fastrpc.cli._gateway_failures import name_failures
 
-            name_failures(client, catalogue)
+            name_failures(client)
         if chosen.json:
             print_json(catalogue)
         else:
