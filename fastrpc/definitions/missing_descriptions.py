@@ -1,12 +1,14 @@
 """Warns an author of tools that say nothing of themselves: a model chooses a tool by its description.
 
-A line on standard error for each, when serving begins. Only of the author's own functions, and not of a
-server that was written for another framework: what ran there without a word runs so here, too.
+One of Python's warnings for each, on standard error, when serving begins. Only of the author's own functions,
+and not of a server that was written for another framework: what ran there without a word runs so here, too.
 """
 
 from __future__ import annotations
 
-from fastrpc.diagnostics import PACKAGE, TOOLS, write_line
+from warnings import warn_explicit
+
+from fastrpc.diagnostics import PACKAGE, TOOLS
 from fastrpc.tool_style import PLAIN
 
 TYPE_CHECKING = False
@@ -28,10 +30,12 @@ def warn_of_missing_descriptions(tools: Iterable[Tool]) -> None:
             is_own = code is not None and code.co_filename.startswith(PACKAGE)
             if code is not None and code not in _named and (not is_own or code.co_filename.startswith(TOOLS)):
                 _named.add(code)
-                place = f"{code.co_filename}:{code.co_firstlineno}"
-                write_line(
-                    f"fastrpc: warning: {place}: the tool {tool.name!r} has no description, by which a model "
-                    "chooses it: give it a docstring or description="
+                warn_explicit(
+                    f"the tool {tool.name!r} has no description, by which a model chooses it: give it a "
+                    "docstring or description=",
+                    UserWarning,
+                    code.co_filename,
+                    code.co_firstlineno,
                 )
 
 

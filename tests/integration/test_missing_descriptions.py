@@ -71,16 +71,22 @@ def served(*command: str) -> list[str]:
     sent = "".join(json.dumps(message) + "\n" for message in MESSAGES)
     done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=100, check=True)
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 1, 2]
-    return done.stderr.splitlines()
+    return [line for line in done.stderr.splitlines() if not line.startswith("  ")]  # the source
 
 
 def expected(path: Path) -> list[str]:
     places = (("silent", 18), ("increment", 22), ("inner_within", 27))
     return [
-        f"fastrpc: warning: {path}:{line}: the tool {name!r} has no description, by which a model "
-        "chooses it: give it a docstring or description="
+        f"{path}:{line}: UserWarning: the tool {name!r} has no description, by which a model chooses it: "
+        "give it a docstring or description="
         for name, line in places
     ]
+
+
+@pytest.fixture(autouse=True)
+def warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show what the suite switches off."""
+    monkeypatch.delenv("PYTHONWARNINGS", raising=False)
 
 
 @pytest.fixture
@@ -111,3 +117,10 @@ def test_a_swapped_server_and_the_shipped_toolset_are_served_without_a_word(tmp_
     assert served(sys.executable, str(path)) == []
     assert served(*FASTRPC, "serve", str(path)) == []
     assert served(*FASTRPC, "serve") == []
+
+
+def test_the_warning_is_one_of_pythons_and_goes_by_its_filters(
+    server: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore:the tool 'silent'")
+    assert served(sys.executable, str(server)) == expected(server)[1:]
