@@ -43,4 +43,4 @@ def sheltered_variables(
     for setting in settings:
         if setting.kind == "flag" and setting.default is True and not setting.name.endswith("*"):
             switches[setting.name] = "1"
-    return {**switches, "TOOLS": "1", "FASTRPC_STATE_DIR": folder}
+    return {**switches, "TOOLS": "1", "FASTRPC_DESCRIPTIONS": "published", "FASTRPC_STATE_DIR": folder}
