@@ -6,6 +6,7 @@ Lists only what the server's capabilities declare. Texts of the server are escap
 
 from __future__ import annotations
 
+import re
 import sys
 
 from fastrpc.errors import MethodNotFound, RemoteError
@@ -244,8 +245,9 @@ def _wrapped(line: str, columns: int) -> list[str]:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
     further = indent + HANGING
-    first, *others = wrapped(line.lstrip(), max(columns - len(further), NARROWEST))
-    return [indent + first, *(further + other for other in others)]
+    text = re.sub("  +", "  ", line.strip())  # what is aligned in a wide terminal
+    first, *others = wrapped(text, max(columns - len(further), NARROWEST))
+    return [indent + first.rstrip(), *(further + other.strip() for other in others)]
 
 
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

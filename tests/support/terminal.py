@@ -67,6 +67,7 @@ def on_terminal(
 ) -> Iterator[OnTerminal]:
     """Run `fastrpc` with a terminal of its own as standard input and standard error. Its standard output is a
     pipe, unless the terminal `shows_output` too."""
+    own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     master, slave = pty.openpty()
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
@@ -77,7 +78,7 @@ def on_terminal(
         stderr=slave,
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0),
-        env={**os.environ, "TERM": "xterm", **environ},
+        env={**own, "TERM": "xterm", **environ},
     )
     os.close(slave)
     try:

@@ -198,7 +198,6 @@ def describe(server: Server) -> None:
         if tool is not None:
             tool.description = description
             tool.signature.input_schema = _with_texts(tool.signature.input_schema, parameters)
-    server.tools.changed()
 
 
 def _with_texts(schema: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
