@@ -52,6 +52,7 @@ def test_windows_gets_a_clear_message() -> None:
 def test_the_first_command_of_a_checkout_prints_no_warning_of_setuptools() -> None:
     built = subprocess.run(
         [sys.executable, "-c", EDITABLE],
+        env={name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"},
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
