@@ -16,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
@@ -23,6 +24,10 @@ from setuptools.command.build_ext import build_ext
 
 if sys.platform == "win32":
     sys.exit("setup.py: fastrpc runs on Linux and macOS; on Windows, use it inside WSL")
+
+# After every editable install whose packages do not all lie in one folder, as `fastrpc.tools` does not,
+# setuptools warns of folders that are named like the package. Here that folder is the package.
+warnings.filterwarnings("ignore", message="Editable installation")
 
 DEBUG = os.environ.get("FASTRPC_DEBUG") == "1"
 SANITIZE = os.environ.get("FASTRPC_SANITIZE") == "1"

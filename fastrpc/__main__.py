@@ -98,14 +98,14 @@ def _fill_descriptors() -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from fastrpc.cli import COMMANDS, OTHER_WORDS, shipped_toolset, toolset_commands
-    from fastrpc.command_line import suggestion, unknown_option
+    from fastrpc.cli import COMMANDS, OTHER_WORDS, serving, shipped_toolset, toolset_commands
+    from fastrpc.command_line import suggestion, unknown_option, write_help
 
     word = arguments[0] if arguments else "help"
     if word == "help" and len(arguments) > 1:
         return main([*arguments[1:], "--help"])
     if word in ("--help", "-h", "help"):
-        print(_help(), end="")
+        write_help(_help())
         return 0
     if word in ("--version", "-V"):
         from fastrpc.version import __version__
@@ -124,25 +124,23 @@ def _dispatch(arguments: list[str]) -> int:
         others = toolset_commands()
         if word not in others:
             known = [*COMMANDS, *others]
-            if word in OTHER_WORDS:
-                raise UsageError(f"unknown command {word!r}; here it is 'fastrpc {OTHER_WORDS[word]}'")
-            hint = suggestion(word, known) or f"; the commands are {', '.join(known)}"
-            raise UsageError(f"unknown command {word!r}{hint}")
+            meant = OTHER_WORDS.get(word) or serving(word)
+            hint = f"; here it is 'fastrpc {meant}'" if meant else suggestion(word, known)
+            raise UsageError(f"unknown command {word!r}{hint or '; the commands are ' + ', '.join(known)}")
         command = others[word][1]
     return _run(command, arguments[1:])
 
 
 def _help() -> str:
-    """Return the help: all commands in groups, as wide as the terminal."""
+    """Return the help: all commands in groups."""
     from itertools import starmap
 
     from fastrpc.cli import COMMANDS, GROUPS, shipped_commands, toolset_commands
-    from fastrpc.command_line import fitted
 
     groups = {title: {name: COMMANDS[name] for name in names} for title, names in GROUPS.items()}
     own = {name: text for name, (text, _) in toolset_commands().items()}
     groups["tools"] = {**own, **shipped_commands()}
-    return fitted(HELP.format(commands="\n\n".join(starmap(_listed, groups.items()))))
+    return HELP.format(commands="\n\n".join(starmap(_listed, groups.items())))
 
 
 def _listed(title: str, commands: dict[str, str]) -> str:
@@ -152,12 +150,12 @@ def _listed(title: str, commands: dict[str, str]) -> str:
 def _of_toolset(toolset: str, word: str, arguments: list[str]) -> int:
     """Run ``fastrpc WORD COMMAND``, a command of a shipped toolset that need not be the configured one."""
     from fastrpc.cli import toolset_commands
-    from fastrpc.command_line import fitted, suggestion
+    from fastrpc.command_line import suggestion, write_help
 
     commands = toolset_commands(toolset)
     if not arguments or arguments[0] in ("-h", "--help"):
         listed = _listed("commands", {name: text for name, (text, _) in commands.items()})
-        print(fitted(f"usage: fastrpc {word} COMMAND [ARGUMENT…]\n\n{listed}"), end="")
+        write_help(f"usage: fastrpc {word} COMMAND [ARGUMENT…]\n\n{listed}")
         return 0
     if arguments[0] not in commands:
         hint = suggestion(arguments[0], commands) or f"; the commands are {', '.join(commands)}"

@@ -13,31 +13,72 @@ from fastrpc.errors import UsageError, suggest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Collection, Iterable
-    from typing import Any
+    from collections.abc import Collection, Iterable, Mapping
+    from typing import Any, TextIO
 
 HELP_COLUMN = 24
+NARROW_COLUMN = 6
+"""Where descriptions begin if the terminal has less than `NARROW` columns: below their names."""
+NARROW = 56
 WIDTH = 100
 """Columns of a help text at most; a narrower terminal has fewer."""
+LEAST_WIDTH = 30
+COMMAND_COLUMN = 6
+"""Where the further lines of an example begin."""
 
 
 def help_width() -> int:
     """Return how many columns a help text has."""
     from shutil import get_terminal_size
 
-    return max(40, min(WIDTH, get_terminal_size((WIDTH, 24)).columns))
+    return max(LEAST_WIDTH, min(WIDTH, get_terminal_size((WIDTH, 24)).columns))
 
 
 def fitted(text: str) -> str:
-    """Return a help text with lines that fit the terminal, but for usage and examples.
+    """Return a help text with lines that fit the terminal.
 
     A line that begins with two spaces has a name and, from `HELP_COLUMN` on, its description, which may go on
-    in the lines below.
+    in the lines below; among the examples, a command and what it does.
     """
+    fit = {"usage:": fitted_usage, "examples:": fitted_examples}
     parts = text.rstrip("\n").split("\n\n")
-    fixed = ("usage:", "examples:")
-    shown = (part if part.startswith(fixed) else _fitted_lines(part.splitlines()) for part in parts)
+    shown = (fit.get(part.partition(":")[0] + ":", _fitted_lines)(part.splitlines()) for part in parts)
     return "\n\n".join(shown) + "\n"
+
+
+def fitted_usage(lines: list[str]) -> str:
+    """Return the lines of a usage that fit the terminal."""
+    from textwrap import fill
+
+    indent = " " * (NARROW_COLUMN + 2)
+    return "\n".join(
+        fill(line, help_width(), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+        for line in lines
+    )
+
+
+def fitted_examples(lines: list[str]) -> str:
+    """Return the lines of examples that fit the terminal: what a command does below it, a command over
+    several lines as a shell reads it. No word is broken."""
+    return "\n".join(line if len(line) <= help_width() else _fitted_example(line) for line in lines)
+
+
+def _fitted_example(line: str) -> str:
+    import re
+    from textwrap import fill
+
+    command, _, comment = line.strip().partition("  ")
+    indent = " " * COMMAND_COLUMN
+    lines = ["  "]
+    for word in re.findall(r"""(?:'[^']*'|"[^"]*"|[^\s'"])+""", command):
+        if len(lines[-1]) + len(word) > help_width() - 2 and lines[-1].strip():
+            lines[-1] += "\\"
+            lines.append(indent)
+        lines[-1] += f"{word} "
+    shown = [each.rstrip() for each in lines]
+    if comment:
+        shown.append(fill(comment.strip(), help_width(), initial_indent=indent, subsequent_indent=indent))
+    return "\n".join(shown)
 
 
 def _fitted_lines(lines: list[str]) -> str:
@@ -52,17 +93,55 @@ def _fitted_lines(lines: list[str]) -> str:
     return "\n".join(described(name, text) for name, text in entries)
 
 
+def _help_column() -> int:
+    return HELP_COLUMN if help_width() >= NARROW else NARROW_COLUMN
+
+
 def described(name: str, text: str) -> str:
     """Return a line of a help text, or lines: a name and its description; without a name, prose."""
     from textwrap import fill
 
     if not name:
         return fill(text, help_width())
-    indent = " " * HELP_COLUMN
-    if len(name) + 3 > HELP_COLUMN:
+    column = _help_column()
+    indent = " " * column
+    if len(name) + 3 > column or column == NARROW_COLUMN:
         return f"  {name}\n{fill(text, help_width(), initial_indent=indent, subsequent_indent=indent)}"
-    head = f"  {name}".ljust(HELP_COLUMN)
+    head = f"  {name}".ljust(column)
     return fill(text, help_width(), initial_indent=head, subsequent_indent=indent)
+
+
+def takes_colours(stream: TextIO | None) -> bool:
+    """Whether what is written to a stream may be coloured: it is a terminal that knows colours, and NO_COLOR
+    is not set."""
+    import os
+
+    return (
+        stream is not None
+        and stream.isatty()
+        and os.environ.get("TERM", "dumb") != "dumb"
+        and not os.environ.get("NO_COLOR")
+    )
+
+
+def write_help(text: str) -> None:
+    """Write a help text to standard output, fitted and coloured for the terminal."""
+    import sys
+
+    sys.stdout.write(_coloured(fitted(text), sys.stdout))
+
+
+def _coloured(text: str, stream: TextIO) -> str:
+    """Return a help text, with its headings and names in colour if `stream` takes colours."""
+    import re
+
+    if not takes_colours(stream):
+        return text
+    head, examples, rest = text.partition("\nexamples:\n")
+    head = re.sub(r"^(  )(\S+(?: \S+)*)", "\\1\x1b[36m\\2\x1b[0m", head, flags=re.MULTILINE)
+    return re.sub(
+        r"^([a-z][\w ,]*:)(?=$| fastrpc )", "\x1b[1m\\1\x1b[0m", f"{head}{examples}{rest}", flags=re.MULTILINE
+    )
 
 
 def suggestion(word: str, candidates: Iterable[str]) -> str:
@@ -84,29 +163,44 @@ def check_action(command: str, action: str, actions: Collection[str]) -> None:
 
 class _Formatter(RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
-        HelpFormatter.__init__(self, prog, max_help_position=HELP_COLUMN, width=help_width())
+        HelpFormatter.__init__(self, prog, max_help_position=_help_column(), width=help_width())
 
 
 class CommandParser(ArgumentParser):
     """A parser for ``fastrpc COMMAND``.
 
     `arguments` is what stands behind the command in the usage, `description` one sentence, `examples` lines
-    that begin with two spaces.
+    that begin with two spaces. `actions`: for a command whose first argument is one of several actions, by
+    name, one sentence and the arguments (their `dest`) that only some actions take.
     """
 
-    def __init__(self, command: str, arguments: str, description: str, examples: str) -> None:
+    def __init__(
+        self,
+        command: str,
+        arguments: str,
+        description: str,
+        examples: str,
+        actions: Mapping[str, tuple[str, Collection[str]]] | None = None,
+    ) -> None:
         self.command = command
+        self.actions = actions or {}
+        self._arguments = arguments
+        self._examples = examples
+        usage = fitted_usage([*f"usage: fastrpc {command} {arguments}".rstrip().splitlines()])
         super().__init__(
             prog=f"fastrpc {command}",
-            usage=f"fastrpc {command} {arguments}".rstrip(),
+            usage=usage.removeprefix("usage: "),
             description=_fitted_lines(description.splitlines()),
-            epilog=f"examples:\n{examples}",
+            epilog=fitted_examples(["examples:", *examples.splitlines()]),
             formatter_class=_Formatter,
             allow_abbrev=False,
             add_help=False,
         )
+        self.color = False  # from CPython 3.14 on argparse has colours of its own: help looks the same on all
         self._positionals.title = "arguments"
         self.add_argument("-h", "--help", action="help", help="show this")
+        if actions:
+            self.add_argument("action", metavar="ACTION", help=", ".join(actions))
 
     def error(self, message: str) -> None:  # type: ignore[override]
         raise UsageError(f"{message} (see 'fastrpc {self.command} --help')")
@@ -114,24 +208,76 @@ class CommandParser(ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:
         """Write a message, such as the help; argparse would swallow that it cannot be written."""
         if message and file is not None:
-            file.write(message)
+            file.write(_coloured(message, file))
+
+    def parser_of(self, action: str) -> CommandParser:
+        """Return the parser of one action: with its help, and the arguments that are known so far."""
+        sentence, taken = self.actions[action]
+        begin = f"  fastrpc {self.command} {action}"
+        examples = [line for line in self._examples.splitlines() if f"{line} ".startswith(f"{begin} ")]
+        parser = CommandParser(
+            f"{self.command} {action}", self._usage_of(action), sentence, "\n".join(examples or [begin])
+        )
+        of_some = {name for _, names in self.actions.values() for name in names}
+        for each in self._actions:
+            if each.dest in taken or each.dest not in {*of_some, "help", "action"}:
+                if isinstance(each.help, str) and each.help.startswith("for "):
+                    each.help = each.help.partition(": ")[2] or each.help
+                parser._add_action(each)
+        return parser
+
+    def _usage_of(self, action: str) -> str:
+        """Return what stands behind an action in the usage of its command."""
+        lines = [
+            line.strip().removeprefix(f"fastrpc {self.command} ") for line in self._arguments.splitlines()
+        ]
+        others = ""
+        if len(lines) == 1:  # all actions in one line, and the options behind them
+            line, _, others = lines[0].partition("  ")
+            lines = line.split(" | ")
+        found = [line.partition(" ") for line in lines]
+        return next(f"{rest} {others}".strip() for name, _, rest in found if name == action)
 
     def parse(self, arguments: list[str]) -> Namespace:
         """Parse a command's arguments; what is left over is named, with the option that was meant.
 
         Raises UsageError; leaves with SystemExit after ``--help``.
         """
-        options, rest = self.parse_known_intermixed_args(arguments)
+        if self.actions and not {"-h", "--help"}.isdisjoint(arguments):
+            action = next((word for word in arguments if not word.startswith("-")), "")
+            if action in self.actions:
+                self.parser_of(action).parse(["--help"])
+        known = [option for action in self._actions for option in action.option_strings]
+        try:
+            options, rest = self.parse_known_intermixed_args(arguments)
+        except UsageError:  # perhaps only since an option that there is not was meant to say it
+            for word in arguments:
+                if word.startswith("--") and len(word) > 2 and word.partition("=")[0] not in known:
+                    raise unknown_option(word, known, self.command) from None
+            raise
         if not rest:
             return options
         if rest[0].startswith("-"):
-            known = [option for action in self._actions for option in action.option_strings]
             raise unknown_option(rest[0], known, self.command)
         raise UsageError(f"one argument too many: {rest[0]!r} (see 'fastrpc {self.command} --help')")
+
+
+OTHER_OPTIONS = {
+    **dict.fromkeys(("--port", "-p"), "serve --http 127.0.0.1:PORT"),
+    **dict.fromkeys(("--host", "--bind", "--address", "--transport", "-t"), "serve --http HOST:PORT"),
+    **dict.fromkeys(("--reload", "--watch"), "dev FILE"),
+    **dict.fromkeys(("-v", "--verbose", "--debug"), "serve --log-level debug"),
+    "--http": "serve --http HOST:PORT",
+}
+"""Options of other programs that serve, and the command here."""
+SERVING = ("", "serve", "dev", "gateway")
+"""The commands of which these may be expected; "" is none."""
 
 
 def unknown_option(option: str, options: Iterable[str], command: str = "") -> UsageError:
     """Return the complaint about an option that does not exist."""
     name = option.partition("=")[0]
+    if command in SERVING and name in OTHER_OPTIONS and name not in options:
+        return UsageError(f"unknown option {name!r}; here it is 'fastrpc {OTHER_OPTIONS[name]}'")
     where = " ".join(["fastrpc", *([command] if command else []), "--help"])
     return UsageError(f"unknown option {name!r}{suggestion(name, options) or f' (see {where!r})'}")

@@ -48,12 +48,12 @@ class Setting:
     """The definition of one key: its name, kind, default and purpose.
 
     `kind` says how the text is parsed and who may set it: ``flag``, ``count``, ``bytes``, ``seconds``,
-    ``text``, ``names``, ``level``, ``reach``, ``address``, ``file``, ``folder``, ``folders``, ``program``,
-    ``module``, ``secret``, or a flag with a rule for untrusted files: ``guard`` (they may not switch it off),
-    ``permission`` (they may not switch it on). A default that depends on the environment is a function of the
-    environment and the home folder. A name that ends with ``_*`` defines a family of flags, one for each
-    named thing. `after` is the server's setting after which this one, and those declared after it, are
-    listed; by default they are listed last.
+    ``text``, ``names``, ``level``, ``wording``, ``reach``, ``address``, ``file``, ``folder``,
+    ``folders``, ``program``, ``module``, ``secret``, or a flag with a rule for untrusted files: ``guard``
+    (they may not switch it off), ``permission`` (they may not switch it on). A default that depends on
+    the environment is a function of the environment and the home folder. A name that ends with ``_*``
+    defines a family of flags, one for each named thing. `after` is the server's setting after which this
+    one, and those declared after it, are listed; by default they are listed last.
 
     Raises DefinitionError for an invalid name of an environment variable and for an unknown kind.
     """
@@ -188,6 +188,14 @@ def parse_seconds(text: str) -> float:
     return seconds
 
 
+def parse_wording(text: str) -> str:
+    """Parse which texts tools have: ``published`` or ``full``. Raises ValueError."""
+    wording = text.strip().lower()
+    if wording not in ("published", "full"):
+        raise ValueError("expected published or full")
+    return wording
+
+
 def parse_level(text: str) -> str:
     if text.lower() in LOG_LEVELS:
         return text.lower()
@@ -228,6 +236,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "bytes": parse_bytes,
     "seconds": parse_seconds,
     "level": parse_level,
+    "wording": parse_wording,
     "text": str,
     "names": parse_names,
     "patterns": str,
@@ -256,6 +265,12 @@ SETTINGS = (
     Setting("MCP_ALLOW", "patterns", "", "of a gateway: globs of the tools to show; unset: all"),
     Setting("MCP_DENY", "patterns", "", "of a gateway: globs of tools not to show"),
     Setting("FASTRPC_TOOLSET", "module", SHIPPED_TOOLSET, "the tools served when no target is named"),
+    Setting(
+        "FASTRPC_DESCRIPTIONS",
+        "wording",
+        "published",
+        "texts of the agent's tools: published, or full, for models",
+    ),
     STATE_DIR,
     Setting(
         "FASTRPC_DRAIN_SECONDS",

@@ -46,6 +46,9 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 extend_path()
 
+# Most servers of tests have tools without a docstring, of which serving warns. What else they write counts.
+os.environ.setdefault("PYTHONWARNINGS", "ignore::UserWarning")
+
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RECORDER = pytest.StashKey["Recorder"]()
 pytest_plugins = ["support.skips", "support.command_line"]

@@ -12,7 +12,7 @@ from fastrpc.diagnostics import write_line as write_line  # for the commands too
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from fastrpc.command_line import CommandParser
     from fastrpc.settings import Configuration
@@ -60,10 +60,18 @@ GROUPS = {
 """The commands as the help lists them. Those of toolsets follow."""
 
 OTHER_WORDS = {
-    **dict.fromkeys(("run", "start"), "serve FILE"),
-    "ls": "list",
-    **dict.fromkeys(("read", "get"), "call TARGET --resource URI"),
+    **dict.fromkeys(("run", "start", "server", "mcp", "up"), "serve FILE"),
+    **dict.fromkeys(("watch", "reload"), "dev FILE"),
+    "version": "--version",
+    **dict.fromkeys(("ls", "resources", "resource", "templates", "prompts"), "list"),
+    **dict.fromkeys(("read", "get"), "call TARGET URI"),
     "prompt": "call TARGET --prompt NAME",
+    **dict.fromkeys(("tool", "exec", "invoke"), "call TARGET TOOL key=value"),
+    **dict.fromkeys(("describe", "info", "show"), "inspect TARGET"),
+    **dict.fromkeys(("shell", "console", "interactive"), "repl TARGET"),
+    **dict.fromkeys(("proxy", "connect", "remote"), "bridge URL"),
+    **dict.fromkeys(("status", "ps"), "gateway status"),
+    **dict.fromkeys(("servers", "clients"), "discover"),
     **dict.fromkeys(("install", "add"), "install-client"),
     **dict.fromkeys(("init", "create"), "new NAME"),
     **dict.fromkeys(("settings", "env"), "config"),
@@ -71,6 +79,24 @@ OTHER_WORDS = {
     **dict.fromkeys(("check", "test"), "selftest"),
 }
 """Names of commands in other programs, and the command here."""
+
+
+def serving(word: str) -> str:
+    """Return the command that serves or uses what a word names: a file, a module beside, a URL; or ""."""
+    import os
+    import re
+    import shlex
+
+    quoted = shlex.quote(word)
+    if re.match(r"https?://", word, re.IGNORECASE):
+        return f"list {quoted}"
+    if re.search(r"\.py(:\w+)?\Z", word):
+        return f"serve {quoted}"
+    if word.endswith(".json"):
+        return f"gateway {quoted}"
+    if word.endswith(".toml"):
+        return f"guard check {quoted}"
+    return f"serve {word}.py" if word.isidentifier() and os.path.isfile(f"{word}.py") else ""
 
 
 def configuration(options: dict[str, str] | None = None, targets: Sequence[str] = ()) -> Configuration:
@@ -164,9 +190,15 @@ def _late(toolset: str, place: str) -> Callable[[list[str]], int]:
     return main
 
 
-def parser(command: str, arguments: str, examples: str) -> CommandParser:
+def parser(
+    command: str,
+    arguments: str,
+    examples: str,
+    actions: Mapping[str, tuple[str, Collection[str]]] | None = None,
+) -> CommandParser:
     """Return the argument parser of one of `COMMANDS`."""
     from fastrpc.command_line import CommandParser
 
     description = COMMANDS[command]
-    return CommandParser(command, arguments, f"{description[0].upper()}{description[1:]}.", examples)
+    sentence = f"{description[0].upper()}{description[1:]}."
+    return CommandParser(command, arguments, sentence, examples, actions)

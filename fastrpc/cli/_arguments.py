@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
-    """Return the arguments that an option gives as one JSON object. Raises UsageError."""
+    """Return arguments that are given as one JSON object, by an option or as a word. Raises UsageError."""
     if pairs:
-        raise UsageError(f"give either {option} or key=value, not both ({pairs[0]!r})")
+        raise UsageError(f"give either {option} or key=value, not both ({pairs[0]!r:.80})")
     import json
 
     try:
@@ -29,6 +29,20 @@ def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{option}: expected an object, got {type(value).__name__}")
     return value
+
+
+def as_object(words: list[str]) -> tuple[list[str], dict[str, Any] | None]:
+    """Return the words, and None; for one JSON object in place of ``key=value`` no words, and its value.
+    Raises UsageError."""
+    at = next((at for at, word in enumerate(words) if is_json(word)), None)
+    if at is None:
+        return words, None
+    return [], whole("arguments", words[at], words[:at] + words[at + 1 :])
+
+
+def is_json(word: str) -> bool:
+    """Whether a word is meant as JSON: no key begins so."""
+    return word.startswith(("{", "["))
 
 
 def typed(pairs: list[str], tool: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,10 @@ def assemble(
         loaded = [(target, _load(target, toolset, settings)) for target in targets or [toolset]]
         warn_of_settings(settings)
         server = _merge(loaded, toolset, settings, name or _name_of(targets))
+    if not targets and settings["FASTRPC_DESCRIPTIONS"] == "full":
+        from fastrpc.cli._contract import load_companion
+
+        server.instructions = getattr(load_companion(toolset, "_descriptions"), "INSTRUCTIONS", None)
     if name is not None:
         server.name = name
     if settings["FASTRPC_MAX_IN_FLIGHT"] is not None:

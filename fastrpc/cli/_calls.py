@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from fastrpc.options import LogLevel
 
 SECONDS = 600.0
+CALL_LIMIT = f"give up a call, a read or a prompt after so long ({SECONDS:g})"
+
+
+def seconds_of(chosen: Namespace) -> float:
+    """Return the time limit of a call: ``--time-limit``, or else ``--timeout``."""
+    seconds: float = chosen.time_limit or chosen.timeout or SECONDS
+    return seconds
 
 
 def converse_with_user(
@@ -53,6 +60,7 @@ def converse_with_user(
             chosen,
             logging,
             shows_stderr=True,
+            feedback=feedback,
             on_log=feedback.on_log,
             on_elicit=TerminalForm(feedback).ask,
             **handlers,

@@ -6,14 +6,15 @@ Lists only what the server's capabilities declare. Texts of the server are escap
 
 from __future__ import annotations
 
+import re
 import sys
 
 from fastrpc.errors import MethodNotFound, RemoteError
-from fastrpc.human_input.screen import plain
+from fastrpc.human_input.screen import plain, width, wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from fastrpc.client.sync import SyncClient
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 TEXT_WIDTH = 60
 NARROWEST = 20
-"""Columns of a table's last column at least; in less it is not wrapped."""
+"""Columns of a table's last column at least."""
+HANGING = "    "
+"""How much further to the right a line goes on."""
 
 
 def catalogue_of(client: SyncClient) -> Catalogue:
@@ -230,15 +233,39 @@ def capabilities_of(report: dict[str, Any]) -> list[str]:
     return found
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines; at a terminal each is wrapped, with what goes on further to the right."""
+    columns = _terminal_columns()
+    for line in lines:
+        print("\n".join(_wrapped(line, columns)))
+
+
+def _wrapped(line: str, columns: int) -> list[str]:
+    if width(line) <= columns:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    further = indent + HANGING
+    text = re.sub("  +", "  ", line.strip())  # what is aligned in a wide terminal
+    first, *others = wrapped(text, max(columns - len(further), NARROWEST))
+    return [indent + first.rstrip(), *(further + other.strip() for other in others)]
+
+
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows in aligned columns; the last column is not padded. At a terminal it is wrapped."""
+    """Print rows in aligned columns; the last column is not padded. At a terminal it is wrapped, and where
+    there is no room for it each row is printed as a list of its cells."""
+    columns = _terminal_columns()
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]
     indent = " " * sum(width + 2 for width in widths)
-    columns = _terminal_columns()
+    longest = max(len(row[-1]) for row in [head, *rows])
+    if len(indent) + longest > columns < len(indent) + NARROWEST:
+        for row in rows:
+            pairs = zip(head[1:], row[1:], strict=True)
+            print_lines([row[0], *(f"{HANGING}{title}: {cell}" for title, cell in pairs if cell)])
+        return
     for row in [head, *rows]:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         line = "  ".join([*cells, row[-1]]).rstrip()
-        if len(line) > columns >= len(indent) + NARROWEST:
+        if len(line) > columns:
             from textwrap import fill
 
             line = fill(row[-1], columns, initial_indent="  ".join([*cells, ""]), subsequent_indent=indent)

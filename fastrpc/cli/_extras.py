@@ -16,6 +16,7 @@ MODULES = {
     "postgresql": ("psycopg",),
     "oauth": ("keyring", "mcp"),
     "openapi": ("openapi_pydantic",),
+    "view": ("rich", "textual"),
     "contracts": ("eth_abi", "eth_hash"),
     "vyper": ("vyper",),
 }

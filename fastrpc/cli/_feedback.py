@@ -27,6 +27,8 @@ class Feedback:
             sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         )
         self._is_drawn = False
+        self.count = 0
+        """How often something was shown, or was about to be."""
 
     def on_log(self, params: dict[str, Any]) -> None:
         """Write a log message (MCP, logging: LoggingMessageNotification)."""
@@ -55,7 +57,8 @@ class Feedback:
             shown = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {part:4.0%}"
         else:
             shown = f"{done:g}"
-        self._draw(f"{shown} {message}".rstrip())
+        self.count += 1
+        self.draw(f"{shown} {message}".rstrip())
 
     def write(self, text: str) -> None:
         """Write a line. Erases the bar."""
@@ -65,13 +68,15 @@ class Feedback:
             sys.stderr.flush()
 
     def wipe(self) -> None:
-        """Erase the bar."""
+        """Erase the bar: something else will be shown."""
+        self.count += 1
         if self._is_drawn:
             self._is_drawn = False
             sys.stderr.write(WIPE)
             sys.stderr.flush()
 
-    def _draw(self, text: str) -> None:
+    def draw(self, text: str) -> None:
+        """Show a line until something else is shown."""
         try:
             columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
         except OSError:

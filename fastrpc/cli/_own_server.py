@@ -23,7 +23,12 @@ sys.exit(main())"""
 
 def server_command(arguments: list[str]) -> list[str]:
     """Return the command line of ``fastrpc serve`` with this interpreter."""
-    return [sys.executable, "-c", START, "serve", *arguments]
+    return own_command("serve", arguments)
+
+
+def own_command(command: str, arguments: list[str]) -> list[str]:
+    """Return the command line of a command of this program with this interpreter."""
+    return [sys.executable, "-c", START, command, *arguments]
 
 
 def sheltered_variables(
@@ -38,4 +43,4 @@ def sheltered_variables(
     for setting in settings:
         if setting.kind == "flag" and setting.default is True and not setting.name.endswith("*"):
             switches[setting.name] = "1"
-    return {**switches, "TOOLS": "1", "FASTRPC_STATE_DIR": folder}
+    return {**switches, "TOOLS": "1", "FASTRPC_DESCRIPTIONS": "published", "FASTRPC_STATE_DIR": folder}

@@ -6,6 +6,8 @@ before any tool is imported, so that neither tools nor their programs inherit th
 
 from __future__ import annotations
 
+from mmap import mmap
+
 from fastrpc.cli._assemble import assemble
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
@@ -99,7 +101,17 @@ def serve(
         access_log_format=options.get("--access-log-format", "text"),
         **application,
     )
-    run(make if serving is None else lambda: serving.guarded(make()), http)
+    is_checked = mmap(-1, 1)  # the memory that workers share: one of them warns
+
+    def made() -> Server:
+        server = make()
+        if not is_checked[0]:
+            is_checked[0] = 1
+            for each in server._with_mounts():
+                each.registries.settle_or_exit()
+        return server if serving is None else serving.guarded(server)
+
+    run(made, http)
 
 
 def assembled(targets: list[str], settings: Configuration, options: dict[str, str]) -> Server:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc.cli._feedback import Feedback
     from fastrpc.client.config import ServerEntry
     from fastrpc.client.sync import SyncClient
     from fastrpc.command_line import CommandParser
@@ -70,12 +71,21 @@ def add_options(options: CommandParser) -> None:
     _credentials.add_options(options)
 
 
-def parse(options: CommandParser, arguments: list[str]) -> tuple[Namespace, Destination]:
+def add_time_limit(options: CommandParser, help: str) -> None:
+    options.add_argument("--time-limit", metavar="SECONDS", type=time_limit, help=help)
+
+
+def parse(
+    options: CommandParser,
+    arguments: list[str],
+    limited: str = "give up after so long (never)",
+) -> tuple[Namespace, Destination]:
     """Parse the arguments of a command whose only positional arguments are targets; return its options and
-    the destination. Raises UsageError."""
+    the destination. `limited`: what its time limit means. Raises UsageError."""
     arguments, command = split_command(arguments)
     options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
     add_options(options)
+    add_time_limit(options, limited)
     chosen = options.parse(arguments)
     return chosen, destination(chosen.targets, command, chosen)
 
@@ -210,11 +220,13 @@ def converse(
     work: Callable[[SyncClient], int],
     *,
     shows_stderr: bool = False,
+    feedback: Feedback | None = None,
+    time_limit: float | None = None,
     **handlers: Any,
 ) -> int:
     """Connect, and return the exit code of `work`; 1 if the session fails; 2 if `fastrpc serve` refused the
     target, and has printed why. `shows_stderr`: forward the server's standard error; that of `fastrpc serve`
-    is always forwarded. Raises UsageError."""
+    is always forwarded. `time_limit`: seconds for all of it. Raises UsageError."""
     from fastrpc.cli._patient_client import PatientClient
 
     options = dict(where.options)
@@ -234,6 +246,8 @@ def converse(
             target,
             where.shown,
             version=chosen.protocol,
+            feedback=feedback,
+            time_limit=time_limit,
             timeout_seconds=limit or ANSWER_SECONDS,
             **handlers,
             **options,
@@ -248,7 +262,8 @@ def converse(
             return 2
         write_line(f"fastrpc: {_reason(where, error, shows_stderr)}")
     except RequestTimeout as error:
-        write_line(f"fastrpc: {where.shown} does not answer: {error} (--timeout sets the limit)")
+        hint = "" if "(--time-limit)" in str(error) else " (--timeout sets the limit)"
+        write_line(f"fastrpc: {where.shown} does not answer: {error}{hint}")
     except ClientError as error:
         write_line(f"fastrpc: {error}")
     return 1

@@ -8,14 +8,15 @@ characters in arguments are escaped, because a caller chooses them.
 from __future__ import annotations
 
 import sys
-from time import sleep
+from time import sleep, strftime
 
 from fastrpc.callers import current_user
 from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_table
 from fastrpc.cli._durations import minute, seconds_in
+from fastrpc.cli._feedback import Feedback
 from fastrpc.cli._guard_database import guard_database
-from fastrpc.command_line import CommandParser, check_action
+from fastrpc.command_line import CommandParser, check_action, takes_colours
 from fastrpc.errors import UsageError
 from fastrpc.guard.approvals.description import described
 from fastrpc.guard.times import rfc3339_or_none
@@ -42,12 +43,15 @@ EXAMPLES = """\
   fastrpc approvals watch                                           ask about each that comes
 """
 OF_ACTION = {
-    "list": ("all",),
-    "show": ("id",),
-    "approve": ("id", "times", "valid_for", "comment", "prefix"),
-    "edit": ("id", "pairs", "times", "valid_for", "comment"),
-    "reject": ("id", "comment"),
-    "watch": (),
+    "list": ("List the calls that wait.", ("all",)),
+    "show": ("Show one call as a whole.", ("id",)),
+    "approve": (
+        "Approve a call; it may run once, or as often as you say.",
+        ("id", "times", "valid_for", "comment", "prefix"),
+    ),
+    "edit": ("Approve a call with other arguments.", ("id", "pairs", "times", "valid_for", "comment")),
+    "reject": ("Reject a call.", ("id", "comment")),
+    "watch": ("Show each call that comes; at a terminal, ask about it.", ()),
 }
 OPTIONS = {
     "all": "--all",
@@ -58,14 +62,15 @@ OPTIONS = {
 }
 MOST_TIMES = 1_000_000
 POLL_SECONDS = 0.5
+COLOURS = {"low": "32", "medium": "33", "high": "31", "critical": "1;31"}
+"""Of a risk: green, yellow, red, bold red."""
 LONGEST_LISTED = 100
 """Characters of a call in the list."""
 
 
 def main(arguments: list[str]) -> int:
     """Run one action; return 0. Raises UsageError."""
-    options = CommandParser("approvals", USAGE, DESCRIPTION, EXAMPLES)
-    options.add_argument("action", metavar="ACTION", help=", ".join(OF_ACTION))
+    options = CommandParser("approvals", USAGE, DESCRIPTION, EXAMPLES, OF_ACTION)
     options.add_argument("id", metavar="ID", nargs="?", help="the approval, as the list has it")
     options.add_argument("pairs", metavar="KEY=VALUE", nargs="*", help="for edit: arguments to change")
     options.add_argument("--all", action="store_true", default=None, help="for list: the decided ones too")
@@ -97,7 +102,7 @@ def main(arguments: list[str]) -> int:
 def _check(chosen: Namespace) -> None:
     """Raise UsageError for an action that there is not, and for what it does not take or lacks."""
     check_action("approvals", chosen.action, OF_ACTION)
-    taken = OF_ACTION[chosen.action]
+    taken = OF_ACTION[chosen.action][1]
     for name, option in OPTIONS.items():
         if getattr(chosen, name) is not None and name not in taken:
             raise UsageError(f"approvals {chosen.action}: {option} is not for it")
@@ -200,7 +205,8 @@ def _decide(
 
 
 def _watch(store: ApprovalStore, chosen: Namespace) -> None:
-    """Print each call that waits, as it comes; at a terminal, ask about it."""
+    """Print each call that waits, as it comes; at a terminal, ask about it, and show that this runs."""
+    shown = Feedback()
     seen: set[str] = set()
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not chosen.json
     try:
@@ -209,13 +215,22 @@ def _watch(store: ApprovalStore, chosen: Namespace) -> None:
             seen.intersection_update(each.id for each in waiting)
             for approval in waiting:
                 if approval.id not in seen:
+                    shown.wipe()
                     seen.add(approval.id)
                     _print(approval, store.clock(), chosen.json)
                     if asks:
                         _ask(store, approval)
+            if shown.has_terminal:
+                shown.draw(f"{_waiting(len(waiting))} ({strftime('%H:%M:%S')}, Ctrl-C ends this)")
             sleep(POLL_SECONDS)
     except (KeyboardInterrupt, EOFError):
         return
+    finally:
+        shown.wipe()
+
+
+def _waiting(count: int) -> str:
+    return f"{count} left for later, nothing new waits" if count else "nothing waits for an approval"
 
 
 def _ask(store: ApprovalStore, approval: Approval) -> None:
@@ -280,7 +295,7 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
     left = f", {max(0, round(approval.expires_at - now))} s left" if found["state"] == "waiting" else ""
     print(f"{approval.id}  {found['state']}{left}")
     name, server, caller = map(visible_name, (approval.name, approval.server, approval.caller))
-    print(f"  {approval.kind} {name} of {server}, risk: {approval.risk}")
+    print(f"  {approval.kind} {name} of {server}, risk: {_coloured(approval.risk)}")
     print(f"  caller: {caller}, class {visible_name(approval.caller_class)}")
     if approval.rule or approval.reason:
         print(f"  rule: {approval.rule or '-'}{f', {approval.reason}' if approval.reason else ''}")
@@ -293,6 +308,11 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
         comment = f": {visible_name(approval.comment)}" if approval.comment else ""
         print(f"  by {visible_name(approval.decided_by)}, {approval.channel}, {found['decided_at']}{comment}")
     sys.stdout.flush()
+
+
+def _coloured(risk: str) -> str:
+    colour = COLOURS.get(risk)
+    return f"\x1b[{colour}m{risk}\x1b[0m" if colour and takes_colours(sys.stdout) else risk
 
 
 def _print_json(value: Any) -> None:

@@ -65,34 +65,50 @@ tail [-f] [-n N] [FILTER…]
        fastrpc audit check PROOF --public-key FILE [--record FILE]"""
 
 
+ACTIONS = {
+    name: (sentence, ())
+    for name, sentence in {
+        "tail": "Print the latest records, and with -f those that come.",
+        "search": "Print the records that pass the filters; exit code 1 if there are none.",
+        "export": "Write the records that pass the filters, for other programs.",
+        "verify": "Verify the log; exit code 1 if something is wrong.",
+        "prove": "Print the proof that a record is under a checkpoint.",
+        "check": "Check a proof; exit code 1 if it is wrong.",
+    }.items()
+}
+
+
 def main(arguments: list[str]) -> int:
     """Run a command of the audit log; return the exit code. Raises UsageError."""
     command, *rest = arguments or [""]
+    if command.startswith("-"):
+        _whole_parser().parse(arguments)  # --help
     if command not in COMMANDS_OF_AUDIT:
-        parser = _parser()
-        if command.startswith("-"):
-            parser.parse(arguments)  # --help
-        raise parser.mistake(command)
+        raise _mistake(command)
     return COMMANDS_OF_AUDIT[command](rest)
 
 
-class _Parser(CommandParser):
-    def mistake(self, word: str) -> UsageError:
-        from fastrpc.command_line import suggestion
+def _mistake(word: str) -> UsageError:
+    from fastrpc.command_line import suggestion
 
-        said = f"unknown command {word!r:.80}" if word else "expected a command"
-        near = suggestion(word, COMMANDS_OF_AUDIT) if word else ""
-        return UsageError(f"audit: {said}{near or ': one of ' + ', '.join(COMMANDS_OF_AUDIT)}")
+    said = f"unknown command {word!r:.80}" if word else "expected a command"
+    near = suggestion(word, COMMANDS_OF_AUDIT) if word else ""
+    return UsageError(f"audit: {said}{near or ': one of ' + ', '.join(COMMANDS_OF_AUDIT)}")
 
 
-def _parser() -> _Parser:
-    parser = _Parser("audit", USAGE, "Read the audit log: show, search, export or verify it.", EXAMPLES)
+def _whole_parser() -> CommandParser:
+    description = "Read the audit log: show, search, export or verify it."
+    parser = CommandParser("audit", USAGE, description, EXAMPLES, ACTIONS)
     parser.add_argument("--folder", metavar="FOLDER", help="the log (audit, in FASTRPC_STATE_DIR)")
     return parser
 
 
-def _with_filters() -> _Parser:
-    parser = _parser()
+def _parser(action: str) -> CommandParser:
+    return _whole_parser().parser_of(action)
+
+
+def _with_filters(action: str) -> CommandParser:
+    parser = _parser(action)
     parser.add_argument("--category", metavar="GLOB", help="only records of this category")
     parser.add_argument("--caller", metavar="GLOB", help="only those of this caller (actor)")
     parser.add_argument("--tool", metavar="GLOB", help="only those of this tool")
@@ -114,7 +130,7 @@ def folder_of(chosen: Namespace) -> str:
 
 def tail(arguments: list[str]) -> int:
     """Print the latest records, and with ``-f`` those that come."""
-    parser = _with_filters()
+    parser = _with_filters("tail")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with those that come")
     parser.add_argument("-n", metavar="N", type=int, default=TAIL, help=f"how many ({TAIL})")
     parser.add_argument("--json", action="store_true", help="the lines as they are")
@@ -137,7 +153,7 @@ def tail(arguments: list[str]) -> int:
 
 def search(arguments: list[str]) -> int:
     """Print the records that pass the filters; 1 if there are none."""
-    parser = _with_filters()
+    parser = _with_filters("search")
     parser.add_argument("--json", action="store_true", help="the lines as they are")
     parser.add_argument("--limit", metavar="N", type=int, help="the first N")
     chosen = parser.parse(arguments)
@@ -156,7 +172,7 @@ def search(arguments: list[str]) -> int:
 
 def export(arguments: list[str]) -> int:
     """Write the records that pass the filters as JSON lines, as they are, or as CSV."""
-    parser = _with_filters()
+    parser = _with_filters("export")
     parser.add_argument("--format", choices=("json", "csv"), default="json", help="json: as they are")
     parser.add_argument("--output", metavar="FILE", help="a new file, of mode 0600")
     chosen = parser.parse(arguments)
@@ -182,7 +198,7 @@ def export(arguments: list[str]) -> int:
 
 def verify(arguments: list[str]) -> int:
     """Verify the log; 1 if something is wrong."""
-    parser = _parser()
+    parser = _parser("verify")
     parser.add_argument("--public-key", metavar="FILE", help="the public key, kept elsewhere")
     parser.add_argument(
         "--checkpoint", metavar="FILE", action="append", default=[], help="checkpoints kept elsewhere"
@@ -198,7 +214,7 @@ def verify(arguments: list[str]) -> int:
 
 def prove(arguments: list[str]) -> int:
     """Print the proof that a record is under a checkpoint."""
-    parser = _parser()
+    parser = _parser("prove")
     parser.add_argument("id", metavar="ID", help="the id of the record")
     chosen = parser.parse(arguments)
     from fastrpc.guard.audit.prove import prove as proof_of
@@ -213,7 +229,7 @@ def prove(arguments: list[str]) -> int:
 
 def check(arguments: list[str]) -> int:
     """Check a proof; 1 if it is wrong."""
-    parser = _parser()
+    parser = _parser("check")
     parser.add_argument("proof", metavar="PROOF", help="the file with the proof")
     parser.add_argument("--public-key", metavar="FILE", required=True, help="the public key of the log")
     parser.add_argument("--record", metavar="FILE", help="the line that it is for")

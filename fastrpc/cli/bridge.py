@@ -75,12 +75,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> Namespace:
-    from fastrpc.command_line import fitted
+    from fastrpc.command_line import described
     from fastrpc.settings import LOG_LEVELS, parse_seconds
 
     options = parser("bridge", "URL [OPTION…]", EXAMPLES)
     token = f"The token of the remote server is taken from {TOKEN_VARIABLE}."
-    options.epilog = fitted(f"{token}\n\n{options.epilog}")
+    options.epilog = f"{described('', token)}\n\n{options.epilog}"
     options.add_argument("url", metavar="URL", help="the address of the remote server, http or https")
     add_options(options)
     options.add_argument(

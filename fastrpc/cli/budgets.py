@@ -33,13 +33,15 @@ EXAMPLES = """\
   fastrpc budgets reset 'ada#k3x7q2mfa4zt'
   fastrpc budgets reset 'ada#k3x7q2mfa4zt' --tool order
 """
-ACTIONS = ("list", "reset")
+ACTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "list": ("Show what callers have used of their budgets.", ("json",)),
+    "reset": ("Set what a caller has used to zero.", ()),
+}
 
 
 def main(arguments: list[str]) -> int:
     """Run one action; return 0. Raises UsageError."""
-    options = parser("budgets", USAGE, EXAMPLES)
-    options.add_argument("action", metavar="ACTION", help=", ".join(ACTIONS))
+    options = parser("budgets", USAGE, EXAMPLES, ACTIONS)
     options.add_argument("caller", metavar="CALLER", nargs="?", help="as list and the audit log name it")
     options.add_argument("--tool", metavar="TOOL", help="the budgets of this tool alone")
     options.add_argument("--json", action="store_true", help="for list: as JSON, for programs")

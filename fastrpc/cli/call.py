@@ -3,15 +3,17 @@
 The result's text goes to stdout; log messages, progress (a bar, on a terminal) and the server's standard
 error go to stderr. Elicitation requests are answered on the terminal (`_form`). Exit codes: 0; 1 if the
 result is an error or the session fails; 2 for a wrong command line. A ``key=value`` is parsed by the tool's
-schema; the server validates the arguments. Ctrl-C cancels the call.
+schema, and one JSON object may be in its place; the server validates the arguments. Ctrl-C cancels the call.
 """
 
 from __future__ import annotations
 
+import re
+
 from fastrpc.cli import parser, toolset_examples
-from fastrpc.cli._arguments import whole
-from fastrpc.cli._calls import SECONDS, Caller, converse_with_user
-from fastrpc.cli._target import add_options, destination, is_url, split_command
+from fastrpc.cli._arguments import as_object, is_json, whole
+from fastrpc.cli._calls import CALL_LIMIT, Caller, converse_with_user, seconds_of
+from fastrpc.cli._target import add_options, add_time_limit, destination, is_url, split_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
@@ -26,10 +28,12 @@ EXAMPLES = """\
   fastrpc call my_tools.py word_count text='to be or not'
   fastrpc call word_count text='to be or not' --target my_tools.py
   fastrpc call add a=1 b=2 -- python server.py
-  fastrpc call shop.py --resource orders://7
+  fastrpc call my_tools.py add '{"a": 1, "b": 2}'
+  fastrpc call shop.py orders://7
   fastrpc call shop.py --prompt complain id=7 tone=firm
 """
-USAGE = "[TARGET] TOOL|--resource URI|--prompt NAME [key=value…] [option…] [-- COMMAND…]"
+USAGE = "[TARGET] TOOL|URI|--prompt NAME [key=value…|JSON] [option…] [-- COMMAND…]"
+URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 FORMER = "--json"
 """The former name of ``--arguments``, still accepted before a JSON object."""
 
@@ -38,15 +42,19 @@ def main(arguments: list[str]) -> int:
     """Call a tool and print its result; return the exit code. Raises UsageError."""
     chosen, command = _options(arguments)
     targets, name, pairs = _split_words(chosen, command)
-    given = None if chosen.arguments is None else whole(chosen.option, chosen.arguments, pairs)
+    if chosen.arguments is None:
+        pairs, given = as_object(pairs)
+    else:
+        given = whole(chosen.option, chosen.arguments, pairs)
     if chosen.option == FORMER:
         write_line("fastrpc: warning: --json JSON is called --arguments JSON now; --json prints the result")
     where = destination(targets, command, chosen)
+    is_resource = chosen.resource is not None
 
     def work(client: SyncClient, feedback: Feedback) -> int:
-        caller = Caller(client, feedback, seconds=chosen.timeout or chosen.time_limit, is_json=chosen.json)
-        if chosen.resource is not None:
-            return caller.read(chosen.resource)
+        caller = Caller(client, feedback, seconds=seconds_of(chosen), is_json=chosen.json)
+        if is_resource:
+            return caller.read(name)
         if chosen.prompt is not None:
             return caller.get(chosen.prompt, pairs, given)
         return caller.call(name, pairs, given)
@@ -63,7 +71,10 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
     arguments, is_former = _renamed(arguments)
     options = parser("call", USAGE, shown + EXAMPLES)
     options.add_argument(
-        "words", metavar="[TARGET] TOOL key=value", nargs="*", help="arguments are typed by the tool's schema"
+        "words",
+        metavar="[TARGET] TOOL key=value",
+        nargs="*",
+        help="arguments are typed by the tool's schema, or one JSON object; a URI in place of TOOL: read it",
     )
     options.add_argument("--arguments", metavar="JSON", help="all as one JSON object; - reads it from stdin")
     options.add_argument("--resource", metavar="URI", help="read this resource")
@@ -73,7 +84,7 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
         "--target", action="append", default=[], help="where TARGET may stand too; may be repeated"
     )
     add_options(options)
-    options.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="give up (600)")
+    add_time_limit(options, CALL_LIMIT)
     options.add_argument(
         "--log-level", metavar="LEVEL", choices=LOG_LEVELS, default="info", help="of log messages (info)"
     )
@@ -81,8 +92,6 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
     chosen.option = FORMER if is_former else "--arguments"
     if chosen.resource is not None and chosen.prompt is not None:
         raise UsageError("give either --resource or --prompt")
-    if chosen.resource is not None and chosen.arguments is not None:
-        raise UsageError("a resource takes no arguments")
     return chosen, command
 
 
@@ -96,20 +105,31 @@ def _renamed(arguments: list[str]) -> tuple[list[str], bool]:
 
 
 def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str, list[str]]:
-    """Return targets, the tool's name ("" for a resource or a prompt) and the pairs. Raises UsageError."""
+    """Return targets, the tool's name or the resource's URI ("" for a prompt), and the words behind it. A URI
+    in place of the tool becomes the option. Raises UsageError."""
     words = list(chosen.words)
     targets = list(chosen.target)
     has_place = bool(targets or command or chosen.command)
     is_call = chosen.resource is None and chosen.prompt is None
     if not has_place and words and (not is_call or len(words) > 1):
         second = words[1] if is_call else words[0]
-        if "=" not in second or (not is_call and is_url(second)):
+        if not _is_argument(second) or (not is_call and is_url(second)):
             targets.append(words.pop(0))
+    if is_call and words and URI.match(words[0]) and (has_place or targets or not is_url(words[0])):
+        chosen.resource, is_call = words.pop(0), False
+    if chosen.resource is not None:
+        if words or chosen.arguments is not None:
+            got = f", got {words[0]!r:.80}" if words else ""
+            raise UsageError(f"a resource takes no arguments{got}")
+        return targets, chosen.resource, []
     if not is_call:
-        if chosen.resource is not None and words:
-            raise UsageError(f"a resource takes no arguments, got {words[0]!r}")
         return targets, "", words
     if not words or (not has_place and not targets and (is_url(words[0]) or words[0].endswith(".py"))):
         behind = f" behind {words[0]}" if words else ""
         raise UsageError(f"a tool's name is needed{behind} (see 'fastrpc list')")
     return targets, words[0], words[1:]
+
+
+def _is_argument(word: str) -> bool:
+    """Whether a word is ``key=value`` or JSON. A URI is none, though there may be a ``=`` in its query."""
+    return is_json(word) or ("=" in word and not URI.match(word))

@@ -19,6 +19,7 @@ from fastrpc.cli._assemble import toolset_settings
 from fastrpc.cli._contract import load_companion, load_contract
 from fastrpc.cli._own_server import server_command, sheltered_variables
 from fastrpc.client.client import Client
+from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, FastrpcError, RequestTimeout
 from fastrpc.protocol.versions import LATEST_LEGACY
@@ -95,7 +96,7 @@ class Conversation:
         self.folder = folder
         """An empty folder, the server's working directory."""
         self.tools: list[str] = []
-        self.colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self.colours = takes_colours(sys.stdout)
         self._pid_file = pid_file
         self._variables = variables
         self._answers: Sequence[str] = ()

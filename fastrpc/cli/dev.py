@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   fastrpc dev my_tools.py                                   what a client starts instead of serve
   claude mcp add mine -- fastrpc dev /path/to/my_tools.py   for example
+  fastrpc dev --http 127.0.0.1:8000 my_tools.py             over HTTP, with a view of the calls
 """
 CHECK_SECONDS = 0.3  # seconds between two checks of the files
 START_SECONDS = 30.0  # seconds for a new server to answer
@@ -42,12 +43,23 @@ FILE_LIMIT = 5000
 
 def main(arguments: list[str]) -> int:
     """Serve until the client disconnects; return 0, or 1 if the file could never be served."""
-    options = parser("dev", "FILE", EXAMPLES)
+    options = parser("dev", "[--http HOST:PORT] FILE", EXAMPLES)
     options.add_argument("file", metavar="FILE", help="file.py, or file.py:attribute")
-    target = options.parse(arguments).file
+    options.add_argument(
+        "--http", metavar="HOST:PORT", help="serve over HTTP; a terminal shows the calls (extra view)"
+    )
+    options.add_argument("--plain", action="store_true", help="with --http: a line for each message instead")
+    chosen = options.parse(arguments)
+    target = chosen.file
     path = target if os.path.isfile(target) else target.rpartition(":")[0]
     if not os.path.isfile(path):
         raise UsageError(f"{target}: no such file; dev takes file.py or file.py:attribute")
+    if chosen.http is not None:
+        from fastrpc.cli._dev_http import serve
+
+        return serve(target, chosen.http, plain=chosen.plain)
+    if chosen.plain:
+        raise UsageError("--plain is for HTTP: give --http HOST:PORT too")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     return Supervisor(target, os.path.abspath(path)).serve()

@@ -8,7 +8,6 @@ variable which files are served around them, so that a gateway does not start it
 from __future__ import annotations
 
 import os
-import sys
 
 from fastrpc.cli import WAITS_FOR_CLIENT, configuration
 from fastrpc.cli.serve import (
@@ -76,9 +75,9 @@ def main(arguments: list[str]) -> int:
 
         return show(arguments[1:])
     if "--help" in arguments or "-h" in arguments:
-        from fastrpc.command_line import fitted
+        from fastrpc.command_line import write_help
 
-        sys.stdout.write(fitted(HELP))
+        write_help(HELP)
         return 0
     options, files = split_arguments(arguments, "gateway", OWN_OPTIONS)
     for_http = is_for_http(options)

@@ -39,14 +39,21 @@ EXAMPLES = """\
   fastrpc guard try guard.toml order count=11 --target my_tools.py --json
   fastrpc guard why audit_01M8BQNEE9163M5P6X0000016K guard.toml
 """
-ACTIONS = ("init", "check", "try", "why")
+ACTIONS = {
+    "init": ("Write a configuration to begin with.", ("file",)),
+    "check": ("Check a configuration, and print what each class may call.", ("file", "words", "json")),
+    "try": (
+        "Judge one call, and show what the rules saw.",
+        ("file", "words", "caller_class", "target", "json"),
+    ),
+    "why": ("Explain a call that was refused, from its record.", ("file", "words", "folder", "json")),
+}
 
 
 def main(arguments: list[str]) -> int:
     """Run one action; return 0, or 1 for a call that would not run at once, or a record that there is not.
     Raises UsageError."""
-    options = CommandParser("guard", USAGE, DESCRIPTION, EXAMPLES)
-    options.add_argument("action", metavar="ACTION", help=", ".join(ACTIONS))
+    options = CommandParser("guard", USAGE, DESCRIPTION, EXAMPLES, ACTIONS)
     options.add_argument(
         "file",
         metavar="FILE",

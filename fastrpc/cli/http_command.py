@@ -7,8 +7,6 @@ keep: several workers, a guard, which knows MCP alone, and another name. Importe
 
 from __future__ import annotations
 
-import sys
-
 from fastrpc.cli import configuration
 from fastrpc.cli.serve import (
     CALLS_HELP,
@@ -63,9 +61,9 @@ class HttpCommand:
         """Serve the server that `make` returns for the flags that are given, until a signal arrives. A body
         may have `max_body` bytes. Raises UsageError."""
         if "--help" in arguments or "-h" in arguments:
-            from fastrpc.command_line import fitted
+            from fastrpc.command_line import write_help
 
-            sys.stdout.write(fitted(self.help()))
+            write_help(self.help())
             return 0
         own = dict.fromkeys(self._flags, "")
         options, rest = split_arguments(arguments, self.command, own, flags=own, without=LEFT_OUT)

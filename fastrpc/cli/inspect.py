@@ -2,7 +2,7 @@
 and its features.
 
 As text, as JSON (`--json`, as received), or as a self-contained HTML page (`--html FILE`,
-`fastrpc.cli._inspect_page`). No tool is called and no resource is read.
+`fastrpc.cli._inspect_page`). No tool is called and no resource is read, but for the status of a gateway.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.cli import parser
-from fastrpc.cli._catalogue import capabilities_of, catalogue_of, print_json, shown, title_of
+from fastrpc.cli._catalogue import capabilities_of, catalogue_of, print_json, print_lines, shown, title_of
 from fastrpc.cli._target import converse, parse
 from fastrpc.errors import UsageError
 from fastrpc.human_input.screen import plain
@@ -40,6 +40,10 @@ def main(arguments: list[str]) -> int:
 
     def work(client: SyncClient) -> int:
         report = report_of(client)
+        if not where.is_own:
+            from fastrpc.cli._gateway_failures import name_failures
+
+            name_failures(client)
         if chosen.html is not None:
             from fastrpc.cli._inspect_page import page_of
 
@@ -47,10 +51,10 @@ def main(arguments: list[str]) -> int:
         elif chosen.json:
             print_json(report)
         else:
-            print("\n".join(_lines(report)))
+            print_lines(_lines(report))
         return 0
 
-    return converse(where, chosen, work)
+    return converse(where, chosen, work, time_limit=chosen.time_limit)
 
 
 def report_of(client: SyncClient) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """``fastrpc list``: prints the tools, resources, resource templates and prompts of a server.
 
-No tool is called and no resource is read. `--json` prints the descriptors as received.
+No tool is called and no resource is read, but for the status of a gateway. `--json` prints the descriptors as
+received.
 """
 
 from __future__ import annotations
 
 from fastrpc.cli import parser
-from fastrpc.cli._catalogue import catalogue_of, print_json, shown
+from fastrpc.cli._catalogue import catalogue_of, print_json, print_lines, shown
 from fastrpc.cli._target import converse, parse
 
 TYPE_CHECKING = False
@@ -30,10 +31,14 @@ def main(arguments: list[str]) -> int:
 
     def work(client: SyncClient) -> int:
         catalogue = catalogue_of(client)
+        if not where.is_own:
+            from fastrpc.cli._gateway_failures import name_failures
+
+            name_failures(client)
         if chosen.json:
             print_json(catalogue)
         else:
-            print("\n".join(shown(catalogue)))
+            print_lines(shown(catalogue))
         return 0
 
-    return converse(where, chosen, work)
+    return converse(where, chosen, work, time_limit=chosen.time_limit)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import sys
 
 from fastrpc.cli import parser
-from fastrpc.cli._catalogue import catalogue_of, shown
+from fastrpc.cli._arguments import as_object, is_json
+from fastrpc.cli._catalogue import catalogue_of, print_lines, shown
 from fastrpc.cli._repl_completion import COMMANDS, Completion
 from fastrpc.cli._target import parse
 from fastrpc.command_line import suggestion
@@ -35,7 +36,7 @@ EXAMPLES = """\
 """
 HELP = """\
 tools                      the tools and their parameters; so resources, prompts, list (all)
-call TOOL key=value…       call a tool; the arguments are typed by its schema
+call TOOL key=value…       call a tool; the arguments are typed by its schema, or one JSON object
 read URI                   read a resource
 prompt NAME key=value…     get a prompt
 help                       show this
@@ -52,14 +53,15 @@ LISTED = {
 def main(arguments: list[str]) -> int:
     """Run an interactive session; return the exit code. Raises UsageError."""
     options = parser("repl", "[TARGET… | -- COMMAND…]", EXAMPLES)
-    chosen, where = parse(options, arguments)
-    from fastrpc.cli._calls import SECONDS, Caller, converse_with_user
+    from fastrpc.cli._calls import CALL_LIMIT, Caller, converse_with_user, seconds_of
+
+    chosen, where = parse(options, arguments, CALL_LIMIT)
 
     repl: Repl | None = None
 
     def work(client: SyncClient, feedback: Feedback) -> int:
         nonlocal repl
-        repl = Repl(client, Caller(client, feedback, seconds=chosen.timeout or SECONDS), feedback)
+        repl = Repl(client, Caller(client, feedback, seconds=seconds_of(chosen)), feedback)
         return repl.run()
 
     def on_notification(notification: dict[str, Any]) -> None:
@@ -125,10 +127,8 @@ class Repl:
 
     def _take(self, line: str) -> bool:
         """Execute a line; return whether to continue. Raises ConnectionLost."""
-        import shlex
-
         try:
-            words = shlex.split(line)
+            words = _words_of(line)
             if words and words[0] in ("quit", "exit"):
                 return False
             if words:
@@ -147,17 +147,25 @@ class Repl:
                 member: entries if member in LISTED[command] else []
                 for member, entries in self.catalogue.items()
             }
-            print("\n".join(shown(wanted)))
+            print_lines(shown(wanted))
         elif command == "help":
             print(HELP, end="")
         elif command == "call" and words:
-            self._caller.call(words[0], words[1:])
+            self._caller.call(words[0], *as_object(words[1:]))
         elif command == "read" and len(words) == 1:
             self._caller.read(words[0])
         elif command == "prompt" and words:
-            self._caller.get(words[0], words[1:])
+            self._caller.get(words[0], *as_object(words[1:]))
         elif command in COMMANDS:
             raise UsageError(f"{command}: see 'help' for how it is written")
         else:
             hint = suggestion(command, COMMANDS) or f"; the commands are {', '.join(COMMANDS)}"
             raise UsageError(f"unknown command {command!r}{hint}")
+
+
+def _words_of(line: str) -> list[str]:
+    """Return the words of a line, quoted as in a shell; JSON behind a name is one word. Raises ValueError."""
+    import shlex
+
+    parts = line.split(None, 2)
+    return parts if len(parts) == 3 and is_json(parts[2]) else shlex.split(line)

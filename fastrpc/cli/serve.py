@@ -99,9 +99,9 @@ OPTIONS = ("--cwd", "--guard", "--name", "--stats", "--trace", *SETTING_OPTIONS,
 def main(arguments: list[str]) -> int:
     """Serve until the session ends; return the exit code. Raises UsageError."""
     if "--help" in arguments or "-h" in arguments:
-        from fastrpc.command_line import fitted
+        from fastrpc.command_line import write_help
 
-        sys.stdout.write(fitted(HELP))
+        write_help(HELP)
         return 0
     if not all(_is_own(argument) for argument in arguments):
         from fastrpc.cli._toolset_options import export_toolset_options

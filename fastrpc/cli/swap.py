@@ -14,6 +14,7 @@ import sys
 
 from fastrpc.cli import parser
 from fastrpc.cli._target import split_command
+from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
@@ -155,7 +156,7 @@ def _show(path: str, source: bytes, rewritten: bytes) -> None:
     """Print the difference, coloured on a terminal."""
     from difflib import unified_diff
 
-    is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    is_coloured = takes_colours(sys.stdout)
     before, after = (text.decode("utf-8", "replace").splitlines() for text in (source, rewritten))
     for line in unified_diff(before, after, path, path, lineterm=""):
         colour = COLOURS.get(line[:1]) if is_coloured else None

@@ -37,10 +37,10 @@ EXAMPLES = """\
 """
 DEFAULT_CLASS = "default"
 OF_ACTION = {
-    "create": ("owner", "caller_class", "scopes", "expires"),
-    "list": (),
-    "rotate": ("token_id", "overlap"),
-    "revoke": ("token_id",),
+    "create": ("Make a token, and print it this once.", ("owner", "caller_class", "scopes", "expires")),
+    "list": ("List the tokens, without their texts.", ()),
+    "rotate": ("Make a new token in place of one, and print it this once.", ("token_id", "overlap")),
+    "revoke": ("Revoke a token: it is refused from now on.", ("token_id",)),
 }
 OPTIONS = {
     "owner": "--owner",
@@ -71,8 +71,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> CommandParser:
-    options = CommandParser("token", USAGE, DESCRIPTION, EXAMPLES)
-    options.add_argument("action", metavar="ACTION", help=", ".join(ACTIONS))
+    options = CommandParser("token", USAGE, DESCRIPTION, EXAMPLES, OF_ACTION)
     options.add_argument("token_id", metavar="ID", nargs="?", help="the 12 characters behind frpc_")
     options.add_argument("--owner", metavar="NAME", help="for create: the owner of the token")
     options.add_argument(
@@ -104,7 +103,7 @@ def _parser() -> CommandParser:
 def _check(chosen: Namespace) -> None:
     """Raise UsageError for an action that there is not, and for what it does not take or lacks."""
     check_action("token", chosen.action, ACTIONS)
-    taken = OF_ACTION[chosen.action]
+    taken = OF_ACTION[chosen.action][1]
     for name, option in OPTIONS.items():
         if getattr(chosen, name) is not None and name not in taken:
             raise UsageError(f"token {chosen.action}: {option} is not for it (see 'fastrpc token --help')")

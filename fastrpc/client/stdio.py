@@ -77,6 +77,10 @@ class Stdio(Transport):
         """The exit code of the server, after it has exited; negative for a signal."""
         return None if self._process is None else self._process.exit_code
 
+    @property
+    def pid(self) -> int:
+        return 0 if self._process is None else self._process.pid
+
     def environment(self) -> dict[str, str]:
         """Return the environment of the server."""
         return environment(self._env)

@@ -272,7 +272,7 @@ class Registries:
 
     def settle_or_exit(self) -> None:
         """`settle`, for a program that does nothing but serve: what is wrong is one line on standard error,
-        and the exit code is 2."""
+        and the exit code is 2. Tools without a description are named there."""
         try:
             self.settle()
         except DefinitionError as error:
@@ -280,3 +280,7 @@ class Registries:
 
             write_line("fastrpc: " + " ".join(str(error).split()))
             raise SystemExit(2) from None
+        if any(tool.description is None for tool in self.tools):
+            from fastrpc.definitions.missing_descriptions import warn_of_missing_descriptions
+
+            warn_of_missing_descriptions(self.tools)

@@ -19,6 +19,7 @@ import os
 from fastrpc.client_requests.elicitation import Form
 from fastrpc.errors import ToolError
 from fastrpc.human_input.choices import Choice, listed
+from fastrpc.protocol.versions import RICH_INPUT_REQUESTS
 from fastrpc.settings import ASK_TERMINAL, parse_seconds
 
 TYPE_CHECKING = False
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.context import Context
+
+    Answer = str | list[str]
 
 __all__ = ["Choice", "Outcome", "ask_person", "listed"]
 
@@ -46,13 +49,14 @@ class Outcome:
     """The result of `ask_person`.
 
     `how` is ``client``, ``terminal`` or ``none``. `action` is ``accept``, ``decline``, ``cancel``,
-    ``timeout`` or ``unasked``. `answers` holds the chosen options in the order of the questions if the action
-    is ``accept``; otherwise it is empty and `sentence` says what happened.
+    ``timeout`` or ``unasked``. `answers` holds the answers in the order of the questions if the action is
+    ``accept``; otherwise it is empty and `sentence` says what happened. An answer is the chosen option, or
+    the text that was given instead ("" for neither); where several may be chosen it is a list.
     """
 
     __slots__ = ("action", "answers", "how", "sentence")
 
-    def __init__(self, how: str, action: str, answers: Sequence[str] = (), sentence: str = "") -> None:
+    def __init__(self, how: str, action: str, answers: Sequence[Answer] = (), sentence: str = "") -> None:
         self.how = how
         self.action = action
         self.answers = list(answers)
@@ -115,8 +119,8 @@ def _unasked(obstacles: list[str]) -> Outcome:
 
 
 async def _answer_in_time(
-    ctx: Context, answering: Awaitable[tuple[str, Sequence[str]]], seconds: float
-) -> tuple[str, Sequence[str]]:
+    ctx: Context, answering: Awaitable[tuple[str, Sequence[Answer]]], seconds: float
+) -> tuple[str, Sequence[Answer]]:
     """Wait for an answer, and report progress. Raises TimeoutError, which cancels the wait."""
     import asyncio
 
@@ -145,10 +149,11 @@ async def _report_progress(ctx: Context, seconds: float) -> None:
 
 async def _by_client(
     ctx: Context, choices: Sequence[Choice], message: str | None, key: str | None
-) -> tuple[str, Sequence[str]]:
+) -> tuple[str, Sequence[Answer]]:
     if not ctx.protocol_version:
         raise _ChannelUnavailable("there is no client")
-    schema = _schema(choices)
+    has_lists = ctx.protocol_version in RICH_INPUT_REQUESTS
+    schema = _schema(choices, has_lists)
     message = message or _message(choices)
     obstacle = Form(message, schema).obstacle(ctx.protocol_version, ctx.client_capabilities)
     if obstacle is not None:
@@ -159,7 +164,10 @@ async def _by_client(
         raise _ChannelUnavailable(str(problem)) from None
     if not answer.accepted:
         return answer.action, ()
-    return answer.action, [answer.value[name] for name in schema["properties"]]
+    return answer.action, [
+        _answer(answer.value, f"question_{number}", choice, has_lists)
+        for number, choice in enumerate(choices, 1)
+    ]
 
 
 def _message(choices: Sequence[Choice]) -> str:
@@ -170,20 +178,51 @@ def _message(choices: Sequence[Choice]) -> str:
     return "\n".join(f"{number}. {choice.text}" for number, choice in enumerate(choices, 1))
 
 
-def _schema(choices: Sequence[Choice]) -> dict[str, Any]:
-    """Return the JSON Schema of a form with one field for each question."""
-    fields = {f"question_{number}": _field(choice) for number, choice in enumerate(choices, 1)}
-    return {"type": "object", "properties": fields, "required": list(fields)}
+def _schema(choices: Sequence[Choice], has_lists: bool) -> dict[str, Any]:
+    """Return the JSON Schema of a form with a field for each question; where there are no lists, with one for
+    each option of which several may be chosen; and with one for each text that may be given instead."""
+    fields: dict[str, Any] = {}
+    required = []
+    for number, choice in enumerate(choices, 1):
+        name = f"question_{number}"
+        if choice.several and not has_lists:
+            for option in range(len(choice.options)):
+                title = f"{choice.text} {choice.shown(option)}"
+                fields[f"{name}_{option + 1}"] = {"type": "boolean", "title": title, "default": False}
+        elif choice.options:
+            fields[name] = _field(choice)
+        if choice.free:
+            title = f"{choice.text} (your own answer)" if choice.options else choice.text
+            fields[f"{name}_text"] = {"type": "string", "title": title}
+        if not choice.free and not choice.several:
+            required.append(name)
+    return {"type": "object", "properties": fields, "required": required}
 
 
 def _field(choice: Choice) -> dict[str, Any]:
-    field: dict[str, Any] = {"type": "string", "title": choice.text}
-    if any(choice.hints):
-        titled = enumerate(choice.options)
-        field["oneOf"] = [{"const": option, "title": choice.shown(number)} for number, option in titled]
+    titled = [
+        {"const": option, "title": choice.shown(number)} for number, option in enumerate(choice.options)
+    ]
+    has_hints = any(choice.hints)
+    if choice.several:
+        items = {"anyOf": titled} if has_hints else {"type": "string", "enum": choice.options}
+        return {"type": "array", "title": choice.text, "items": items}
+    options = {"oneOf": titled} if has_hints else {"enum": choice.options}
+    return {"type": "string", "title": choice.text, **options}
+
+
+def _answer(form: dict[str, Any], name: str, choice: Choice, has_lists: bool) -> Answer:
+    """Return the answer to one question from a filled-in form."""
+    text = (form.get(f"{name}_text") or "").strip()
+    if not choice.several:
+        option: str = form.get(name) or ""
+        return text or option
+    if has_lists:
+        wanted = form.get(name) or []
+        chosen = [option for option in choice.options if option in wanted]
     else:
-        field["enum"] = choice.options
-    return field
+        chosen = [option for number, option in enumerate(choice.options, 1) if form.get(f"{name}_{number}")]
+    return [*chosen, text] if text else chosen
 
 
 # ------------------------------------------------------------------------------------ the terminal
@@ -191,9 +230,11 @@ def _field(choice: Choice) -> dict[str, Any]:
 
 async def _on_terminal(
     ctx: Context, choices: Sequence[Choice], message: str | None, key: str | None
-) -> tuple[str, Sequence[str]]:
+) -> tuple[str, Sequence[Answer]]:
     if not ASK_TERMINAL.read():
         raise _ChannelUnavailable("ASK_TERMINAL is not set")
+    if any(choice.free for choice in choices):
+        raise _ChannelUnavailable("the terminal's menu takes no text")
     try:
         from fastrpc.human_input import terminal
     except ImportError:

@@ -11,17 +11,28 @@ if TYPE_CHECKING:
 class Choice:
     """A question and the options to choose from.
 
-    `hints` explain the options, in the same order; an empty hint is not shown. Raises ValueError if there are
-    no options, or two of them are equal.
+    `hints` explain the options, in the same order; an empty hint is not shown. With `several` more than one
+    option, or none, may be chosen; with `free` a text of the person's own may be given instead, and there may
+    be no options. Raises ValueError if there is nothing to choose from, or two options are equal.
     """
 
-    __slots__ = ("hints", "options", "text")
+    __slots__ = ("free", "hints", "options", "several", "text")
 
-    def __init__(self, text: str, options: Sequence[str], hints: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        text: str,
+        options: Sequence[str],
+        hints: Sequence[str] = (),
+        *,
+        several: bool = False,
+        free: bool = False,
+    ) -> None:
         self.text = text
+        self.several = several and bool(options)
+        self.free = free
         self.options = list(options)
         self.hints = [*hints, *("" for _ in self.options[len(hints) :])]
-        if not self.options or len(set(self.options)) < len(self.options):
+        if not (self.options or free) or len(set(self.options)) < len(self.options):
             raise ValueError(f"options: expected at least one, all different, got {self.options!r:.80}")
 
     def shown(self, number: int) -> str:
@@ -35,5 +46,7 @@ def listed(choices: Sequence[Choice]) -> str:
     blocks = []
     for number, choice in enumerate(choices, 1):
         options = "\n".join(f"   - {choice.shown(option)}" for option in range(len(choice.options)))
-        blocks.append(f"{number}. {choice.text}\n{options}")
+        may = " (several may be chosen)" if choice.several else ""
+        own = "\n   - or a text of the user's own" if choice.options and choice.free else ""
+        blocks.append(f"{number}. {choice.text}{may}\n{options}{own}".rstrip())
     return "\n\n".join(blocks)

@@ -22,6 +22,7 @@ TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 MARGIN = 2
 HELP = "Up/Down or a number, Enter: take"
+HELP_SEVERAL = "Up/Down or a number, Space: choose, Enter: go on"
 HELP_BACK = ", Left: back"
 HELP_END = ", Esc: cancel, Ctrl-C: decline"
 
@@ -166,6 +167,8 @@ class Keys:
                 found.append(CONTROLS[character])
             elif character.isdecimal():
                 found.append(character)
+            elif character == " ":
+                found.append("space")
             elif character in "jk":
                 found.append("down" if character == "j" else "up")
         return found
@@ -201,6 +204,8 @@ class Menu:
         self.action = ""
         self.page = 0
         self.marked = [0 for _ in choices]
+        self.chosen: list[set[int]] = [set() for _ in choices]
+        """Of each question of which several may be chosen, the options that are."""
         self._number = 0  # the number typed so far
         self._offset = 0  # the first visible line
         self._seen = True  # whether the marked option must be visible
@@ -209,10 +214,14 @@ class Menu:
         self._new_page()
 
     @property
-    def answers(self) -> list[str]:
-        """The chosen option of each question."""
-        pairs = zip(self.choices, self.marked, strict=True)
-        return [choice.options[number] for choice, number in pairs]
+    def answers(self) -> list[str | list[str]]:
+        """The chosen option of each question, or options."""
+        return [
+            [choice.options[number] for number in sorted(chosen)]
+            if choice.several
+            else choice.options[marked]
+            for choice, marked, chosen in zip(self.choices, self.marked, self.chosen, strict=True)
+        ]
 
     # --- keys ---
 
@@ -227,6 +236,10 @@ class Menu:
         self._number = 0
         if key == "enter":
             self._take()
+        elif key == "space":
+            if self.choices[self.page].several:
+                self.chosen[self.page] ^= {self.marked[self.page]}
+                self._seen = True
         elif key == "left":
             self._turn(-1)
         elif key in ("page up", "page down"):
@@ -297,7 +310,8 @@ class Menu:
             name for name, there in (("above", self._offset > 0), ("below", more_below)) if there
         )
         more = f"(more {more}) " if more else ""
-        return f"{more}{place}{HELP}{HELP_BACK if self.page else ''}{HELP_END}"
+        keys = HELP_SEVERAL if self.choices[self.page].several else HELP
+        return f"{more}{place}{keys}{HELP_BACK if self.page else ''}{HELP_END}"
 
     def _body(self, columns: int) -> list[tuple[str, str]]:
         choice = self.choices[self.page]
@@ -309,7 +323,8 @@ class Menu:
         self._ranges = []
         for number in range(len(choice.options)):
             marked = number == self.marked[self.page]
-            head = f"{'>' if marked else ' '} {number + 1:>{digits}}. "
+            box = f"[{'x' if number in self.chosen[self.page] else ' '}] " if choice.several else ""
+            head = f"{'>' if marked else ' '} {number + 1:>{digits}}. {box}"
             indent = len(head) if columns > 3 * len(head) else MARGIN
             first, *others = wrapped(choice.shown(number).replace("\n", " "), max(columns - len(head), 2))
             lines = [cut(head + first, columns), *(" " * indent + line for line in others)]

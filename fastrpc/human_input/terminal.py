@@ -43,7 +43,7 @@ class NoTerminal(Exception):
     """There is no usable terminal. The message says why."""
 
 
-async def ask(choices: Sequence[Choice], message: str | None = None) -> tuple[str, list[str]]:
+async def ask(choices: Sequence[Choice], message: str | None = None) -> tuple[str, list[str | list[str]]]:
     """Show the menu on the terminal; return the action and the chosen options.
 
     Waits until no other menu is shown. Raises `NoTerminal`. Cancelling restores the terminal.
@@ -250,7 +250,7 @@ class _Session:
         self._escape: asyncio.TimerHandle | None = None
         self._again: asyncio.TimerHandle | None = None
 
-    async def run(self) -> tuple[str, list[str]]:
+    async def run(self) -> tuple[str, list[str | list[str]]]:
         looking = asyncio.ensure_future(self._monitor())
         try:
             await asyncio.wait({self.done, looking}, return_when=asyncio.FIRST_COMPLETED)

@@ -245,6 +245,36 @@ def test_call_reads_resources_and_gets_prompts(place: Any, shop: str) -> None:
     assert json.loads(whole.stdout)["messages"][0]["role"] == "user"
 
 
+def test_a_uri_in_place_of_the_tool_is_read(place: Any, shop: str) -> None:
+    assert run(place, "call", shop, "orders://7").stdout == "open\n"
+    assert run(place, "call", "orders://all", "--target", shop).stdout == "7\n"
+    server = f"{sys.executable} -m fastrpc serve {shop}"
+    assert run(place, "call", "orders://7", "--command", server).stdout == "open\n"
+    unknown = run(place, "call", shop, "orders://7/x?a=b")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert "orders://7/x?a=b" in unknown.stderr
+    for more in (["x=1"], ["--arguments", "{}"], ['{"x": 1}']):
+        assert_mistake(run(place, "call", shop, "orders://7", *more), "a resource takes no arguments")
+
+
+def test_the_arguments_may_be_one_json_object(place: Any, shop: str, words: str) -> None:
+    assert run(place, "call", words, "word_count", '{"text": "a b", "times": 2}').stdout == "4\n"
+    assert run(place, "call", "word_count", '{"text": "a=b"}', "--target", words).stdout == "1\n"
+    prompt = run(place, "call", shop, '{"id": "8"}', "--prompt", "complain")
+    assert prompt.stdout == "user: Write a kind letter about order 8.\n"
+    by_hand = 'call word_count {"text": "a b"}\ncall word_count \'{"text": "a"}\' times=2\n'
+    done = run(place, "repl", words, text=by_hand)
+    assert done.stdout == "2\n"
+    assert "give either arguments or key=value, not both ('times=2')" in done.stderr
+    for wrong, said in (
+        (['{"text": "a"}', "times=2"], "give either arguments or key=value, not both ('times=2')"),
+        (["[1]"], "arguments: expected an object, got list"),
+        (["{text: 1}"], "arguments: Expecting property name"),
+        (['{"text": NaN}'], "arguments: "),
+    ):
+        assert_mistake(run(place, "call", words, "word_count", *wrong), said)
+
+
 def test_json_prints_the_whole_result(place: Any, shop: str) -> None:
     done = run(place, "call", shop, "price", "--json")
     assert json.loads(done.stdout)["structuredContent"] == {"cents": 5}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
+from support.command_line import run
+from support.terminal import on_terminal
 
 SECONDS = 60.0
 COMMANDS = (["list"], ["call", "add"], ["inspect"], ["repl"])
@@ -23,6 +26,25 @@ for line in sys.stdin:
     elif message["method"] == "server/discover":
         error = {"code": -32601, "message": "no"}
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}), flush=True)
+"""
+# Has one tool, which answers when it may.
+SLOW = """
+import os
+from fastrpc import Context, Server
+
+app = Server("slow")
+
+@app.tool
+def wait(path: str) -> str:
+    'Wait.'
+    with open(path) as file:
+        return file.read()
+
+@app.tool
+def work(path: str, ctx: Context) -> str:
+    'Work.'
+    ctx.progress(1, 2)
+    return wait(path)
 """
 SILENT = "import sys; sys.stdin.read()"
 
@@ -71,3 +93,44 @@ def test_a_list_that_never_comes_is_waited_for_aloud_and_given_up() -> None:
         assert code == (0 if name == "repl" else 1), name
         assert all("tools/list: no answer within 3 s" in line for line in lines[1:])
         assert len(lines) > 1
+
+
+def test_a_terminal_shows_what_is_waited_for_and_for_how_long(place) -> None:
+    """Also of a call, as long as the server shows nothing; then the line goes, and the result is there."""
+    with on_terminal(place, "list", "--timeout", "6", "--", sys.executable, "-c", HALF) as there:
+        there.until("waiting for an answer to tools/list, 1 s: ")
+        there.until("waiting for an answer to tools/list, 2 s: ")
+        assert "tools/list: no answer within 6 s" in there.rest()
+    (place / "slow.py").write_text(SLOW)
+    os.mkfifo(place / "pipe")
+    with on_terminal(place, "call", "slow.py", "wait", "path=pipe") as there:
+        there.until("waiting for an answer to tools/call, 1 s: slow.py (--timeout")
+        (place / "pipe").write_text("done")
+        shown = there.rest()
+        assert shown.endswith("\r\x1b[K")
+        assert there.end() == (0, "done\n")
+    with on_terminal(place, "call", "slow.py", "work", "path=pipe") as there:
+        there.until("50%")
+        (place / "pipe").write_text("done")
+        assert "waiting for an answer to tools/call" not in there.rest()
+
+
+@pytest.mark.parametrize("command", ["list", "tools", "inspect"])
+def test_a_time_limit_ends_all_of_a_command(place, command: str) -> None:
+    done = run(place, command, "--time-limit", "1", "--", sys.executable, "-c", HALF)
+    assert (done.returncode, done.stdout) == (1, "")
+    said = f"fastrpc: {sys.executable} does not answer: not done within 1 s (--time-limit)\n"
+    assert done.stderr == said
+    server = f"{sys.executable} -c 'import sys; sys.stdin.read()'"
+    done = run(place, command, "--time-limit", "1", "--command", server)
+    assert done.stderr == said
+
+
+def test_a_time_limit_of_a_session_by_hand_is_that_of_each_call(place) -> None:
+    (place / "slow.py").write_text(SLOW)
+    os.mkfifo(place / "pipe")
+    lines = "call wait path=pipe\ncall wait path=there\n"
+    (place / "there").write_text("there")
+    done = run(place, "repl", "--time-limit", "1", "slow.py", text=lines)
+    assert "tools/call: no answer within 1 s" in done.stderr
+    assert done.stdout == "there\n"

@@ -229,6 +229,34 @@ def test_a_server_starts_when_it_is_called_and_again_after_it_was_killed(place: 
     assert (done.returncode, done.stdout) == (1, "")
 
 
+@pytest.mark.parametrize("command", ["list", "inspect"])
+def test_who_lists_a_gateway_is_told_which_of_its_servers_have_failed(place: Place, command: str) -> None:
+    place.write({"a": place.entry("a"), "bad\x1b": {"command": "/nonexistent"}})
+    words = [sys.executable, "-m", "fastrpc"]
+    environment = {**os.environ, **place.variables}
+
+    def listed(*target: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*words, command, *target],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=100,
+            check=True,
+        )
+
+    said = "fastrpc: warning: the gateway's server 'bad\u241b' has failed: the command '/nonexistent'"
+    done = listed("--", *words, "gateway", place.path)
+    assert said in done.stderr
+    assert "bad" not in done.stdout
+    assert "a_pid" in done.stdout
+    arguments = ("gateway", place.path, "--http", "127.0.0.1:0", "--no-auth")
+    with HttpProcess(*arguments, environment=environment) as server:
+        done = listed("--json", f"http://127.0.0.1:{server.port}/mcp")
+        assert said in done.stderr
+        assert json.loads(done.stdout)["tools"][0]["name"] == "a_pid"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone reaches a socket by its folder's descriptor")
 @pytest.mark.parametrize("letters", range(20, 160, 7))
 def test_the_status_is_found_however_long_the_state_folder_is_called(tmp_path: Path, letters: int) -> None:

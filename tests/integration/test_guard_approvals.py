@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -430,8 +431,10 @@ def test_whoever_watches_at_a_terminal_is_asked_about_each_that_comes(
     monkeypatch.setenv("FASTRPC_STATE_DIR", str(folder / "state"))
     (folder / "guard.toml").write_text(GUARD.format(hold=0.1))
     with over_stdio(folder) as client:
-        called(client, "wipe", place="a\u202eb")
         with on_terminal(folder, "approvals", "watch", shows_output=True) as terminal:
+            terminal.until("nothing waits for an approval (")
+            terminal.until("nothing waits for an approval (")
+            called(client, "wipe", place="a\u202eb\n\x1b[2Jc\\nd")
             shown = terminal.until("[n]o")
             terminal.type("y\r")
             terminal.until("is approved: it may run once")
@@ -441,8 +444,12 @@ def test_whoever_watches_at_a_terminal_is_asked_about_each_that_comes(
             terminal.until("is rejected")
             terminal.type("\x03")
             assert terminal.end()[0] == 0
-        assert '"place": "a\\u202eb"' in shown, "what turns the direction of a text is escaped"
-        assert called(client, "wipe", place="a\u202eb") == "wiped a\u202eb 1"
+        shown = shown.replace("\r\n", "\n")
+        lines = '      "place": "a\\u202eb\\n"\n        "\\u001b[2Jc\\\\nd",\n'
+        assert lines in shown, "what a terminal obeys is escaped"
+        assert re.search(r"risk: \x1b\[[\d;]+m\w+\x1b\[0m\n", shown)
+        place = "a\u202eb\n\x1b[2Jc\\nd"
+        assert called(client, "wipe", place=place) == f"wiped {place} 1"
         assert called(client, "wipe", place="c") == 403
 
 

@@ -51,6 +51,7 @@ def selftest(folder, *hidden: str) -> subprocess.CompletedProcess[str]:
     [
         (("lxml",), "tools"),
         (("uvicorn",), "http"),
+        (("rich", "textual"), "view"),
         (("lxml", "pypdf", "uvicorn", "httptools"), "contracts,documents,http,tools"),
     ],
 )

@@ -25,6 +25,16 @@ def text_of(path: str) -> str:
         return file.read()
 
 
+EDITABLE = """
+import runpy, sys
+sys.argv = ["setup.py", "--version"]
+runpy.run_path("setup.py")
+from setuptools.warnings import InformationOnly
+InformationOnly.emit("Editable installation.", "Please be careful with folders")
+InformationOnly.emit("Another thing.", "It is said.")
+"""
+
+
 def test_windows_gets_a_clear_message() -> None:
     built = subprocess.run(
         [sys.executable, "-c", ON_WINDOWS],
@@ -37,6 +47,20 @@ def test_windows_gets_a_clear_message() -> None:
     assert built.returncode == 1
     assert "setup.py: fastrpc runs on Linux and macOS; on Windows, use it inside WSL" in built.stderr
     assert "Traceback" not in built.stderr
+
+
+def test_the_first_command_of_a_checkout_prints_no_warning_of_setuptools() -> None:
+    built = subprocess.run(
+        [sys.executable, "-c", EDITABLE],
+        env={name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=True,
+    )
+    assert "Another thing." in built.stderr
+    assert "Editable installation" not in built.stderr
 
 
 def test_the_same_pythons_are_named_everywhere() -> None:

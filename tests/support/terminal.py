@@ -40,6 +40,21 @@ class OnTerminal:
         before, _, self.written = self.written.partition(wanted.encode())
         return before.decode() + wanted
 
+    def rest(self) -> str:
+        """Read until the end; return all that the terminal has shown since."""
+        deadline = time.monotonic() + SECONDS
+        while True:
+            left = deadline - time.monotonic()
+            assert left > 0, f"it has not ended: {self.written!r}"
+            if select.select([self.master], [], [], left)[0]:
+                try:
+                    data = os.read(self.master, 65536)
+                except OSError:  # Linux: nobody has the other side any more
+                    data = b""
+                if not data:
+                    return self.written.decode()
+                self.written += data
+
     def end(self) -> tuple[int, str]:
         """Wait for the end; return the exit code and the standard output."""
         out = "" if self.process.stdout is None else self.process.stdout.read().decode()
@@ -47,11 +62,14 @@ class OnTerminal:
 
 
 @contextlib.contextmanager
-def on_terminal(place: Any, *arguments: str, shows_output: bool = False) -> Iterator[OnTerminal]:
+def on_terminal(
+    place: Any, *arguments: str, shows_output: bool = False, columns: int = 80, **environ: str
+) -> Iterator[OnTerminal]:
     """Run `fastrpc` with a terminal of its own as standard input and standard error. Its standard output is a
     pipe, unless the terminal `shows_output` too."""
+    own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     master, slave = pty.openpty()
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
         [sys.executable, "-m", "fastrpc", *arguments],
         cwd=place,
@@ -60,7 +78,7 @@ def on_terminal(place: Any, *arguments: str, shows_output: bool = False) -> Iter
         stderr=slave,
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0),
-        env={**os.environ, "TERM": "xterm"},
+        env={**own, "TERM": "xterm", **environ},
     )
     os.close(slave)
     try:

@@ -12,7 +12,9 @@ from support.in_memory import with_client
 from support.server_requests import Raw, modern
 
 from fastrpc import Server, ToolError
-from fastrpc.protocol.versions import ELICITATION, MODERN, VERSIONS
+from fastrpc.human_input.choices import Choice
+from fastrpc.human_input.screen import Keys, Menu
+from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_INPUT_REQUESTS, VERSIONS
 from fastrpc.testing import CallResult, Client
 
 FORM = '{"questions":[{"text":"Which database?","options":["PostgreSQL","SQLite"]}]}'
@@ -44,6 +46,76 @@ def ask(questions: str, **options: Any) -> CallResult:
 
 def facts(result: CallResult) -> Any:
     return result.meta["fastrpc/facts"]
+
+
+# --- several options, and texts ---------------------------------------------------------------------------
+
+SEVERAL = json.dumps(
+    [
+        {
+            "text": "Which?",
+            "options": ["a", {"label": "b", "description": "2nd"}, "c"],
+            "multiSelect": True,
+        },
+        {"text": "Why?", "freeText": True},
+        {"text": "Where?", "options": ["here", "there"], "freeText": True},
+    ]
+)
+
+
+def selected(result: CallResult) -> list[Any]:
+    return [each["selected"] for each in json.loads(result.text)["answers"]]
+
+
+@pytest.mark.parametrize("version", ELICITATION)
+def test_several_options_and_texts_are_answered_in_every_version(version: str) -> None:
+    has_lists = version in RICH_INPUT_REQUESTS
+    chosen = {"question_1": ["c", "a"]} if has_lists else {"question_1_1": True, "question_1_3": True}
+    answers = chosen | {"question_2_text": " it fits ", "question_3": "here", "question_3_text": ""}
+    result = ask(SEVERAL, version=version, on_elicit=answers)
+    assert [each["selected"] for each in json.loads(result.text)["answers"]] == [
+        ["a", "c"],
+        "it fits",
+        "here",
+    ]
+    none = {} if has_lists else {"question_1_1": False}
+    answers = none | {"question_3": "here", "question_3_text": "far"}
+    assert selected(ask(SEVERAL, version=version, on_elicit=answers)) == [[], "", "far"]
+
+
+def test_a_form_of_several_options_and_texts_says_so() -> None:
+    asked: list[Any] = []
+
+    def answer(params: Any) -> str:
+        asked.append(params["requestedSchema"])
+        return "decline"
+
+    ask(SEVERAL, version="2025-11-25", on_elicit=answer)
+    (schema,) = asked
+    assert schema["required"] == []
+    assert schema["properties"]["question_1"]["type"] == "array"
+    assert schema["properties"]["question_1"]["items"]["anyOf"][1] == {"const": "b", "title": "b: 2nd"}
+    assert schema["properties"]["question_2_text"] == {"type": "string", "title": "Why?"}
+    assert "question_2" not in schema["properties"]
+
+
+def test_without_a_person_the_text_says_that_several_may_be_chosen() -> None:
+    text = ask(SEVERAL).text
+    assert "1. Which? (several may be chosen)\n   - a\n   - b: 2nd\n   - c\n\n2. Why?\n\n3. Where?" in text
+    assert text.endswith("   - there\n   - or a text of the user's own")
+
+
+def test_the_menu_of_a_terminal_takes_several_options_with_the_space_bar() -> None:
+    menu = Menu([Choice("Which?", ["a", "b", "c"], several=True), Choice("One?", ["x", "y"])])
+    keys = Keys()
+    for key in keys.feed(b" \x1b[B \x1b[B  "):
+        menu.press(key)
+    lines = [line for line, _ in menu.draw(80, 24)]
+    assert [line.strip() for line in lines if "[" in line] == ["1. [x] a", "2. [x] b", "> 3. [ ] c"]
+    assert any("Space: choose" in line for line in lines)
+    for key in keys.feed(b"\r \r"):
+        menu.press(key)
+    assert (menu.action, menu.answers) == ("accept", [["a", "b"], "x"])
 
 
 # --- outcomes -------------------------------------------------------------------------------------------
@@ -238,10 +310,8 @@ LONG = "x" * 600
         ),
         ('[{"text":"A?","options":["x",""]}]', "questions[0].options[1]: expected a text, got none"),
         ('[{"text":"A?","options":["x","x"]}]', 'questions[0].options[1]: "x" stands there twice'),
-        (
-            '[{"text":"A?","options":["x"],"multiSelect":true}]',
-            "questions[0].multiSelect: one option of each question is chosen, not several",
-        ),
+        ('[{"text":"A?","options":[],"multiSelect":true}]', "expected a list of 1 to 50, got 0"),
+        ('[{"text":"A?","options":"x","freeText":true}]', "questions[0].options: expected a list"),
         (
             json.dumps([{"text": "A?", "options": [LONG]}]),
             "questions[0].options[0]: expected at most 500 characters, got 600",

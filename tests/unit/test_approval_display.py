@@ -4,6 +4,7 @@ they are surely nothing else."""
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -219,3 +220,34 @@ def test_more_than_anybody_is_shown_cannot_be_approved() -> None:
     shown({"text": "x" * (LONGEST_SHOWN - 20)})
     with pytest.raises(Unbindable, match="more than the 262,144 that an approver is shown"):
         shown({"text": "x" * LONGEST_SHOWN})
+
+
+def joined(text: str) -> str:
+    """Return what `indented` shows as JSON: of each string with its parts below each other, one."""
+    return re.sub(r'"\n *"', "", text)
+
+
+@given(st.text(st.sampled_from('a\n\\"\t\x1b\u202e\u0301\u05d0 n/')) | st.text())
+def test_a_string_of_several_lines_is_shown_as_several_lines_and_is_the_same(text: str) -> None:
+    tree = canonical({"command": text, "list": [text, "x"]})
+    lines = indented(shown(tree)).split("\n")
+    assert json.loads(joined("\n".join(lines))) == json.loads(shown(tree))
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_command_of_several_lines_is_read_line_by_line() -> None:
+    tree = canonical(
+        {"command": "set -e\n\tcd /tmp\r\necho '\\n \x1b[31m'\n", "timeout": 1, "also": ["a\nb"]}
+    )
+    assert indented(shown(tree)).split("\n") == [
+        "{",
+        '  "command": "set -e\\n"',
+        '    "\\tcd /tmp\\r\\n"',
+        "    \"echo '\\\\n \\u001b[31m'\\n\",",
+        '  "timeout": 1,',
+        '  "also": [',
+        '    "a\\n"',
+        '      "b"',
+        "  ]",
+        "}",
+    ]

@@ -263,7 +263,7 @@ def keys_of(*data: bytes) -> list[str]:
         (b"\r\n\x03\x04", ["enter", "enter", "decline", "cancel"]),
         (b"12", ["1", "2"]),
         ("٣".encode(), ["٣"]),
-        (b"xyz \xff\xc3", []),
+        (b"xyz \xff\xc3", ["space"]),
         (b"\x1b[200~\x1b[31", []),
         (b"\x1bx1", ["1"]),
         (b"\x1b\x1b[A", ["cancel", "up"]),

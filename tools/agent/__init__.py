@@ -37,6 +37,10 @@ ATTACHED = {"InvokeSkill": "invoke_skill", "PlanMode": "plan_mode", "SetCallback
 
 def attach(server: Server) -> None:
     """Have the tools that are there look after what is theirs, on this server."""
+    from ._descriptions import are_full, describe
+
+    if are_full():
+        describe(server)
     for tool, module in ATTACHED.items():
         if tool in server.tools:
             name = f"{__name__}.{module}"

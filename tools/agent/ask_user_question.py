@@ -55,7 +55,8 @@ def choices_of(text: str) -> list[Choice]:
     """Return the questions that a JSON text holds. Raises ToolError, which shows the form.
 
     Taken as well: the list of questions alone, or one question alone; ``question`` for ``text``; options as
-    objects with a ``label``, and a ``description`` that explains it. Other members are passed over.
+    objects with a ``label``, and a ``description`` that explains it. Members but these and ``multiSelect``
+    and ``freeText`` are passed over.
     """
     value = _parsed(text)
     if isinstance(value, dict) and "questions" in value:
@@ -98,12 +99,11 @@ def _choice_of(question: Any, place: str) -> Choice:
     if name not in question:
         _refuse(f"{place}.text: required, missing")
     text = _text_of(question[name], f"{place}.{name}", TEXT)
-    if question.get("multiSelect") is True:
-        _refuse(f"{place}.multiSelect: one option of each question is chosen, not several")
-    if "options" not in question:
+    free = question.get("freeText") is True
+    if "options" not in question and not free:
         _refuse(f"{place}.options: required, missing")
-    options = question["options"]
-    if not isinstance(options, list) or not 1 <= len(options) <= OPTIONS:
+    options = question.get("options", [])
+    if not isinstance(options, list) or not (0 if free else 1) <= len(options) <= OPTIONS:
         got = f"{len(options)}" if isinstance(options, list) else _shown(options)
         _refuse(f"{place}.options: expected a list of 1 to {OPTIONS}, got {got}")
     labels: dict[str, str] = {}
@@ -112,7 +112,8 @@ def _choice_of(question: Any, place: str) -> Choice:
         if label in labels:
             _refuse(f"{place}.options[{number}]: {_shown(label)} stands there twice")
         labels[label] = hint
-    return Choice(text, list(labels), list(labels.values()))
+    several = question.get("multiSelect") is True
+    return Choice(text, list(labels), list(labels.values()), several=several, free=free)
 
 
 def _option_of(option: Any, place: str) -> tuple[str, str]:

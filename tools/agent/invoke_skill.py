@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fastrpc import ToolError, ToolResult, tool
 
-from . import _skills
+from . import _descriptions, _skills
 from ._result import result
 
 TYPE_CHECKING = False
@@ -143,5 +143,6 @@ def attach(server: Server) -> None:
 
 def described() -> str:
     """Return the description of the tool with the skills that are there now."""
+    text = _descriptions.DESCRIPTIONS[NAME][0] if _descriptions.are_full() else DESCRIPTION
     catalogue = _skills.as_text(_skills.look())
-    return f"{DESCRIPTION}\n\n{catalogue}" if catalogue else DESCRIPTION
+    return f"{text}\n\n{catalogue}" if catalogue else text

@@ -142,5 +142,5 @@ def shown(tree: Any) -> str:
 
 
 def indented(shown: str) -> str:
-    """Return what `shown` has returned on several lines."""
+    """Return what `shown` has returned on several lines, for people: see `written`."""
     return written(json.loads(shown), 2)

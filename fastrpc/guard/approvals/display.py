@@ -27,6 +27,8 @@ INVISIBLE = re.compile(
 """Characters that Python counts as printable, and that show nothing."""
 LONG_SPACE = re.compile("(?<= {8}) +")
 WORD = re.compile(r"\w+")
+LINE = re.compile(r"(?:[^\\]|\\[^n])*?\\n|(?:[^\\]|\\.)+")
+"""A line of the JSON of a string, with the escaped newline that ends it."""
 ESCAPE = re.compile(r"\\(?:u....|.)")
 LATIN_LOOK = frozenset(
     "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0455\u0456\u0458\u04bb\u04cf\u0501\u051b\u051d\u0475"
@@ -70,9 +72,12 @@ def _masked_pair(key: Any, value: Any) -> list[Any]:
 
 
 def written(tree: Any, indent: int = 0, margin: str = "\n") -> str:
-    """Return a tree as JSON in which every character can be seen; on lines of their own with `indent`."""
+    """Return a tree as JSON in which every character can be seen; with `indent` on lines of their own, where
+    a string of several lines is several strings, one below the other."""
     if isinstance(tree, str):
-        return visible(json.dumps(tree, ensure_ascii=False))
+        text = visible(json.dumps(tree, ensure_ascii=False))
+        lines = LINE.findall(text[1:-1]) if indent else ()
+        return f"{margin}  ".join(f'"{line}"' for line in lines) if len(lines) > 1 else text
     if not isinstance(tree, (dict, list)):
         return json.dumps(tree)
     inner = margin + " " * indent

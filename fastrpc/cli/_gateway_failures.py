@@ -1,0 +1,50 @@
+"""Names the servers behind a gateway that have failed, on standard error: what it lists lacks them.
+
+One that this process has started is found by its process id among those that run. A server at a URL is asked
+for the resource with a gateway's status, which any other refuses.
+"""
+
+from __future__ import annotations
+
+import json
+
+from fastrpc.cli import configuration
+from fastrpc.diagnostics import write_line
+from fastrpc.errors import ClientError
+from fastrpc.gateway.status import STATUS_URI, NoAnswer, running
+from fastrpc.human_input.screen import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.client.sync import SyncClient
+
+
+def name_failures(client: SyncClient) -> None:
+    """Write a line for each server of the gateway that has failed, if `client` uses one."""
+    try:
+        servers = _status(client).get("servers", [])
+    except (ClientError, NoAnswer, OSError, ValueError):
+        return
+    for server in servers if isinstance(servers, list) else []:
+        if isinstance(server, dict) and server.get("state") == "failed":
+            reason = " ".join(str(server.get("reason") or "").split())
+            name = plain(str(server.get("name")))
+            write_line(f"fastrpc: warning: the gateway's server {name!r} has failed: {plain(reason)}")
+
+
+def _status(client: SyncClient) -> dict[str, Any]:
+    """Return what a gateway tells, {} if there is none. Raises ClientError, NoAnswer, OSError, ValueError."""
+    if pid := _pid(client):
+        reports = running(configuration()["FASTRPC_STATE_DIR"], on_silent=lambda silent: None)
+        return next((report for report in reports if report.get("pid") == pid), {})
+    if "resources" not in client.server_capabilities:
+        return {}
+    found = json.loads(client.read_resource(STATUS_URI).text)
+    return found if isinstance(found, dict) else {}
+
+
+def _pid(client: SyncClient) -> int:
+    transport = client._client._transport
+    return 0 if transport is None else transport.pid
