@@ -15,7 +15,7 @@ from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
-from support.knowledge_entries import ADA, BOB, write
+from support.knowledge_entries import ADA, BOB, pieces, write
 
 from fastrpc.storage import open_database
 
@@ -151,6 +151,17 @@ def test_a_walk_by_pages_shows_what_was_there_all_along_once(
                 stayed.discard(there[number])
     assert len(set(seen)) == len(seen)
     assert stayed <= set(seen)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.one_of(pieces, st.text(max_size=20)), min_size=1, max_size=4).map(" ".join))
+def test_an_entry_is_found_by_each_of_its_words_whatever_the_script(store: Entries, text: str) -> None:
+    reader = Reader(f"writer-{time.monotonic_ns()}", "")
+    write(store, content := text.replace("\0", ""), reader)
+    for piece in content.replace('"', " ").split():
+        for question in (piece, f'"{piece}"'):
+            if read(question).asks:
+                assert found(store, question, reader) == [content], question
 
 
 def test_many_writers_at_once_lose_nothing(store: Entries) -> None:
