@@ -10,7 +10,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fastrpc.tools import knowledge
@@ -19,11 +19,13 @@ from fastrpc.tools.knowledge._store.entries import Entries
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
 from support.guarded_folder import variables
 from support.knowledge_entries import write
-from support.postgres import Cluster
 from support.workflows import called, served
 
 from fastrpc import Server, testing
 from fastrpc.storage import open_database, sqlite
+
+if TYPE_CHECKING:
+    from support.postgres import Cluster
 
 pytest_plugins = ["support.postgres"]
 
