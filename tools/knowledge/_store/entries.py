@@ -39,6 +39,7 @@ RERANKED = 50
 """The best by rank, which are ordered again by how much of the question they have: what has more of what was
 asked comes before what has one word of it often. The root is what served best on questions with known answers
 (docs/knowledge.md)."""
+MOST_MISSPELT = 8
 AGENT, ALL = "agent", "all"
 CATEGORIES = ("fact", "preference", "observation")
 NAMES = ("number", "id", "category", "content", "tags", "source", "written_at", "superseded_by")
@@ -205,6 +206,21 @@ class Entries:
                 return []
             rows = _answering(connection, question, own, limit)
         return [Entry(row) for row in rows]
+
+    def nearest(self, reader: Reader, question: Question, scope: str) -> dict[str, str]:
+        """Return, of words that no entry of the reader has, those that are like them (SQLite)."""
+        with self.database.reading() as connection:
+            own = [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
+            return nearest_words(index_of(connection), connection, question, own)
+
+
+def nearest_words(
+    index: Fts5Index | TextSearchIndex, connection: Connection, question: Question, own: list[int]
+) -> dict[str, str]:
+    if not own or not isinstance(index, Fts5Index):
+        return {}
+    found = {word: index.nearest(connection, word, own) for word in question.words[:MOST_MISSPELT]}
+    return {word: near for word, near in found.items() if near}
 
 
 def _answering(connection: Connection, question: Question, own: list[int], limit: int) -> list[Any]:
