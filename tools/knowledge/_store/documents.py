@@ -195,7 +195,8 @@ class Documents:
         self, reader: Reader, before: int | None, limit: int, *, tag: str = "", state: str = ""
     ) -> list[Document]:
         """Return documents, the newest first, those behind a document's number if one is given."""
-        wanted = select(documents).where(_own(reader)).order_by(documents.c.number.desc()).limit(limit)
+        is_own = documents.c.space == own_spaces(reader, "user").scalar_subquery()
+        wanted = select(documents).where(is_own).order_by(documents.c.number.desc()).limit(limit)
         if before is not None:
             wanted = wanted.where(documents.c.number < before)
         if tag:

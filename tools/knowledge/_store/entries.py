@@ -164,20 +164,29 @@ class Entries:
 
     def page(self, reader: Reader, before: int | None, limit: int, scope: str = ALL) -> list[Entry]:
         """Return entries, the newest first, those behind an entry's number if one is given."""
-        wanted = columns().where(_in(reader, scope)).order_by(entries.c.number.desc()).limit(limit)
-        if before is not None:
-            wanted = wanted.where(entries.c.number < before)
-        with self.database.reading() as connection:
-            return [Entry(row) for row in connection.execute(wanted)]
+        return [Entry(row) for row in self._newest(reader, scope, columns(), limit, before)]
 
     def ids(self, reader: Reader, prefix: str, limit: int) -> list[str]:
         """Return the ids that begin so, the newest entry's first."""
         if ID_BEGINNING.fullmatch(prefix) is None:
             return []
         begins = entries.c.id.startswith(prefix, autoescape=True)
-        wanted = select(entries.c.id).where(_in(reader, ALL), begins).order_by(entries.c.number.desc())
+        wanted = select(entries.c.number, entries.c.id).where(begins)
+        return [row.id for row in self._newest(reader, ALL, wanted, limit)]
+
+    def _newest(
+        self, reader: Reader, scope: str, wanted: Any, limit: int, before: int | None = None
+    ) -> list[Any]:
+        """Return rows of entries, the newest first. Each space is read by itself, for then its index has them
+        in order, and no more are read than are wanted."""
+        if before is not None:
+            wanted = wanted.where(entries.c.number < before)
+        wanted = wanted.order_by(entries.c.number.desc()).limit(limit)
+        found: list[Any] = []
         with self.database.reading() as connection:
-            return list(connection.execute(wanted.limit(limit)).scalars())
+            for space in connection.execute(own_spaces(reader, scope)).scalars().all():
+                found += connection.execute(wanted.where(entries.c.space == space))
+        return sorted(found, key=lambda row: -row.number)[:limit]
 
     def changes(self, owners: Iterable[str] | None = None) -> dict[tuple[str, str], int]:
         """Return how often each space of these owners, or of all, has changed, by owner and class of
