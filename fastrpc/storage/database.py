@@ -36,6 +36,7 @@ from fastrpc.storage.urls import place_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from sqlalchemy.engine import Connection, Engine
 
@@ -122,10 +123,10 @@ class Database:
                     yield connection
         except IntegrityError:
             raise
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, sqlite3.Error) as error:
             raise self._unavailable(error) from None
 
-    def _unavailable(self, error: SQLAlchemyError) -> StorageError:
+    def _unavailable(self, error: SQLAlchemyError | sqlite3.Error) -> StorageError:
         original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
         where = self._place.path or self.shown
         return DatabaseUnavailable(f"{self.kind.title}: {where}: {self._place.cause(original)}")
@@ -156,7 +157,7 @@ class Database:
                 pool_timeout=WAIT_SECONDS,
                 hide_parameters=True,
             )
-            event.listen(engine, "begin", _begin_sqlite)
+            event.listen(engine, "begin", self._begin_sqlite)
             return engine
         try:
             engine = create_engine(
@@ -168,6 +169,13 @@ class Database:
             raise LibraryMissing(self.kind.title, "psycopg", "postgresql", reason) from None
         limit_statements(engine)
         return engine
+
+    def _begin_sqlite(self, connection: Connection) -> None:
+        driver: Any = connection.connection.driver_connection
+        if connection.get_execution_options().get(IMMEDIATE):
+            sqlite.begin_change(driver, self.kind)
+        else:
+            driver.execute("BEGIN")
 
     def _open(self) -> None:
         """Check the database, and bring its schema up to date. Raises StorageError."""
@@ -181,7 +189,7 @@ class Database:
         try:
             with self._engine.connect() as connection:
                 self._migrate(connection.execution_options(**{IMMEDIATE: True}))
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, sqlite3.Error) as error:
             raise self._unavailable(error) from None
         if path:
             self._file = identity
@@ -208,11 +216,6 @@ class Database:
                 f"known up to {self.kind.revisions[-1]}). It was not changed: update fastrpc, or name "
                 f"another database"
             )
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    is_immediate = connection.get_execution_options().get(IMMEDIATE)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_immediate else "BEGIN")
 
 
 def revision_in(connection: Connection, kind: DatabaseKind) -> str | None:

@@ -15,10 +15,12 @@ class DatabaseKind:
     """`title` begins every message; `file_name` is that of SQLite's file in the state folder; `extra` brings
     the libraries; `revisions` are all of the schema's, the oldest first; `migrations` is the folder with
     a file of Alembic's for each; `version_table` holds the revision, so several kinds may share one
-    PostgreSQL database.
+    PostgreSQL database. `wait_seconds` is how long a change waits for others that write SQLite's file.
     """
 
-    __slots__ = ("extra", "file_name", "migrations", "revisions", "title", "version_table")
+    __slots__ = (
+        "extra", "file_name", "migrations", "revisions", "title", "version_table", "wait_seconds",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -29,6 +31,7 @@ class DatabaseKind:
         revisions: tuple[str, ...],
         migrations: str,
         version_table: str,
+        wait_seconds: float | None = None,
     ) -> None:
         self.title = title
         self.file_name = file_name
@@ -36,6 +39,7 @@ class DatabaseKind:
         self.revisions = revisions
         self.migrations = migrations
         self.version_table = version_table
+        self.wait_seconds = wait_seconds
 
     def __repr__(self) -> str:
         return f"DatabaseKind({self.title!r})"

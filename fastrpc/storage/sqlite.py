@@ -17,6 +17,9 @@ from fastrpc.storage.errors import DatabaseDamaged, DatabaseUnavailable
 from fastrpc.storage.kinds import DatabaseKind
 
 BUSY_SECONDS = 5.0
+TURN_SECONDS = 0.05
+"""SQLite looks for the lock less and less often. Who begins anew after so long has the chance of those who
+have just come."""
 
 
 def prepare(path: str, kind: DatabaseKind) -> None:
@@ -95,6 +98,23 @@ def connect(path: str, mode: str = "rw") -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")
     return connection
+
+
+def begin_change(connection: sqlite3.Connection, kind: DatabaseKind) -> None:
+    """Begin a transaction that writes, as soon as no other one does. Raises sqlite3.OperationalError."""
+    patience = BUSY_SECONDS if kind.wait_seconds is None else kind.wait_seconds
+    deadline = monotonic() + patience
+    connection.execute(f"PRAGMA busy_timeout = {TURN_SECONDS * 1000:.0f}")
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if monotonic() > deadline or str(error) != "database is locked":
+                    raise
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
 
 def use_write_ahead_log(path: str, kind: DatabaseKind) -> None:

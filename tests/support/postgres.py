@@ -67,12 +67,18 @@ class Cluster:
             "shared_buffers": "16MB",
             "unix_socket_directories": folder,
         }
+        self._command = [postgres, "-D", data, *(f"--{name}={value}" for name, value in options.items())]
+        self.start()
+        self.execute(f"CREATE ROLE {PASSWORD_USER} LOGIN SUPERUSER PASSWORD '{self.password}'")
+
+    def start(self) -> None:
+        """Start the server, and return when it answers."""
         self.process = subprocess.Popen(
-            [postgres, "-D", data, *(f"--{name}={value}" for name, value in options.items())],
+            self._command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            cwd=folder,
+            cwd=self.folder,
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
             **self._as,
         )
@@ -81,7 +87,6 @@ class Cluster:
             assert self.process.poll() is None, "PostgreSQL has ended at once"
             assert time.monotonic() < deadline, "PostgreSQL does not start"
             time.sleep(0.05)
-        self.execute(f"CREATE ROLE {PASSWORD_USER} LOGIN SUPERUSER PASSWORD '{self.password}'")
 
     def _run(self, *command: str) -> None:
         environment = {**os.environ, "LC_ALL": "C"}
@@ -132,7 +137,8 @@ class Cluster:
             pids = ", ".join(str(pid) for pid, _ in told)
             eventually(lambda: not self.execute(f"SELECT 1 {activity} AND pid IN ({pids})"))
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """End the server at once, as a crash does. What was committed is there when it starts again."""
         self.process.send_signal(signal.SIGQUIT)
         try:
             self.process.wait(SECONDS)
@@ -172,7 +178,7 @@ def postgres() -> Iterator[Cluster]:
         yield cluster
     finally:
         if cluster is not None:
-            cluster.close()
+            cluster.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

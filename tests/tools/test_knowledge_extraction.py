@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from fastrpc.tools.knowledge import _extraction
 from fastrpc.tools.knowledge._extraction import (
     Extracted,
     ExtractionError,
@@ -17,6 +18,7 @@ from fastrpc.tools.knowledge._extraction import (
     extract,
     passages,
 )
+from PIL import Image, ImageDraw, ImageFont
 
 FILES = Path(__file__).parent.parent / "data" / "knowledge"
 MAIN = "word/document.xml"
@@ -93,6 +95,59 @@ def test_a_long_paragraph_is_cut_into_passages_without_breaking_a_word() -> None
     found = passages(Extracted([" ".join(words)]))
     assert " ".join(each.text for each in found).split() == words
     assert all(len(re.findall(r"\w+", each.text)) <= 300 for each in found)
+
+
+PROBE = """
+import os, sys; sys.path += sys.argv[6:]
+import document_worker as worker
+def probe(*arguments, **options):
+    made = []
+    try:
+        while True:
+            made.append(os.dup(0))
+    except OSError:
+        raise worker.Refusal(f"{len(made)} can be had")
+def extract(self, data, *arguments, **options):
+    return real(self, data, *arguments, **options) if data == b"start" else probe()
+real, worker.Library.extract = worker.Library.extract, extract
+worker.check_xml = worker.check_xml if PROBED == "library" else probe
+worker.main()
+"""
+
+
+@pytest.mark.parametrize("probed", ["parser", "library"])
+def test_what_reads_a_document_can_open_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, probed: str
+) -> None:
+    monkeypatch.setattr(_extraction, "BOOTSTRAP", f"PROBED = {probed!r}{PROBE}")
+    (tmp_path / "a.csv").write_text("a,b")
+    (tmp_path / "latin.txt").write_bytes(b"\xe9\xe8")
+    paths = [FILES / "pandoc-en.docx"]
+    if probed == "library":
+        paths += [FILES / "libreoffice-ar.pdf", FILES / "pandoc-zh.epub"]
+        paths += [tmp_path / "a.csv", tmp_path / "latin.txt"]
+    for path in paths:
+        assert refusal(path) == f"{path.name}: 0 can be had"
+
+
+def test_pictures_are_read_by_a_process_that_can_open_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tesseract's data. A PDF with text is not read by it: see above."""
+    image = Image.new("L", (900, 200), 255)
+    font = ImageFont.load_default(48)
+    ImageDraw.Draw(image).text((20, 60), "The harbour is closed", fill=0, font=font)
+    for name in ("scan.png", "scan.pdf"):
+        image.save(tmp_path / name)
+        if not document_worker.languages():
+            assert refusal(tmp_path / name).endswith(document_worker.NO_TESSERACT)
+            continue
+        assert read(tmp_path / name).pages == ["The harbour is closed"]
+        with monkeypatch.context() as patched:
+            patched.setattr(_extraction, "BOOTSTRAP", f"PROBED = 'library'{PROBE}")
+            assert refusal(tmp_path / name).endswith(
+                ": 1 can be had" if name == "scan.png" else ": 0 can be had"
+            )
 
 
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:

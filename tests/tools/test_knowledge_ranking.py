@@ -11,6 +11,7 @@ from fastrpc.tools.knowledge._search.question import read
 from fastrpc.tools.knowledge._store import moving, ranking, row_sets
 from fastrpc.tools.knowledge._store.entries import Entries, Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
+from fastrpc.tools.knowledge._store.word_index import is_one_edit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
@@ -91,6 +92,32 @@ def test_what_is_superseded_comes_behind_all_that_holds_however_much_of_it_there
     contents = found(store, "weight of ada", limit=20)
     assert contents[0] == "weight weight 59"
     assert not any(each.startswith("weight") for each in contents[1:])
+
+
+def test_the_nearest_word_is_one_of_the_readers(store: Entries) -> None:
+    write(store, "harbour harbours")
+    other = store.write(BOB, "harbor arbour", "fact", "user", [], "")
+    assert other is not None
+    assert store.nearest(ADA, read("harbous"), "all") == {"harbous": "harbour"}
+    assert store.nearest(ADA, read("harbo"), "all") == {"harbo": "harbour"}
+    assert store.nearest(BOB, read("harbo"), "all") == {"harbo": "harbor"}
+    assert store.nearest(BOB, read("harb harbourss"), "all") == {}
+    assert store.nearest(ADA, read("harbour"), "all") == {}
+
+
+@given(st.text("abc", max_size=6), st.text("abc", max_size=6))
+def test_one_edit_is_a_letter_more_or_less_or_another_or_two_that_change_places(
+    word: str, other: str
+) -> None:
+    edits = {word[:at] + word[at + 1 :] for at in range(len(word))}
+    edits |= {
+        word[:at] + each + word[at + more :]
+        for at in range(len(word) + 1)
+        for each in "abc"
+        for more in (0, 1)
+    }
+    edits |= {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
+    assert is_one_edit(word, other) is (other in edits - {word})
 
 
 @settings(max_examples=200, deadline=None)

@@ -8,6 +8,7 @@ from fastrpc.tools.knowledge._search.question import read
 from fastrpc.tools.knowledge._search.words import stem, stems, terms
 from hypothesis import given
 from hypothesis import strategies as st
+from support.knowledge_entries import pieces
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,21 @@ def test_terms_of_a_term_are_the_term(text: str) -> None:
     for term in terms(text):
         assert terms(term) == [term]
         assert stem(term)
+
+
+def stands_in(part: tuple[str, ...], whole: list[str]) -> bool:
+    return any(tuple(whole[at : at + len(part)]) == part for at in range(len(whole)))
+
+
+@given(st.lists(st.one_of(pieces, st.text(max_size=20)), max_size=5).map(" ".join))
+def test_a_text_is_found_by_each_of_its_words_and_each_of_them_in_quotes(text: str) -> None:
+    """Whatever the script and the length: what a question asks of the index is there."""
+    indexed = terms(text)
+    for piece in text.split():
+        for question in (read(piece), read(f'"{piece}"')):
+            assert all(stands_in(each, indexed) for each in question.phrases), piece
+            assert all(stands_in(each, stems(indexed)) for each in question.stems), piece
+            assert all(any(term.startswith(each) for term in indexed) for each in question.prefixes), piece
 
 
 @given(st.text())

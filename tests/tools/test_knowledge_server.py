@@ -63,6 +63,21 @@ def test_what_is_written_is_found_read_and_forgotten(tmp_path: Path) -> None:
         assert done.structured == {"forgotten": 1}
 
 
+def test_where_nothing_has_a_word_the_nearest_is_searched_and_the_answer_says_so(tmp_path: Path) -> None:
+    with Client.sync(SERVE, env=variables(tmp_path)) as client:
+        client.call_tool("memory.write", {"content": "The deadline is in May."})
+        client.call_tool("document.add", {"name": "a.txt", "content": "Ask the harbourmaster."})
+        found = client.call_tool("memory.search", {"query": "what is the deadlne"})
+        assert found.text.startswith("Found 1 entry:\n")
+        assert found.text.endswith("\n[No entry has deadlne; nearest: deadline.]")
+        assert found.structured["count"] == 1
+        for text in ("harbour", "harbuormaster"):
+            found = client.call_tool("document.query", {"query": text})
+            assert found.text.endswith(f"\n[No passage has {text}; nearest: harbourmaster.]")
+        for text in ("dead", "eadlines", "deadlne -may", "deadlne tag:work", '"deadlne"'):
+            assert client.call_tool("memory.search", {"query": text}).text == "Found 0 entries."
+
+
 def test_entries_and_documents_are_one_list_newest_first_in_pages_that_stay_right(tmp_path: Path) -> None:
     with Client.sync(SERVE, env=variables(tmp_path)) as client:
 

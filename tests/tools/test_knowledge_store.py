@@ -5,17 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastrpc.tools.knowledge._search.folding import folded
 from fastrpc.tools.knowledge._search.question import read
 from fastrpc.tools.knowledge._store import graph
+from fastrpc.tools.knowledge._store.documents import Documents
 from fastrpc.tools.knowledge._store.entries import Entries, Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
-from support.knowledge_entries import ADA, BOB, write
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from support.knowledge_entries import ADA, BOB, pieces, write
 
 from fastrpc.storage import open_database
 
@@ -131,6 +135,33 @@ def test_a_page_goes_on_while_entries_come_and_go(store: Entries) -> None:
     assert [each.content for each in second] == ["entry 5", "entry 3", "entry 2"]
 
 
+def test_a_page_is_read_in_order_by_an_index_however_much_there_is(tmp_path: Path) -> None:
+    """What would be sorted for a page is all that an owner has, with its content."""
+    asked: list[tuple[str, Any]] = []
+
+    def note(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        asked.append((statement, parameters))
+
+    database = open_database(f"sqlite:///{tmp_path}/knowledge.sqlite3", KNOWLEDGE)
+    store, documents = Entries(database), Documents(database)
+    write(store, "one")
+    write(store, "two", scope="agent")
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        for before in (None, 9):
+            assert len(store.page(ADA, before, 10)) == 2
+            assert documents.page(ADA, before, 10) == []
+        assert len(store.ids(ADA, "mem_", 10)) == 2
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert len(asked) == 2 + 3 * 3
+    with database.reading() as connection:
+        for statement, parameters in asked:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+            assert not any("TEMP B-TREE" in row.detail for row in plan), (statement, plan)
+    database.close()
+
+
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.integers(0, 9), steps=st.lists(st.lists(st.integers(-1, 12), max_size=4), max_size=6),
        size=st.integers(1, 4))  # fmt: skip
@@ -151,6 +182,17 @@ def test_a_walk_by_pages_shows_what_was_there_all_along_once(
                 stayed.discard(there[number])
     assert len(set(seen)) == len(seen)
     assert stayed <= set(seen)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.one_of(pieces, st.text(max_size=20)), min_size=1, max_size=4).map(" ".join))
+def test_an_entry_is_found_by_each_of_its_words_whatever_the_script(store: Entries, text: str) -> None:
+    reader = Reader(f"writer-{time.monotonic_ns()}", "")
+    write(store, content := text.replace("\0", ""), reader)
+    for piece in content.replace('"', " ").split():
+        for question in (piece, f'"{piece}"'):
+            if read(question).asks:
+                assert found(store, question, reader) == [content], question
 
 
 def test_many_writers_at_once_lose_nothing(store: Entries) -> None:

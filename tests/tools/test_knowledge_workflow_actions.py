@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fastrpc.tools.knowledge._workflows import code as python
 from support.waiting import eventually
 from support.web_server import Visit, Web, serve
 from support.workflows import called, guarded, served, token_of, workflow
 
-from fastrpc import Client, ToolError
+from fastrpc import Client
 from fastrpc.client import SyncClient
 from fastrpc.signed_requests import signature_of
 
@@ -155,44 +153,6 @@ def test_code_is_not_run_unless_that_is_switched_on(tmp_path: Path) -> None:
             "node do: action.execute_code is switched off here: start the server with --execute-code"
         )
         assert client.call_tool("action.execute_code", {"code": "output = 1"}).is_error
-
-
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        ("output = open('/etc/hostname').read()", "line 1: OSError: [Errno 24]"),
-        ("import os\nos.close(0)\noutput = os.listdir('/')", "line 3: OSError: [Errno 24]"),
-        ("import socket", "line 1: ModuleNotFoundError"),
-        ("import os\nos.fork()", "line 2: BlockingIOError"),
-        ("import resource as r\nr.setrlimit(r.RLIMIT_NOFILE, (9, 9))", "line 2: ValueError: not allowed"),
-        ("output = 'x' * 10**10", "the code takes more memory than is allowed"),
-        ("output = 'x' * 2_000_000", "the output is 2,000,002 characters, more than 1,048,576"),
-        ("1 / 0", "line 1: ZeroDivisionError"),
-        ("(", "line 1: SyntaxError"),
-        ("x = 1", "the code has no output: assign it to the name output"),
-        ("output = {1}", "output: TypeError: Object of type set"),
-        ("output = float('nan')", "output: ValueError"),
-        ("import os\nos._exit(3)", "its process ended with exit code 3"),
-        ("import os\noutput = ''.join(os.environ) + 1", "line 2: TypeError"),
-    ],
-)
-def test_code_reaches_nothing_and_what_it_raises_is_told_with_its_line(code: str, error: str) -> None:
-    with pytest.raises(ToolError) as raised:
-        asyncio.run(python.run(code, None))
-    assert str(raised.value).startswith(f"code: {error}"), raised.value
-
-
-def test_code_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python, "SECONDS", 1)
-    for code in ("while True: pass", "import _signal\n_signal.sigwait([])", "input = 9**9**9"):
-        with pytest.raises(ToolError, match="it takes more than 1 s"):
-            asyncio.run(python.run(code, None))
-
-
-def test_code_has_nothing_of_the_servers_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_TOKEN", "geheim")
-    seen = asyncio.run(python.run("import os, sys\noutput = [dict(os.environ), sys.argv, sys.path]", None))
-    assert "geheim" not in json.dumps(seen)
 
 
 PROMPT = node("llm_prompt", prompt="Name {{ $trigger.what }}", system="Be brief", max_tokens=50)

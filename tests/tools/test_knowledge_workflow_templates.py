@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from fastrpc.tools.knowledge._workflows import templates
+from fastrpc.tools.knowledge._workflows.filters import FILTERS, JINJAS_TESTS, LARGEST, TESTS
 from fastrpc.tools.knowledge._workflows.templates import BadTemplate
+from hypothesis import given
+from hypothesis import strategies as st
 
 DATA: dict[str, Any] = {
     "node": {"n-1": {"output": {"items": [1, "a", {"x": None}], "n": 5}}},
@@ -86,6 +90,11 @@ def test_what_is_no_expression_over_data_is_refused_before_a_run(template: str) 
         ("{{ $vars.long + $vars.long }}", "at most 262,144 characters"),
         ("{{ [1, 2, 3] | join($vars.long) }}", "at most 262,144 characters"),
         (["{{ $vars.long }}", "{{ $vars.long }}"], "at most 262,144 characters"),
+        ("{{ '\"' " + "| json " * 28 + "}}", "json: expected at most 262,144 characters"),
+        ("{{ '%0900000000d' is even }}", "%: expected numbers, got str"),
+        ("{{ '%0900000000d' is odd }}", "%: expected numbers, got str"),
+        ("{{ 5 | round(-100000000) }}", "round: expected at most 20 digits"),
+        ("{{ '\\ud800' }}", "surrogates not allowed"),
     ],
 )
 def test_what_has_no_value_or_too_large_a_one_is_an_error(template: Any, message: str) -> None:
@@ -93,6 +102,58 @@ def test_what_has_no_value_or_too_large_a_one_is_an_error(template: Any, message
     with pytest.raises(BadTemplate) as raised:
         templates.rendered(template, DATA)
     assert message in str(raised.value)
+
+
+LEAVES = (
+    "$node['n-1'].output.items", "$node['n-1'].output.n", "$vars.x", "$vars.none", "$vars", "$trigger",
+    "$item", "1", "0", "2.5", "-7", "1e308", "'%09d'", "'é\"'", "'nan'", "true", "none", "[]", "{}",
+    "range(9)", "self", "$vars.x.upper()", "().__class__", "cycler", "namespace(a=1)",
+    "'{0.__class__}'.format(1)", "''.join", "$vars.__init__", "$vars['__globals__']", "loop", "caller()",
+    "lipsum.__globals__", "_", "run_node", "environment", "context", "'\\ud800'", "10 ** 99", "[][:1]",
+)  # fmt: skip
+FORMS = (
+    "({0} + {1})", "({0} * {1})", "({0} % {1})", "({0} // {1})", "({0} - {1})", "({0} ~ {1})",
+    "({0} and {1})", "(not {0})", "({0} == {1})", "({0} < {1})", "({0} in {1})", "({0} if {1})",
+    "({0} if {1} else {0})", "[{0}, {1}]", "({0}, {1})", "{{'a': {0}, {1}: 1}}", "({0})[{1}]", "({0}).{1}",
+    "({0})['__' ~ {1} ~ '__']", "({0} | map({1}))", "({0} | attr({1}))", "({0} | format({1}))",
+    "({0} | tojson)", "({0} is callable)", *(f"({{0}} | {name})" for name in FILTERS),
+    *(f"({{0}} | {name}({{1}}))" for name in FILTERS), *(f"({{0}} is {name})" for name in (*TESTS,
+    *JINJAS_TESTS) if name.isalpha()),
+)  # fmt: skip
+
+
+def formed(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.builds(str.format, st.sampled_from(FORMS), inner, inner)
+
+
+def is_json(value: object) -> bool:
+    if type(value) in (list, tuple):
+        return all(map(is_json, value))  # type: ignore[call-overload]
+    if isinstance(value, dict):
+        return all(map(is_json, [*value, *value.values()]))
+    return value is None or type(value) in (str, int, float, bool)
+
+
+@given(st.recursive(st.sampled_from(LEAVES), formed, max_leaves=8))
+def test_an_expression_is_an_error_or_has_a_value_that_is_json(expression: str) -> None:
+    template = f"{{{{ {expression} }}}}"
+    try:
+        templates.check(template)
+        value = templates.rendered(template, DATA)
+    except BadTemplate:
+        return
+    assert is_json(value)
+    assert len(json.dumps(value, ensure_ascii=False).encode("utf-8")) <= 4 * LARGEST
+
+
+@given(st.text())
+def test_any_text_is_a_template_or_none(text: str) -> None:
+    for template in (text, f"{{{{{text}}}}}"):
+        try:
+            templates.check(template)
+            templates.rendered(template, DATA)
+        except BadTemplate:
+            pass
 
 
 def test_a_condition_is_one_expression_in_braces_or_without() -> None:

@@ -209,12 +209,15 @@ def query(
         raise ToolError(f"ids: expected at most {MOST_IDS}, got {len(ids)}.")
     for at, each in enumerate(ids):
         memory.check_text(f"ids[{at}]", each)
-    found = _store.current_documents().search(
-        _readers.reader_of(ctx), question.read(query), ids, memory.folded_tags(tags), limit
-    )
+    store, reader, asked = _store.current_documents(), _readers.reader_of(ctx), question.read(query)
+    kept, notes = memory.folded_tags(tags), ""
+    found = store.search(reader, asked, ids, kept, limit)
+    if not found and (like := store.nearest(reader, asked)):
+        found = store.search(reader, question.instead(asked, list(like.values())), ids, kept, limit)
+        notes = memory.nearest_lines("passage", like) if found else ""
     parts = [_found_line(each) for each in found]
     head = f"Found {len(found)} {'passage' if len(found) == 1 else 'passages'}"
-    text = f"{head}:\n{_enclosed(chr(10).join(parts), 'documents')}" if found else f"{head}."
+    text = f"{head}:\n{_enclosed(chr(10).join(parts), 'documents')}{notes}" if found else f"{head}."
     shown = [
         PassageEntry(
             id=each.document, uri=uri_of(each.document), name=each.name, page=each.page,

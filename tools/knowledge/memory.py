@@ -76,11 +76,16 @@ def search(
     """Search user and agent memory by natural-language query."""
     from ._search import question
 
-    reader = _readers.reader_of(ctx)
-    found = _store.current().search(reader, question.read(query), scope or "all", limit or LIMIT)
+    reader, store = _readers.reader_of(ctx), _store.current()
+    asked, notes = question.read(query), ""
+    found = store.search(reader, asked, scope or "all", limit or LIMIT)
+    if not found and (like := store.nearest(reader, asked, scope or "all")):
+        other = question.instead(asked, list(like.values()))
+        found = store.search(reader, other, scope or "all", limit or LIMIT)
+        notes = nearest_lines("entry", like) if found else ""
     entries = "entry" if len(found) == 1 else "entries"
     lines = [f"Found {len(found)} {entries}{':' if found else '.'}", *map(line, found)]
-    return answer("\n".join(lines), Found(count=len(found), entries=[shown(each) for each in found]))
+    return answer("\n".join(lines) + notes, Found(count=len(found), entries=[shown(each) for each in found]))
 
 
 @tool(name="memory.write", effect="write", run="thread")
@@ -210,6 +215,11 @@ def _head(entry: Entry) -> str:
     superseded = f", superseded by {entry.superseded_by}" if entry.superseded_by else ""
     tags = f", tags: {', '.join(entry.tags)}" if entry.tags else ""
     return f"{entry.id} [{entry.category}, {date_of(entry.written_at)[:10]}{tags}{superseded}]"
+
+
+def nearest_lines(what: str, like: dict[str, str]) -> str:
+    """Return lines that say which words nothing has, and by which ones others were found instead."""
+    return "".join(f"\n[No {what} has {word}; nearest: {near}.]" for word, near in like.items())
 
 
 def line(entry: Entry) -> str:

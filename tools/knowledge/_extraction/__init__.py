@@ -31,7 +31,7 @@ ANSWER_BYTES = 100_000_000  # twice 20 MB of text, as text and as Markdown, and 
 LONGEST_NAME = 200
 
 # The program knows the folders of its libraries beside the standard library.
-BOOTSTRAP = "import sys; sys.path += sys.argv[5:]; import document_worker; document_worker.main()"
+BOOTSTRAP = "import sys; sys.path += sys.argv[6:]; import document_worker; document_worker.main()"
 
 
 class ExtractionError(ToolError):
@@ -67,6 +67,8 @@ async def extract_data(data: bytes, name: str, *, media_type: str = "") -> Extra
     if not data:
         raise ExtractionError(f"{shown}: it is empty")
     answer = await _in_worker(data, shown, media_type)
+    if "wants_pictures" in answer:
+        answer = await _in_worker(data, shown, media_type, "pictures")
     if "error" in answer:
         raise ExtractionError(f"{shown}: {answer['error']}")
     return Extracted(answer.pop("pages"), **answer)
@@ -78,11 +80,11 @@ def _why_not(error: OSError) -> str:
     return f"it cannot be read ({error.strerror})"
 
 
-async def _in_worker(data: bytes, name: str, media_type: str) -> dict[str, Any]:
+async def _in_worker(data: bytes, name: str, media_type: str, reads: str = "text") -> dict[str, Any]:
     """Have the program read a document. Raises ExtractionError where it ends without an answer."""
     process = await processes.run(
         [
-            *(sys.executable, "-I", "-S", "-c", BOOTSTRAP, str(MEMORY), str(SECONDS)),
+            *(sys.executable, "-I", "-S", "-c", BOOTSTRAP, str(MEMORY), str(SECONDS), reads),
             *(os.fsencode(name).hex(), media_type.encode("utf-8", "replace")[:LONGEST_NAME].hex()),
             *_folders(),
         ],

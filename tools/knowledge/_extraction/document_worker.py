@@ -2,9 +2,11 @@
 
 It gets the document on descriptor 0 and answers with one line of JSON on descriptor 1. What is read was
 written by strangers, and the library that reads it is native code: memory, processor time and what it may
-write are bounded before the library is imported; before the document is touched, no descriptor is free any
-more, so that it opens no file and no socket (reading pictures keeps one free, for tesseract's language data).
-It knows xberg, pypdf and the standard library, of fastrpc two files. Starting costs a quarter of a second.
+write are bounded before the library is imported; before the library or the parsers of archives touch the
+document, no descriptor can be had any more, so that it opens no file and no socket. Reading pictures keeps
+one free, for tesseract's language data: a process that is not asked to read them answers that it takes
+another one. It knows xberg, pypdf and the standard library, of fastrpc two files. Starting costs a quarter of
+a second.
 
 What a document is, its content says; its name decides only among kinds of text.
 """
@@ -12,6 +14,7 @@ What a document is, its content says; its name decides only among kinds of text.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import glob
 import html
 import io
@@ -116,11 +119,17 @@ class Refusal(Exception):
     """The document is not read: the end of a sentence that begins with its name and a colon."""
 
 
-class Order:
-    """What is asked: the document, and what its sender calls it."""
+class PicturesWanted(Exception):
+    """The document is read by a process that may read pictures."""
 
-    def __init__(self, data: bytes, name: str, media_type: str) -> None:
+
+class Order:
+    """What is asked: the document, what its sender calls it, and whether tesseract may read its pictures."""
+
+    def __init__(self, data: bytes, name: str, media_type: str, pictures: bool = False) -> None:
         self.data = data
+        self.pictures = pictures
+        self.library: Library | None = None
         self.media_type = media_type.partition(";")[0].strip().lower()
         self.suffix = os.path.splitext(name)[1].lower()
         self.warnings: list[str] = []
@@ -149,6 +158,7 @@ def kind_of(order: Order) -> str:
 
 
 def kind_of_archive(order: Order) -> str:
+    library_for(order)
     try:
         with zipfile.ZipFile(io.BytesIO(order.data)) as archive:
             members = archive.infolist()
@@ -288,25 +298,22 @@ def read_text(order: Order) -> Document:
                 return Document([data.decode(encoding)])
             except UnicodeDecodeError:
                 pass
-    library = Library()
-    lock()
-    return Document([library.extract(data, TEXT, output_format="plain").content])
+    return Document([library_for(order).extract(data, TEXT, output_format="plain").content])
 
 
 def read_by_library(order: Order, kind: str) -> Document:
-    library = Library()
     if kind == PDF:
-        return read_pdf(order, library)
+        return read_pdf(order)
     if kind.startswith("image/"):
-        if not library.languages:
+        if not languages():
             raise Refusal(f"it is a picture: {NO_TESSERACT}")
-        lock(keeping=1)
-        return Document(pages_of(library.read_picture(order.data, kind)), has_form=False)
+        if not order.pictures:
+            raise PicturesWanted
+        return Document(pages_of(library_for(order).read_picture(order.data, kind)), has_form=False)
     data = order.data
     if kind in (CSV, HTML) and (encoding := encoding_by_zeros(data)):
         data = data.decode(encoding, "replace").encode()
-    lock()
-    result = library.extract(data, kind)
+    result = library_for(order).extract(data, kind)
     pages = pages_of(result)
     if kind == DOCX:  # the notes are of the whole, not of a page
         note = FOOTNOTE.search(result.content)
@@ -320,11 +327,11 @@ def read_by_library(order: Order, kind: str) -> Document:
     return Document(pages, title, language)
 
 
-def read_pdf(order: Order, library: Library) -> Document:
+def read_pdf(order: Order) -> Document:
     """Return a PDF's pages: by pypdf where they hold right-to-left script, which xberg does not put in order;
     by tesseract where they hold no text. Raises Refusal where no page has text."""
     in_order = reader_of_pages()
-    lock(keeping=1 if library.languages else 0)
+    library = library_for(order)
     result = library.extract(order.data, PDF)
     document = Document(
         pages_of(result), str(result.metadata.title or ""), str(result.metadata.language or "")
@@ -335,6 +342,8 @@ def read_pdf(order: Order, library: Library) -> Document:
     empty = [number for number, page in enumerate(pages, 1) if not plain_text(page).strip()]
     if not empty:
         return document
+    if library.languages and not order.pictures:
+        raise PicturesWanted
     problem = NO_TESSERACT
     if library.languages:
         problem = "tesseract found no text in them"
@@ -500,15 +509,18 @@ def plain_text(markdown: str) -> str:
 # --- the process -------------------------------------------------------------------------------------------
 
 
-def lock(keeping: int = 0) -> None:
-    """Leave no descriptor free but so many."""
-    taken = {int(name) for name in os.listdir("/dev/fd")}
-    free = 0
-    beyond = 0
-    while free < keeping or beyond in taken:
-        free += beyond not in taken
-        beyond += 1
-    resource.setrlimit(resource.RLIMIT_NOFILE, (beyond, beyond))
+def library_for(order: Order) -> Library:
+    """Return the library, which is made while descriptors are free: from then on none can be had, but one
+    where pictures are read."""
+    if order.library is None:
+        order.library = Library()
+        codecs.lookup("cp437")  # of names in archives
+        beyond = 0
+        if order.pictures:
+            beyond = os.dup(0) + 1  # the lowest number is taken, all below are
+            os.close(beyond - 1)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (beyond, beyond))
+    return order.library
 
 
 def refusal_for(error: Exception) -> str:
@@ -529,6 +541,8 @@ def answer(order: Order) -> dict[str, Any]:
         return read(order)
     except Refusal as refusal:
         return {"error": str(refusal)}
+    except PicturesWanted:
+        return {"wants_pictures": True}
     except MemoryError:
         return {"error": "reading it takes more memory than is allowed"}
     except Exception as error:
@@ -539,9 +553,11 @@ answering = -1
 
 
 def main() -> None:
-    """Arguments: bytes of memory, seconds, and in hexadecimal the name and the media type."""
+    """Arguments: bytes of memory, seconds, `pictures` or `text`, and in hexadecimal the name and the media
+    type."""
     global answering
-    memory, seconds, name, media_type = int(sys.argv[1]), int(sys.argv[2]), *map(bytes.fromhex, sys.argv[3:5])
+    memory, seconds, pictures = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "pictures"
+    name, media_type = (bytes.fromhex(each).decode("utf-8", "replace") for each in sys.argv[4:6])
     from _process_limits import limit  # type: ignore[import-not-found]
 
     limit(memory, seconds)
@@ -551,7 +567,7 @@ def main() -> None:
     os.dup2(nowhere, 2)
     with open(0, "rb", closefd=False) as file:
         data = file.read()
-    said = answer(Order(data, name.decode("utf-8", "replace"), media_type.decode("utf-8", "replace")))
+    said = answer(Order(data, name, media_type, pictures))
     with open(answering, "wb", closefd=False) as out:
         out.write(json.dumps(said, ensure_ascii=False).encode("utf-8", "replace"))
     os._exit(0)

@@ -29,14 +29,16 @@ Alternative = tuple[str, ...]
 
 class Question:
     """What is asked: `stems` are alternatives of stems, each of which adds to an entry's rank; `phrases` of
-    words have to be there; `prefixes` begin a word that has to be there; `without` may not be there.
+    words have to be there; `prefixes` begin a word that has to be there; `without` may not be there. `words`
+    are those of the stems, as they are spelled, where these have a stem.
     `fields` are pairs of a name and a value; for before and after the value is a time in seconds since
     1970."""
 
-    __slots__ = ("fields", "phrases", "prefixes", "stems", "without")
+    __slots__ = ("fields", "phrases", "prefixes", "stems", "without", "words")
 
     def __init__(self) -> None:
         self.stems: list[Alternative] = []
+        self.words: list[str] = []
         self.phrases: list[Alternative] = []
         self.prefixes: list[str] = []
         self.without: list[Alternative] = []
@@ -81,7 +83,17 @@ def _ask(question: Question, words: list[str]) -> None:
             found.update(dict.fromkeys(pairwise(word) if len(word) > 1 else [(word,)]))
         else:
             found[(stem(word),)] = None
+            question.words.append(word)
     question.stems = list(found)[:MOST_TERMS]
+
+
+def instead(question: Question, words: list[str]) -> Question:
+    """Return the question with these words in the place of its own."""
+    other = Question()
+    other.phrases, other.prefixes = question.phrases, question.prefixes
+    other.without, other.fields = question.without, question.fields
+    _ask(other, words)
+    return other
 
 
 def _is_field(question: Question, name: str, value: str) -> bool:

@@ -42,9 +42,11 @@ _stemmers = local()
 
 
 def words_of(text: str) -> Iterator[str]:
-    """Yield the words of a text that is folded; a run of characters without spaces is one."""
+    """Yield the words of a text that is folded, no longer than is indexed; a run of characters without spaces
+    is one."""
     for found in WORD.finditer(text):
-        yield found[0]
+        word = found[0]
+        yield word if len(word) <= LONGEST or is_run(word) else word[:LONGEST]
 
 
 def is_run(word: str) -> bool:
@@ -59,7 +61,7 @@ def terms(text: str) -> list[str]:
         if is_run(word):
             found.extend(word)
         else:
-            found.append(word[:LONGEST])
+            found.append(word)
     return found
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from sqlalchemy import delete, func, insert, or_, select, text, update
 
 from .._search.words import stems, terms
-from .entries import count_change, escaped, new_id, space_of, tags_in
+from .entries import count_change, escaped, nearest_words, new_id, own_spaces, space_of, tags_in
 from .originals import Originals
 from .ranking import EVERY, Choice, best
 from .schema import documents, pages, passages, spaces
@@ -195,7 +195,8 @@ class Documents:
         self, reader: Reader, before: int | None, limit: int, *, tag: str = "", state: str = ""
     ) -> list[Document]:
         """Return documents, the newest first, those behind a document's number if one is given."""
-        wanted = select(documents).where(_own(reader)).order_by(documents.c.number.desc()).limit(limit)
+        is_own = documents.c.space == own_spaces(reader, "user").scalar_subquery()
+        wanted = select(documents).where(is_own).order_by(documents.c.number.desc()).limit(limit)
         if before is not None:
             wanted = wanted.where(documents.c.number < before)
         if tag:
@@ -240,6 +241,12 @@ class Documents:
             if space is None:
                 return []
             return _answering(connection, question, int(space), ids, tags, limit)
+
+    def nearest(self, reader: Reader, question: Question) -> dict[str, str]:
+        """Return, of words that no document of the reader has, those that are like them (SQLite)."""
+        with self.database.reading() as connection:
+            own = [int(number) for number in connection.execute(own_spaces(reader, "user")).scalars()]
+            return nearest_words(index_of(connection, PASSAGES), connection, question, own)
 
 
 def _answering(

@@ -39,6 +39,7 @@ RERANKED = 50
 """The best by rank, which are ordered again by how much of the question they have: what has more of what was
 asked comes before what has one word of it often. The root is what served best on questions with known answers
 (docs/knowledge.md)."""
+MOST_MISSPELT = 8
 AGENT, ALL = "agent", "all"
 CATEGORIES = ("fact", "preference", "observation")
 NAMES = ("number", "id", "category", "content", "tags", "source", "written_at", "superseded_by")
@@ -163,20 +164,29 @@ class Entries:
 
     def page(self, reader: Reader, before: int | None, limit: int, scope: str = ALL) -> list[Entry]:
         """Return entries, the newest first, those behind an entry's number if one is given."""
-        wanted = columns().where(_in(reader, scope)).order_by(entries.c.number.desc()).limit(limit)
-        if before is not None:
-            wanted = wanted.where(entries.c.number < before)
-        with self.database.reading() as connection:
-            return [Entry(row) for row in connection.execute(wanted)]
+        return [Entry(row) for row in self._newest(reader, scope, columns(), limit, before)]
 
     def ids(self, reader: Reader, prefix: str, limit: int) -> list[str]:
         """Return the ids that begin so, the newest entry's first."""
         if ID_BEGINNING.fullmatch(prefix) is None:
             return []
         begins = entries.c.id.startswith(prefix, autoescape=True)
-        wanted = select(entries.c.id).where(_in(reader, ALL), begins).order_by(entries.c.number.desc())
+        wanted = select(entries.c.number, entries.c.id).where(begins)
+        return [row.id for row in self._newest(reader, ALL, wanted, limit)]
+
+    def _newest(
+        self, reader: Reader, scope: str, wanted: Any, limit: int, before: int | None = None
+    ) -> list[Any]:
+        """Return rows of entries, the newest first. Each space is read by itself, for then its index has them
+        in order, and no more are read than are wanted."""
+        if before is not None:
+            wanted = wanted.where(entries.c.number < before)
+        wanted = wanted.order_by(entries.c.number.desc()).limit(limit)
+        found: list[Any] = []
         with self.database.reading() as connection:
-            return list(connection.execute(wanted.limit(limit)).scalars())
+            for space in connection.execute(own_spaces(reader, scope)).scalars().all():
+                found += connection.execute(wanted.where(entries.c.space == space))
+        return sorted(found, key=lambda row: -row.number)[:limit]
 
     def changes(self, owners: Iterable[str] | None = None) -> dict[tuple[str, str], int]:
         """Return how often each space of these owners, or of all, has changed, by owner and class of
@@ -205,6 +215,21 @@ class Entries:
                 return []
             rows = _answering(connection, question, own, limit)
         return [Entry(row) for row in rows]
+
+    def nearest(self, reader: Reader, question: Question, scope: str) -> dict[str, str]:
+        """Return, of words that no entry of the reader has, those that are like them (SQLite)."""
+        with self.database.reading() as connection:
+            own = [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
+            return nearest_words(index_of(connection), connection, question, own)
+
+
+def nearest_words(
+    index: Fts5Index | TextSearchIndex, connection: Connection, question: Question, own: list[int]
+) -> dict[str, str]:
+    if not own or not isinstance(index, Fts5Index):
+        return {}
+    found = {word: index.nearest(connection, word, own) for word in question.words[:MOST_MISSPELT]}
+    return {word: near for word, near in found.items() if near}
 
 
 def _answering(connection: Connection, question: Question, own: list[int], limit: int) -> list[Any]:

@@ -98,6 +98,7 @@ documents = Table(
     Column("added_at", Double, nullable=False),
     UniqueConstraint("space", "digest"),
     Index("knowledge_documents_digest", "digest"),
+    Index("knowledge_documents_space", "space", "number"),
     sqlite_autoincrement=True,
 )
 """`digest` is the SHA-256 of the original, in hexadecimal, which is its file's name; `changed_at` is when

@@ -9,6 +9,8 @@ FTS5's rows say in which space a text is, so that an owner's question costs what
 
 from __future__ import annotations
 
+from posixpath import commonprefix
+
 from sqlalchemy import text
 from sqlalchemy.exc import DatabaseError
 
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 ENTRIES = "knowledge_words", "knowledge_entries"
 PASSAGES = "knowledge_passage_words", "knowledge_passages"
 """An index, and the table of which it has a row for each number."""
+SHORTEST_LIKE = 5
+MOST_KNOWN, MOST_LIKE = 50_000, 20
+"""Of a word that nothing has: its letters at least; the words with its first letter that are looked at, and
+of those that are like it."""
 MOST_POSITIONS = 16_383
 """Of a tsvector; words behind them are found, but by no phrase (PostgreSQL, 12.9: limitations)."""
 
@@ -141,10 +147,46 @@ class Fts5Index(WordIndex):
         query = f"{self.in_spaces(spaces)} AND {wished}"
         return f"({query}) NOT {unwanted}" if unwanted else query
 
+    def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
+        """Return the word of these spaces that is one edit away, else one that begins so; None for a short
+        word, for one that they have, and where there is none. The first letter has to be right."""
+        if len(word) < SHORTEST_LIKE:
+            return None
+        vocabulary = f"{self.table}_vocabulary"
+        connection.exec_driver_sql(
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{vocabulary} USING fts5vocab (main, {self.table}, col)"
+        )
+        known = connection.exec_driver_sql(
+            f"SELECT term FROM temp.{vocabulary} WHERE term >= ? AND term < ? AND col = 'words' "
+            f"LIMIT {MOST_KNOWN:d}",
+            (word[0], word[0] + "\U0010ffff"),
+        ).scalars()
+        like = sorted(
+            (not is_one_edit(word, each), len(each), each)
+            for each in known
+            if each.startswith(word) or is_one_edit(word, each)
+        )
+        own = self.in_spaces(spaces)
+        statement = f"SELECT 1 FROM {self.table} WHERE {self.table} MATCH ? LIMIT 1"
+        for each in [word, *(each for _, _, each in like[:MOST_LIKE])]:
+            if connection.exec_driver_sql(statement, (f'{own} AND words : "{each}"',)).first():
+                return None if each == word else each
+        return None
+
     def without(self, question: Question) -> tuple[str, Parameters]:
         """Return the condition for what may not be there."""
         found = f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH :without"
         return f"e.number NOT IN ({found})", {"without": self.unwanted(question)}
+
+
+def is_one_edit(word: str, other: str) -> bool:
+    """Whether a letter more, less or another one, or two that change places, makes one of the other."""
+    if abs(len(word) - len(other)) > 1 or word == other:
+        return False
+    at = len(commonprefix([word, other]))
+    left, right = word[at:], other[at:]
+    swapped = left[1:2] + left[:1] + left[2:]
+    return right in (left[1:], swapped) or left == right[1:] or left[1:] == right[1:]
 
 
 class TextSearchIndex(WordIndex):

@@ -1,5 +1,6 @@
-"""What an expression can do with values: operators, filters and tests. None makes more than it was given but
-`join`, which is bounded."""
+"""What an expression can do with values: operators, filters and tests. What each of them makes is bounded,
+since the next one may make more of it; none takes the `%` of Python's texts, or any number of places.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
 
 LARGEST = 256 * 1024
 LARGEST_NUMBER = 2**63
-TESTS = (
-    "boolean", "defined", "eq", "even", "false", "ge", "gt", "in", "le", "lt", "mapping", "ne", "none",
-    "number", "odd", "string", "true", "undefined", "==", "!=", "<", "<=", ">", ">=",
+MOST_DIGITS = 20
+JINJAS_TESTS = (
+    "boolean", "defined", "eq", "false", "ge", "gt", "in", "le", "lt", "mapping", "ne", "none", "number",
+    "string", "true", "undefined", "==", "!=", "<", "<=", ">", ">=",
 )  # fmt: skip
 
 
@@ -84,12 +86,32 @@ def _number(kind: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return convert
 
 
+def _rounded(value: Any, digits: Any = 0) -> Any:
+    if type(digits) is not int or abs(digits) > MOST_DIGITS:
+        raise ValueError(f"round: expected at most {MOST_DIGITS} digits")
+    return round(operation("+", value, 0), digits)
+
+
 def _unique(value: Any) -> list[Any]:
     kept = {json.dumps(each, sort_keys=True): each for each in reversed(_list(value))}
     return list(reversed(kept.values()))
 
 
-FILTERS: dict[str, Callable[..., Any]] = {
+def _bounded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def filtered(*arguments: Any) -> Any:
+        value = function(*arguments)
+        if isinstance(value, str | list) and len(value) > LARGEST:
+            raise ValueError(f"{name}: expected at most {LARGEST:,} characters or members")
+        return value
+
+    return filtered
+
+
+TESTS: dict[str, Callable[[Any], bool]] = {
+    "even": lambda value: bool(operation("%", value, 2) == 0),
+    "odd": lambda value: bool(operation("%", value, 2) == 1),
+}
+_FILTERS: dict[str, Callable[..., Any]] = {
     "abs": lambda value: abs(operation("+", value, 0)),
     "default": _default,
     "first": lambda value: _end(value, 0),
@@ -102,10 +124,11 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "lower": lambda value: _text(value).lower(),
     "max": lambda value: max(_list(value)),
     "min": lambda value: min(_list(value)),
-    "round": lambda value, digits=0: round(operation("+", value, 0), digits),
+    "round": _rounded,
     "sort": lambda value: sorted(_list(value)),
     "sum": lambda value: operation("+", sum(_list(value)), 0),
     "trim": lambda value: _text(value).strip(),
     "unique": _unique,
     "upper": lambda value: _text(value).upper(),
 }
+FILTERS = {name: _bounded(name, function) for name, function in _FILTERS.items()}

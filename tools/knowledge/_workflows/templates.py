@@ -159,7 +159,9 @@ def _value(expression: str, data: Mapping[str, Any]) -> Any:
         value = compiled(**{_PREFIX + name: value for name, value in data.items()})
         if isinstance(value, _environment_class()[1]):
             str(value)  # raises: there is nothing of this name
-        _check_size(len(_as_text(value)))
+        text = _as_text(value)
+        text.encode()  # raises for half of a surrogate pair
+        _check_size(len(text))
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise BadTemplate(f"{{{{{expression:.80}}}}}: {_message(error)}") from None
     return value
@@ -297,7 +299,7 @@ def _environment_class() -> Any:
         def __init__(self) -> None:
             super().__init__(undefined=StrictUndefined, autoescape=False, optimized=False, cache_size=0)
             self.filters = dict(filters.FILTERS)
-            self.tests = {name: self.tests[name] for name in filters.TESTS}
+            self.tests = {**{name: self.tests[name] for name in filters.JINJAS_TESTS}, **filters.TESTS}
             self.globals = {}
 
         def getattr(self, obj: Any, attribute: str) -> Any:
