@@ -46,7 +46,9 @@ def section(text: str, path: str) -> str:
 def test_every_page_is_in_the_navigation_once_and_nothing_else_is() -> None:
     listed = re.findall(r'"([\w/-]+\.md)"', CONFIGURATION.partition("nav = [")[2].partition("\n]\n")[0])
     written = [page for page in pages.sources().values() if page.endswith(".md")]
-    assert {path.name for path in (REPOSITORY / "docs").glob("*.md")} <= set(written)
+    assert {path.name for path in (REPOSITORY / "docs").rglob("*.md")} <= {
+        Path(page).name for page in written
+    }
     assert sorted(listed) == sorted(written)
 
 
