@@ -18,6 +18,8 @@ SANITIZED := .cache/sanitized
 IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,approval_binding audit_tampering cel_oracle cel_text docstrings guard_why rewriting shell_words uri_round_trips))
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 FASTMCP := .cache/fastmcp
+DOCS := .cache/docs
+SITE := .cache/site
 PROGRAMS := $(CURDIR)/.cache/programs
 MUTATION := .cache/mutation
 # What `make test` could not fetch is skipped, and its end says so; in CI that is a failure.
@@ -32,7 +34,7 @@ SANITIZED_SECONDS ?= 120
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: fastmcp help run prepare test test-all test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
+.PHONY: docs fastmcp help run prepare test test-all test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -104,7 +106,17 @@ lint: $(STAMP)           ## ruff, mypy --strict, the stubs against what is compi
 	$(BIN)/mypy
 	$(BIN)/stubtest --ignore-disjoint-bases --allowlist .ci/stubtest.txt $(STUBBED)
 	cd .ci/wheels && $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py ../programs/*.py
+	cd .ci/site && MYPYPATH=../.. $(abspath $(BIN))/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 	PATH="$(BIN):$$PATH" cython-lint fastrpc/_core
+
+docs: $(STAMP) $(DOCS)/.made  ## the site of the documentation, in .cache/site/html; warnings and links that lead nowhere are errors
+	$(BIN)/python .ci/site/pages.py $(SITE)
+	$(DOCS)/bin/zensical build --strict --clean --config-file $(SITE)/zensical.toml
+
+$(DOCS)/.made: .ci/docs.txt
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet -r $<
+	touch $@
 
 bench: bench-peers       ## every workload against every server that is built here
 	$(BIN)/python benchmarks/run.py --peers all
@@ -176,7 +188,7 @@ $(WHEELS_VENV)/.made: .ci/wheels/wheels.txt
 	touch $@
 
 clean:
-	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) $(FASTMCP) $(MUTATION) $(PROGRAMS) fastrpc/_core/*.so fastrpc/_core/reaper
+	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) $(FASTMCP) $(MUTATION) $(DOCS) $(SITE) $(PROGRAMS) fastrpc/_core/*.so fastrpc/_core/reaper
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): $(COMPILED)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MEMORY_LIMIT = 1024 * 1024
+"""How many bytes of a program's output are kept in memory."""
 FILE_LIMIT = 256 * 1024 * 1024
+"""How many bytes of a program's output are written to a file."""
 SLACK = 128 * 1024  # bytes that the tail may exceed its limit before it is trimmed
 COPY = 512 * 1024
 CONTINUATION = bytes(range(0x80, 0xC0))
@@ -114,6 +116,7 @@ class OutputFile:
             os.close(target)
 
     def close(self) -> None:
+        """Close the file. May be called twice."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1

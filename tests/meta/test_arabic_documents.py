@@ -37,6 +37,13 @@ def test_the_code_is_that_of_the_english_pages(page: str) -> None:
             assert line.strip() in everything, f"no English page has this: {line}"
 
 
+def test_the_quickstart_has_every_step_of_the_english_one_in_its_order() -> None:
+    english, arabic = text_of("docs", "quickstart.md"), text_of("docs", "ar", "quickstart.md")
+    assert FENCED.findall(arabic) == FENCED.findall(english)
+    headings = [re.findall(r"^## \d\.", text, re.MULTILINE) for text in (english, arabic)]
+    assert headings[0] == headings[1] == ["## 1.", "## 2.", "## 3.", "## 4.", "## 5."]
+
+
 def test_the_page_of_the_tools_tells_of_every_tool_and_its_parameters() -> None:
     text = text_of("docs", "ar", "tools.md")
     for name, entry in _contract.CONTRACT.items():

@@ -85,6 +85,7 @@ class FileStore:
         replace_file(self._path(key), record.encode())
 
     def delete(self, key: str) -> None:
+        """Remove a file, if there is one. Raises OSError."""
         try:
             os.unlink(self._path(key))
         except FileNotFoundError:

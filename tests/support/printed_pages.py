@@ -1,0 +1,106 @@
+"""Runs what a page of the documentation prints, in its order, in an empty folder.
+
+A block below a line that ends with a file's name and a colon (```server.py`:``) is that file. One below "into
+`server.py`, above its last two lines:" is written there. Of a ``console`` block the lines behind ``$`` are
+commands, which run in one shell; what stands below a command is what it has to print, ``…`` for any text in a
+line and, alone, for any lines. A command with ``&`` at its end is a server: the next waits until it serves.
+Port 8000 is replaced by a free one, the home is the folder itself. Other blocks are not run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from support.ports import free_port
+
+BLOCK = re.compile(r"([^\n]*)\n\n```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"`([\w./-]+)`:$")
+INSERTED = re.compile(r"into `([\w./-]+)`, above its last two lines:$")
+PORT = "8000"
+MARK = "<<printed>>"
+SERVER = (
+    " >.server 2>&1 &\nfor i in $(seq 600); do grep -q serving .server && break; sleep 0.1; done; cat .server"
+)
+INSERT = (
+    "import sys; lines = open(sys.argv[1]).readlines(); "
+    "lines[-2:-2] = open('.inserted').readlines(); open(sys.argv[1], 'w').writelines(lines)"
+)
+SECONDS = 100
+
+
+class Command(NamedTuple):
+    text: str
+    expected: str
+
+
+def commands_in(block: str) -> list[Command]:
+    """Return the commands of a console block, each with what stands below it."""
+    joined = block.replace("\\\n", "\\\0")
+    parts = re.split(r"^\$ (.*)\n", joined, flags=re.MULTILINE)[1:]
+    texts = (part.replace("\0", "\n") for part in parts)
+    return [Command(text, expected) for text, expected in zip(texts, texts, strict=True)]
+
+
+def script_of(page: str) -> tuple[str, list[Command]]:
+    """Return a page as a script of bash, and the commands that it marks the output of."""
+    lines = ["exec </dev/null", "trap 'kill $(jobs -p) 2>/dev/null' EXIT"]
+    commands: list[Command] = []
+    for before, language, block in BLOCK.findall(page):
+        if inserted := INSERTED.search(before):
+            lines += [f"cat > .inserted <<'END'\n{block}\n\nEND", f'python -c "{INSERT}" {inserted[1]}']
+        elif file := FILE.search(before):
+            folder = os.path.dirname(file[1])
+            lines += [f"mkdir -p {folder}"] if folder else []
+            lines.append(f"cat > {file[1]} <<'END'\n{block}END")
+        elif language == "console":
+            for command in commands_in(block):
+                is_server = command.text.endswith(" &")
+                lines += [
+                    f"echo '{MARK}'",
+                    command.text.removesuffix(" &") + SERVER if is_server else command.text,
+                ]
+                commands.append(command)
+    return "\n".join(lines), commands
+
+
+def pattern_of(expected: str) -> str:
+    """Return what a command has to print as a regular expression."""
+    lines = [r"(?:.*\n)*" if line == "…" else _line_pattern(line) for line in expected.splitlines()]
+    return "".join(lines)
+
+
+def _line_pattern(line: str) -> str:
+    return ".*".join(re.escape(part) for part in line.rstrip().split("…")) + r" *\n"
+
+
+def mismatches(page: str, folder: Path) -> list[str]:
+    """Run a page, and return each command that has printed something else, with that."""
+    port = str(free_port())
+    script, commands = script_of(page)
+    done = subprocess.run(
+        ["bash", "-c", script.replace(PORT, port)],
+        cwd=folder,
+        env={
+            "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    printed = done.stdout.replace(port, PORT).split(f"{MARK}\n")[1:]
+    assert len(printed) == len(commands), done.stdout
+    return [
+        f"$ {command.text}\n{text}"
+        for command, text in zip(commands, printed, strict=True)
+        if not re.fullmatch(pattern_of(command.expected), text)
+    ]
