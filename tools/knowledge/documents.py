@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from fastrpc import Context, Meta, ToolError, tool
 
-from . import _readers, _settings, _store, memory
+from . import _models, _readers, _settings, _store, memory
 from ._answers import answer
 from .memory import date_of
 
@@ -99,7 +99,7 @@ class PassageEntry(TypedDict):
     score: float
 
 
-class FoundPassages(TypedDict):
+class FoundPassages(memory.SearchNote):
     """Passages, best first."""
 
     count: int
@@ -151,6 +151,7 @@ async def add(
         raise
     if done is None:
         raise ToolError(f"{name}: it was deleted while its text was extracted.")
+    _models.wrote()
     ctx.progress(STEPS, STEPS, f"{name}: ready")
     warnings = "".join(f" Note: {each}." for each in done.warnings)
     return answer(
@@ -209,8 +210,10 @@ def query(
         raise ToolError(f"ids: expected at most {MOST_IDS}, got {len(ids)}.")
     for at, each in enumerate(ids):
         memory.check_text(f"ids[{at}]", each)
+    asked = question.read(query)
+    meaning, note = _models.meaning_of(asked.said)
     found = _store.current_documents().search(
-        _readers.reader_of(ctx), question.read(query), ids, memory.folded_tags(tags), limit
+        _readers.reader_of(ctx), asked, ids, memory.folded_tags(tags), limit, meaning
     )
     parts = [_found_line(each) for each in found]
     head = f"Found {len(found)} {'passage' if len(found) == 1 else 'passages'}"
@@ -222,7 +225,11 @@ def query(
         )
         for each in found
     ]  # fmt: skip
-    return answer(text, FoundPassages(count=len(found), passages=shown))
+    result = FoundPassages(count=len(found), passages=shown)
+    if note:
+        text += f"\n[{note}]"
+        result["note"] = note
+    return answer(text, result)
 
 
 @tool(name="document.list", effect="read", run="thread")

@@ -10,7 +10,7 @@ from typing import TypedDict
 
 from fastrpc import Context, Meta, ToolError, tool
 
-from . import _readers, _settings, _store
+from . import _models, _readers, _settings, _store
 from ._answers import answer
 
 TYPE_CHECKING = False
@@ -45,7 +45,13 @@ class MemoryEntry(TypedDict):
     superseded_by: str
 
 
-class Found(TypedDict):
+class SearchNote(TypedDict, total=False):
+    """`note` says why a search was by words alone, though there is a model for meaning."""
+
+    note: str
+
+
+class Found(SearchNote):
     """Entries, best first."""
 
     count: int
@@ -76,11 +82,16 @@ def search(
     """Search user and agent memory by natural-language query."""
     from ._search import question
 
-    reader = _readers.reader_of(ctx)
-    found = _store.current().search(reader, question.read(query), scope or "all", limit or LIMIT)
+    reader, asked = _readers.reader_of(ctx), question.read(query)
+    meaning, note = _models.meaning_of(asked.said)
+    found = _store.current().search(reader, asked, scope or "all", limit or LIMIT, meaning)
     entries = "entry" if len(found) == 1 else "entries"
     lines = [f"Found {len(found)} {entries}{':' if found else '.'}", *map(line, found)]
-    return answer("\n".join(lines), Found(count=len(found), entries=[shown(each) for each in found]))
+    result = Found(count=len(found), entries=[shown(each) for each in found])
+    if note:
+        lines.append(f"[{note}]")
+        result["note"] = note
+    return answer("\n".join(lines), result)
 
 
 @tool(name="memory.write", effect="write", run="thread")
@@ -101,6 +112,7 @@ def write(
     done = _store.current().write(_readers.reader_of(ctx), content, category, scope, kept, source, supersedes)
     if done is None:
         raise ToolError(f"supersedes: there is no entry {supersedes:.40}.")
+    _models.wrote()
     entry, is_new = done
     text = f"Remembered as {entry.id}." if is_new else f"Known as {entry.id}; it has today's date now."
     return answer(text, Written(id=entry.id, uri=uri_of(entry.id), is_new=is_new))
