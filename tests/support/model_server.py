@@ -55,7 +55,9 @@ class Model:
         self.media = "application/json"
         self.dimensions = DIMENSIONS
         self.refuses: Callable[[str], bool] = lambda text: False
+        self.breaks = self.refuses
         self.entities: Callable[[str], list[Any]] = lambda text: []
+        self.vector_of = vector_of
         self.holds = False
         self.waiting = 0
         web.answer("/v1/embeddings", self._embeddings)
@@ -80,9 +82,14 @@ class Model:
         if any(map(self.refuses, texts)):
             visit.respond(f'{{"error": "too long; your key is {KEY}"}}', self.media, 400)
             return
+        if any(map(self.breaks, texts)):
+            visit.respond("", status=500)
+            return
         if self.status == 200:
             self.embedded += texts
-        data = [{"index": at, "embedding": vector_of(text, self.dimensions)} for at, text in enumerate(texts)]
+        data = [
+            {"index": at, "embedding": self.vector_of(text, self.dimensions)} for at, text in enumerate(texts)
+        ]
         self._answer(visit, {"data": data[::-1], "model": "m"})
 
     def _completion(self, visit: Visit) -> None:

@@ -15,12 +15,12 @@ from fastrpc.tools.knowledge._extraction import Extracted, passages
 from fastrpc.tools.knowledge._models import embedding
 from fastrpc.tools.knowledge._models.background import Embedding, Job
 from fastrpc.tools.knowledge._search.question import read
-from fastrpc.tools.knowledge._store import moving, readings
+from fastrpc.tools.knowledge._store import moving, readings, vectors
 from fastrpc.tools.knowledge._store.documents import Documents, FoundPassage
 from fastrpc.tools.knowledge._store.entries import Entries, Reader
 from sqlalchemy import text
 from support.knowledge_entries import ADA, BOB, write
-from support.model_server import KEY, Model, served
+from support.model_server import DIMENSIONS, KEY, Model, served, vector_of
 from support.waiting import eventually
 
 pytest_plugins = ["support.postgres", "support.entries_store"]
@@ -153,6 +153,41 @@ def test_passages_are_found_by_meaning(store: Entries, model: Model) -> None:
     assert queried(store, 'car "nothing such"') == []
 
 
+@pytest.mark.parametrize("most_bytes", [vectors.MOST_BYTES, 2 * 4 * DIMENSIONS, 0])
+def test_what_is_kept_in_memory_is_as_the_store_has_it(
+    store: Entries, model: Model, monkeypatch: pytest.MonkeyPatch, most_bytes: int
+) -> None:
+    monkeypatch.setattr(vectors, "MOST_BYTES", most_bytes)
+    first = write(store, "Automobile one.", tags=["a"])
+    write(store, "Automobile two.", tags=["b"])
+    write(store, "Bob's automobile.", BOB)
+    embedded(store)
+    assert sorted(found(store, "car tag:a")) == ["Automobile one."]
+    assert sorted(found(store, "car")) == ["Automobile one.", "Automobile two."]
+    write(store, "Automobile three.", tags=["a"])
+    embedded(store)
+    assert sorted(found(store, "car tag:a")) == ["Automobile one.", "Automobile three."]
+    assert sorted(found(store, "car")) == ["Automobile one.", "Automobile three.", "Automobile two."]
+    store.forget(ADA, first.id)
+    assert found(store, "car tag:a") == ["Automobile three."]
+    assert sorted(found(store, "car")) == ["Automobile three.", "Automobile two."]
+    assert found(store, "car", BOB) == ["Bob's automobile."]
+
+
+def test_vectors_that_were_made_anew_replace_those_in_memory(store: Entries, model: Model) -> None:
+    write(store, "Automobile.")
+    write(store, "Physician.")
+    embedded(store)
+    assert found(store, "car") == ["Automobile."]
+    _models.meaning_of("doctor")
+    model.vector_of = lambda text, dimensions: vector_of(
+        text.replace("Automobile", "doctor").replace("Physician", "car"), dimensions
+    )
+    moving.reindex(store.database, [readings.ENTRIES])
+    embedded(store)
+    assert found(store, "car") == ["Physician."]
+
+
 # --- what is kept -------------------------------------------------------------------------------------------
 
 
@@ -226,9 +261,20 @@ def test_a_text_that_the_model_refuses_keeps_none_of_the_others_back(store: Entr
     embedded(store)
     assert len(model.bodies) == asked
     model.refuses = lambda content: False
-    pass_time(store, readings.REFUSED_SECONDS)
+    pass_time(store, readings.PUT_OFF_SECONDS)
     embedded(store)
     assert model.embedded[-1] == "poison"
+
+
+@ON_SQLITE
+def test_a_text_at_which_the_model_breaks_keeps_none_of_the_others_back(store: Entries, model: Model) -> None:
+    model.breaks = lambda content: "poison" in content
+    for number in range(7):
+        write(store, "poison" if number == 3 else f"Automobile {number}.")
+    job = Embedding(readings.ENTRIES)
+    for _ in range(30):
+        job.read_lot(store.database)
+    assert len(found(store, "car")) == 6
 
 
 def test_another_model_leaves_old_vectors_alone_until_they_are_made_anew(
@@ -268,7 +314,7 @@ def said_of(model: Model, query: str) -> str:
     return note
 
 
-def vectors(*embeddings: object) -> str:
+def data_of(*embeddings: object) -> str:
     return json.dumps({"data": [{"index": at, "embedding": each} for at, each in enumerate(embeddings)]})
 
 
@@ -280,16 +326,16 @@ def vectors(*embeddings: object) -> str:
         ("[1, 2]", "expected a JSON object"),
         ('{"data": "x"}', "data: expected a list of 1 vectors, got none"),
         ('{"data": []}', "data: expected a list of 1 vectors, got 0"),
-        (vectors([1.0], [2.0]), "data: expected a list of 1 vectors, got 2"),
-        (vectors([]), "data[0].embedding: expected 1 to 16,384 numbers"),
-        (vectors("abc"), "data[0].embedding: expected 1 to 16,384 numbers"),
-        (vectors([1.0] * 20_000), "data[0].embedding: expected 1 to 16,384 numbers"),
-        (vectors([1.0, "2"]), "data[0].embedding: expected numbers"),
-        (vectors([True, 1.0]), "data[0].embedding: expected numbers"),
-        (vectors([0.0, 0.0]), "data[0].embedding: expected finite numbers, not all of them 0"),
+        (data_of([1.0], [2.0]), "data: expected a list of 1 vectors, got 2"),
+        (data_of([]), "data[0].embedding: expected 1 to 16,384 numbers"),
+        (data_of("abc"), "data[0].embedding: expected 1 to 16,384 numbers"),
+        (data_of([1.0] * 20_000), "data[0].embedding: expected 1 to 16,384 numbers"),
+        (data_of([1.0, "2"]), "data[0].embedding: expected numbers"),
+        (data_of([True, 1.0]), "data[0].embedding: expected numbers"),
+        (data_of([0.0, 0.0]), "data[0].embedding: expected finite numbers, not all of them 0"),
         ('{"data": [{"index": 0, "embedding": [NaN]}]}', "the answer is no JSON"),
         ('{"data": [{"index": 0, "embedding": [1e999]}]}', "data[0].embedding: expected finite numbers"),
-        (vectors([10**400]), "data[0].embedding: expected finite numbers"),
+        (data_of([10**400]), "data[0].embedding: expected finite numbers"),
         ('{"data": [{"index": 1, "embedding": [1.0]}]}', "data[0].index: expected each of 0 to 0 once"),
         ('{"data": [7]}', "data[0].index: expected each of 0 to 0 once"),
     ],
@@ -310,7 +356,7 @@ def test_an_answer_that_cannot_be_used_is_one_clear_error(
 
 @ON_SQLITE
 def test_vectors_of_several_lengths_are_one_clear_error(store: Entries, model: Model) -> None:
-    model.says = vectors([1.0], [1.0, 2.0])
+    model.says = data_of([1.0], [1.0, 2.0])
     with pytest.raises(embedding.ModelUnavailable, match="expected vectors of one length, got 1 and 2"):
         embedding.embed(embedding.endpoint(), ["a", "b"], 5.0)
 

@@ -35,7 +35,8 @@ WORK_SECONDS = 120.0
 
 
 class Job:
-    """Texts and what reads them. `after` is the number up to which none is new."""
+    """Texts and what reads them. `after` is the number up to which none is new. A lot that fails is halved,
+    and a text that fails alone is put off, so that none keeps the others back for ever."""
 
     lot = 32
 
@@ -45,6 +46,7 @@ class Job:
         self.paused_until = 0.0
         self.problem = ""
         self._failures = 0
+        self._size = self.lot
 
     @property
     def is_paused(self) -> bool:
@@ -52,19 +54,22 @@ class Job:
 
     def read_lot(self, database: Database) -> bool:
         """Read some texts; return whether there may be more."""
-        claimed, self.after = self.texts.claim(database, self.after, self.lot)
+        claimed, self.after = self.texts.claim(database, self.after, self._size)
         if not claimed:
             return False
         left = {each.number for each in claimed}
         try:
             for number in self.read(database, claimed):
                 left.discard(number)
-            self._failures, self.paused_until, self.problem = 0, 0.0, ""
+            self._failures, self._size, self.paused_until, self.problem = 0, self.lot, 0.0, ""
         except (ModelUnavailable, vectors.OtherDimensions) as error:
             self.problem = str(error)
             pause = min(SHORTEST_PAUSE * 2.0**self._failures, LONGEST_PAUSE)
             self._failures = min(self._failures + 1, 16)
             self.paused_until = monotonic() + pause
+            if self._size == 1 and left:
+                self.texts.put_off(database, left.pop())
+            self._size = max(self._size // 2, 1)
         finally:
             if left:
                 self.texts.give_back(database, sorted(left))
@@ -91,7 +96,7 @@ class Embedding(Job):
                 if len(lot) > 1:
                     lots += [lot[: len(lot) // 2], lot[len(lot) // 2 :]]
                     continue
-                self.texts.refuse(database, lot[0].number)
+                self.texts.put_off(database, lot[0].number, is_refused=True)
             else:
                 numbers = [each.number for each in lot]
                 vectors.store(database, self.texts, model.model, dict(zip(numbers, made, strict=True)))
@@ -109,7 +114,7 @@ class Naming(Job):
             try:
                 found = naming.named_in(model, each.content)
             except TextRefused:
-                self.texts.refuse(database, each.number)
+                self.texts.put_off(database, each.number, is_refused=True)
             else:
                 replace_mentions(database, each, found)
             yield each.number

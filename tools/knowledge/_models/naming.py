@@ -16,7 +16,7 @@ from .._entities import LONGEST, MOST, Entity, key_of
 from .._outside import enclosed
 from .._prompt_words import ENGLISH
 from .._search.folding import folded
-from .endpoint import Endpoint, named_by
+from .endpoint import Endpoint, TextRefused, named_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ def named_in(endpoint: Endpoint, content: str) -> list[Entity]:
         SECONDS,
     )
     try:
-        said: Any = json.loads(answer["choices"][0]["message"]["content"])
-        listed = said["entities"]
+        said = answer["choices"][0]["message"]["content"]
+        listed: Any = json.loads(said)["entities"]
     except (KeyError, IndexError, TypeError, ValueError, RecursionError):
-        raise endpoint.broken("expected JSON with entities") from None
+        raise TextRefused(endpoint.words("it says no JSON with entities")) from None
     if not isinstance(listed, list):
-        raise endpoint.broken("entities: expected a list")
+        raise TextRefused(endpoint.words("entities: expected a list"))
     return _checked(listed, content)
 
 

@@ -320,7 +320,7 @@ def _fused(
         rows = connection.execute(text(_statement("knowledge_passages AS e", "0", where, "e.number")))
         found |= {row.number: _passage(row, 0.0) for row in rows}
     scores = fused([each.number for each in by_words], near)
-    best_first = sorted(scores, key=lambda number: -scores[number])[:limit]
+    best_first = sorted(scores.keys() & found.keys(), key=lambda number: (-scores[number], number))[:limit]
     return [found[number]._replace(score=round(scores[number], 6)) for number in best_first]
 
 

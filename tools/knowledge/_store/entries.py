@@ -253,7 +253,8 @@ def _fused(
         found = connection.execute(columns().where(entries.c.number.in_(new)))
         rows |= {row.number: row for row in found}
     scores = fused([row.number for row in by_words], near)
-    return _in_order([(rows[number], -score) for number, score in scores.items()])[:limit]
+    there = [(rows[number], -score) for number, score in scores.items() if number in rows]
+    return _in_order(there)[:limit]
 
 
 def _choice(conditions: list[tuple[str, dict[str, object]]]) -> Choice:

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 CLAIM_SECONDS = 180.0
 """Longer than a model may take for a lot."""
-REFUSED_SECONDS, LONGEST_REFUSED = 60.0, 86_400.0
-"""A text that the model refuses is read again after this time, and twice as long after each other time."""
+PUT_OFF_SECONDS, LONGEST_PUT_OFF = 60.0, 86_400.0
+"""After so long a text that could not be read is read again, and twice as long after each other time if the
+model refuses it."""
 LOCK = 0x66727063_72656164
 """The key of PostgreSQL's advisory lock under which one server at a time claims."""
 
@@ -54,29 +55,33 @@ class Texts:
 
     def claim(self, database: Database, after: int, limit: int) -> tuple[list[Claimed], int]:
         """Claim texts that are to be read; return them, and the number up to which there is none without a
-        row, if there was none up to `after`."""
+        row, if there was none up to `after`. What could not be read before comes when nothing else is left,
+        one at a time."""
         table, now = self.readings, time.time()
         is_free = table.c.done.is_(False), table.c.claimed_until <= now
         is_new = self._number > after, self._number.not_in(select(table.c.number))
         with database.reading() as connection:  # most looks find nothing, and wait for no writer
+            newest = connection.execute(select(func.max(self._number))).scalar() or 0
             any_free = connection.execute(select(table.c.number).where(*is_free).limit(1)).first()
             any_new = connection.execute(self._new.where(*is_new).limit(1)).first()
-            newest = connection.execute(select(func.max(self._number))).scalar() or 0
         if any_free is None and any_new is None:
             return [], max(after, newest)
         with database.changing() as connection:
             _lock(connection)
-            free = select(table.c.number).where(*is_free).order_by(table.c.claimed_until).limit(limit)
-            numbers = list(connection.execute(free).scalars())
-            if numbers:
-                claimed = update(table).where(table.c.number.in_(numbers))
-                connection.execute(claimed.values(claimed_until=now + CLAIM_SECONDS))
+            free = select(table.c.number).where(*is_free).order_by(table.c.claimed_until)
+            is_first = table.c.failures == 0
+            numbers = list(connection.execute(free.where(is_first).limit(limit)).scalars())
             new = self._new.where(*is_new).order_by(self._number).limit(limit - len(numbers))
             new = new.with_for_update(key_share=True, of=self._number.table)  # not what is being deleted
             rows = connection.execute(new).all() if len(numbers) < limit else []
             if rows:
                 connection.execute(insert(table), [self._row(row, now + CLAIM_SECONDS) for row in rows])
                 after = rows[-1].number
+            elif not numbers:
+                numbers = list(connection.execute(free.limit(1)).scalars())
+            if numbers:
+                claimed = update(table).where(table.c.number.in_(numbers))
+                connection.execute(claimed.values(claimed_until=now + CLAIM_SECONDS))
             wanted = [*numbers, *(row.number for row in rows)]
             found = connection.execute(self._texts.where(self._number.in_(wanted)).order_by(self._number))
             return [Claimed(*row) for row in found], after
@@ -91,21 +96,25 @@ class Texts:
         with database.changing() as connection:
             connection.execute(update(self.readings).where(*is_mine).values(claimed_until=0.0))
 
-    def refuse(self, database: Database, number: int) -> None:
-        """Note that the model refuses a text."""
+    def put_off(self, database: Database, number: int, *, is_refused: bool = False) -> None:
+        """Note that a text could not be read, and whether the model refuses it: then it is read later each
+        time."""
         table = self.readings
         with database.changing() as connection:
             is_it = table.c.number == number
             failures = connection.execute(select(table.c.failures).where(is_it)).scalar()
             if failures is not None:
-                pause = min(REFUSED_SECONDS * 2.0 ** min(failures, 20), LONGEST_REFUSED)
+                pause = PUT_OFF_SECONDS * (2.0 ** min(failures, 20) if is_refused else 1.0)
+                pause = min(pause, LONGEST_PUT_OFF)
                 values = {"failures": failures + 1, "claimed_until": time.time() + pause}
                 connection.execute(update(table).where(is_it, table.c.done.is_(False)).values(values))
 
     def read_again(self, connection: Connection, number: int) -> None:
         """Have a text read anew, if it was."""
         is_it = self.readings.c.number == number
-        connection.execute(update(self.readings).where(is_it).values(done=False, claimed_until=0.0))
+        connection.execute(
+            update(self.readings).where(is_it).values(done=False, claimed_until=0.0, failures=0)
+        )
 
     def clear(self, connection: Connection) -> None:
         """Have all texts read anew."""

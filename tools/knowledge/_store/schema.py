@@ -185,11 +185,12 @@ def _vectors(name: str, texts: str) -> Table:
     return _readings(
         name,
         texts,
-        Column("space", NUMBER, nullable=False, index=True),
+        Column("space", NUMBER, nullable=False),
         Column("model", Text, nullable=False, server_default=text("''")),
         Column("dimensions", Integer, nullable=False, server_default="0"),
         Column("vector", LargeBinary),
         Index(f"{name}_model", "model", "dimensions"),
+        Index(f"{name}_space", "space", "model", "dimensions", "number", "claimed_until"),
     )
 
 

@@ -28,7 +28,7 @@ def upgrade() -> None:
             sa.Column("dimensions", sa.Integer, nullable=False, server_default="0"),
             sa.Column("vector", sa.LargeBinary),
         )
-        op.create_index(f"ix_{name}_space", name, ["space"])
+        op.create_index(f"{name}_space", name, ["space", "model", "dimensions", "number", "claimed_until"])
         op.create_index(f"{name}_model", name, ["model", "dimensions"])
     _create("knowledge_entity_readings", "knowledge_entries")
 
