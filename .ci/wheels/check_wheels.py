@@ -73,7 +73,7 @@ TEST_PACKAGES = [
 ]
 EXTRAS = (
     *("schema", "contracts", "vyper", "guard", "knowledge", "documents", "postgresql", "http", "oauth"),
-    *("tools", "all"),
+    *("tools", "embeddings", "all"),
 )
 NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "all")}  # playwright has no wheel for musl
 # Of the environment: how to reach the registry; that nothing may skip.

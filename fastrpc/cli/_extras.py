@@ -13,6 +13,7 @@ MODULES = {
     "knowledge": ("Stemmer", "tzdata", "yaml"),
     "documents": ("xberg",),
     "workflows": ("croniter", "dbos", "jinja2", "watchfiles"),
+    "embeddings": ("numpy",),
     "postgresql": ("psycopg",),
     "oauth": ("keyring", "mcp"),
     "openapi": ("openapi_pydantic",),

@@ -21,7 +21,7 @@ def attach(server: Server) -> None:
     name the tools as the settings say."""
     from fastrpc import UsageError
 
-    from . import _document_resources, _prompts, _resources, _settings, _watching
+    from . import _document_resources, _models, _prompts, _resources, _settings, _watching
 
     names = _settings.NAMES.read()
     if names not in ("dotted", "underscore"):
@@ -36,3 +36,4 @@ def attach(server: Server) -> None:
     workflows.attach(server)
     actions.attach(server)
     _watching.attach(server)
+    _models.attach(server)

@@ -16,3 +16,12 @@ def answer(content: Any, structured: Shape) -> Shape:
     for the structured content, whose type the tool's annotation names."""
     found: Any = ToolResult(content, structured=structured)
     return found  # type: ignore[no-any-return]
+
+
+def noted(text: str, structured: Shape, notes: list[str]) -> Shape:
+    """Return an answer whose text and structured content, which has a `note`, end with notes, each a
+    sentence."""
+    if notes:
+        found: Any = structured
+        found["note"] = " ".join(notes)
+    return answer("\n".join([text, *(f"[{each}]" for each in notes)]), structured)

@@ -8,5 +8,5 @@ COMMANDS = {
     ),
     "stats": ("say how much the store holds", "_moving_commands:show_statistics"),
     "check": ("check that the store is whole", "_moving_commands:check_store"),
-    "reindex": ("make the index of words anew", "_moving_commands:reindex_store"),
+    "reindex": ("make the indexes anew", "_moving_commands:reindex_store"),
 }

@@ -18,7 +18,7 @@ from fastrpc.regular_files import replace_file
 from fastrpc.storage import StorageError, open_database
 
 from . import _import_formats, memory
-from ._settings import DATABASE
+from ._settings import DATABASE, EMBEDDINGS, ENTITIES, MODEL_OPTIONS
 from ._store import moving
 from ._store.entries import CATEGORIES
 from ._store.kind import KNOWLEDGE
@@ -84,10 +84,13 @@ def check_store(arguments: list[str]) -> int:
 
 
 def reindex_store(arguments: list[str]) -> int:
-    """Make the index of words anew. Raises UsageError."""
-    description = "Make the index of words anew, in one transaction. Servers write nothing meanwhile."
+    """Make the indexes anew. Raises UsageError."""
+    description = (
+        "Make the indexes of words and the graph anew, in one transaction. Servers write nothing meanwhile. "
+        "Where a model is named, make the vectors anew as well, or have it find what entries name."
+    )
     options = _parse("reindex", "[OPTION…]", description, "  fastrpc knowledge reindex\n", arguments)
-    return _run(options, _reindex)
+    return _run(options, lambda database: _reindex(database, options))
 
 
 def _parse(
@@ -96,6 +99,10 @@ def _parse(
     parser = CommandParser(f"knowledge {name}", usage, description, examples)
     for argument, text in positional:
         parser.add_argument(argument, help=text, nargs="?" if argument == "folder" else None)
+    if name == "reindex":
+        for option, setting in MODEL_OPTIONS.items():
+            metavar = "NAME" if option.endswith("-model") else "URL"
+            parser.add_argument(option, default=setting.read(), metavar=metavar, help=setting.description)
     parser.add_argument("--database", default=DATABASE.read(), metavar="URL", help=DATABASE.description)
     if name in ("import", "export"):
         whose = "whose entries they are: the owner of a token; you, over stdio, unless given"
@@ -235,9 +242,24 @@ def _check(database: Database) -> int:
     return 1 if found else 0
 
 
-def _reindex(database: Database) -> int:
-    print(f"{moving.reindex(database):,} entries and passages indexed")
-    return 0
+def _reindex(database: Database, options: Namespace) -> int:
+    for option, setting in MODEL_OPTIONS.items():
+        os.environ[setting.name] = getattr(options, option.removeprefix("--").replace("-", "_"))
+    jobs: list[Any] = []
+    if EMBEDDINGS.read() or ENTITIES.read():
+        from ._models import background
+
+        jobs += background.jobs()
+    print(
+        f"{moving.reindex(database, [job.texts for job in jobs]):,} entries and passages indexed", flush=True
+    )
+    for job in jobs:
+        while job.read_lot(database):
+            pass
+    problems = {job.problem: None for job in jobs if job.problem}
+    for problem in problems:
+        _say(f"{problem}: servers that know the model go on")
+    return 1 if problems else 0
 
 
 class Bar:

@@ -46,11 +46,34 @@ MODEL_URL = Setting(
 )
 MODEL = Setting("FASTRPC_KNOWLEDGE_MODEL", "text", "", "the name of that model")
 MODEL_KEY = Setting("FASTRPC_KNOWLEDGE_MODEL_KEY", "secret", "", "the key for that endpoint")
+EMBEDDINGS = Setting(
+    "FASTRPC_KNOWLEDGE_EMBEDDINGS",
+    "address",
+    "",
+    "the model for search by meaning: an endpoint such as https://host/v1 (OpenAI's embeddings)",
+)
+EMBEDDINGS_MODEL = Setting("FASTRPC_KNOWLEDGE_EMBEDDINGS_MODEL", "text", "", "the name of that model")
+EMBEDDINGS_KEY = Setting("FASTRPC_KNOWLEDGE_EMBEDDINGS_KEY", "secret", "", "the key for that endpoint")
+ENTITIES = Setting(
+    "FASTRPC_KNOWLEDGE_ENTITIES",
+    "address",
+    "",
+    "the model that finds what entries name: an endpoint such as https://host/v1 (chat completions)",
+)
+ENTITIES_MODEL = Setting("FASTRPC_KNOWLEDGE_ENTITIES_MODEL", "text", "", "the name of that model")
+ENTITIES_KEY = Setting("FASTRPC_KNOWLEDGE_ENTITIES_KEY", "secret", "", "the key for that endpoint")
 WEBHOOK = Setting("FASTRPC_KNOWLEDGE_WEBHOOK", "address", "", "where workflows send messages to, as POST")
 WEBHOOK_SECRET = Setting(
     "FASTRPC_KNOWLEDGE_WEBHOOK_SECRET", "secret", "", "what messages to the webhook are signed with"
 )
 
+MODEL_OPTIONS = {
+    "--embeddings": EMBEDDINGS,
+    "--embeddings-model": EMBEDDINGS_MODEL,
+    "--entities": ENTITIES,
+    "--entities-model": ENTITIES_MODEL,
+}
+"""What names the models that read what is written, also for commands."""
 OPTIONS = {
     "--database": DATABASE,
     "--scheme": SCHEME,
@@ -63,5 +86,6 @@ OPTIONS = {
     "--model-url": MODEL_URL,
     "--model": MODEL,
     "--workflow-webhook": WEBHOOK,
+    **MODEL_OPTIONS,
 }
 """What `fastrpc serve` takes for this toolset besides its own options."""

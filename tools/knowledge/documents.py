@@ -13,8 +13,8 @@ from typing import TypedDict
 
 from fastrpc import Context, Meta, ToolError, tool
 
-from . import _readers, _settings, _store, memory
-from ._answers import answer
+from . import _models, _readers, _settings, _store, memory
+from ._answers import answer, noted
 from .memory import date_of
 
 TYPE_CHECKING = False
@@ -99,7 +99,7 @@ class PassageEntry(TypedDict):
     score: float
 
 
-class FoundPassages(TypedDict):
+class FoundPassages(memory.SearchNote):
     """Passages, best first."""
 
     count: int
@@ -151,6 +151,7 @@ async def add(
         raise
     if done is None:
         raise ToolError(f"{name}: it was deleted while its text was extracted.")
+    _models.wrote()
     ctx.progress(STEPS, STEPS, f"{name}: ready")
     warnings = "".join(f" Note: {each}." for each in done.warnings)
     return answer(
@@ -210,14 +211,15 @@ def query(
     for at, each in enumerate(ids):
         memory.check_text(f"ids[{at}]", each)
     store, reader, asked = _store.current_documents(), _readers.reader_of(ctx), question.read(query)
-    kept, notes = memory.folded_tags(tags), ""
-    found = store.search(reader, asked, ids, kept, limit)
+    meaning, notes = _models.meaning_of(asked.said)
+    kept = memory.folded_tags(tags)
+    found = store.search(reader, asked, ids, kept, limit, meaning)
     if not found and (like := store.nearest(reader, asked)):
         found = store.search(reader, question.instead(asked, list(like.values())), ids, kept, limit)
-        notes = memory.nearest_lines("passage", like) if found else ""
+        notes += memory.nearest_notes("passage", like) if found else []
     parts = [_found_line(each) for each in found]
     head = f"Found {len(found)} {'passage' if len(found) == 1 else 'passages'}"
-    text = f"{head}:\n{_enclosed(chr(10).join(parts), 'documents')}{notes}" if found else f"{head}."
+    text = f"{head}:\n{_enclosed(chr(10).join(parts), 'documents')}" if found else f"{head}."
     shown = [
         PassageEntry(
             id=each.document, uri=uri_of(each.document), name=each.name, page=each.page,
@@ -225,7 +227,7 @@ def query(
         )
         for each in found
     ]  # fmt: skip
-    return answer(text, FoundPassages(count=len(found), passages=shown))
+    return noted(text, FoundPassages(count=len(found), passages=shown), notes)
 
 
 @tool(name="document.list", effect="read", run="thread")

@@ -10,8 +10,8 @@ from typing import TypedDict
 
 from fastrpc import Context, Meta, ToolError, tool
 
-from . import _readers, _settings, _store
-from ._answers import answer
+from . import _models, _readers, _settings, _store
+from ._answers import answer, noted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,14 @@ class MemoryEntry(TypedDict):
     superseded_by: str
 
 
-class Found(TypedDict):
+class SearchNote(TypedDict, total=False):
+    """`note` says why a search was by words alone, though there is a model for meaning, and which other words
+    were searched for."""
+
+    note: str
+
+
+class Found(SearchNote):
     """Entries, best first."""
 
     count: int
@@ -77,15 +84,16 @@ def search(
     from ._search import question
 
     reader, store = _readers.reader_of(ctx), _store.current()
-    asked, notes = question.read(query), ""
-    found = store.search(reader, asked, scope or "all", limit or LIMIT)
+    asked = question.read(query)
+    meaning, notes = _models.meaning_of(asked.said)
+    found = store.search(reader, asked, scope or "all", limit or LIMIT, meaning)
     if not found and (like := store.nearest(reader, asked, scope or "all")):
         other = question.instead(asked, list(like.values()))
         found = store.search(reader, other, scope or "all", limit or LIMIT)
-        notes = nearest_lines("entry", like) if found else ""
+        notes += nearest_notes("entry", like) if found else []
     entries = "entry" if len(found) == 1 else "entries"
     lines = [f"Found {len(found)} {entries}{':' if found else '.'}", *map(line, found)]
-    return answer("\n".join(lines) + notes, Found(count=len(found), entries=[shown(each) for each in found]))
+    return noted("\n".join(lines), Found(count=len(found), entries=[shown(each) for each in found]), notes)
 
 
 @tool(name="memory.write", effect="write", run="thread")
@@ -106,6 +114,7 @@ def write(
     done = _store.current().write(_readers.reader_of(ctx), content, category, scope, kept, source, supersedes)
     if done is None:
         raise ToolError(f"supersedes: there is no entry {supersedes:.40}.")
+    _models.wrote()
     entry, is_new = done
     text = f"Remembered as {entry.id}." if is_new else f"Known as {entry.id}; it has today's date now."
     return answer(text, Written(id=entry.id, uri=uri_of(entry.id), is_new=is_new))
@@ -217,9 +226,9 @@ def _head(entry: Entry) -> str:
     return f"{entry.id} [{entry.category}, {date_of(entry.written_at)[:10]}{tags}{superseded}]"
 
 
-def nearest_lines(what: str, like: dict[str, str]) -> str:
-    """Return lines that say which words nothing has, and by which ones others were found instead."""
-    return "".join(f"\n[No {what} has {word}; nearest: {near}.]" for word, near in like.items())
+def nearest_notes(what: str, like: dict[str, str]) -> list[str]:
+    """Return sentences that say which words nothing has, and by which ones others were found instead."""
+    return [f"No {what} has {word}; nearest: {near}." for word, near in like.items()]
 
 
 def line(entry: Entry) -> str:

@@ -30,11 +30,11 @@ Alternative = tuple[str, ...]
 class Question:
     """What is asked: `stems` are alternatives of stems, each of which adds to an entry's rank; `phrases` of
     words have to be there; `prefixes` begin a word that has to be there; `without` may not be there. `words`
-    are those of the stems, as they are spelled, where these have a stem.
-    `fields` are pairs of a name and a value; for before and after the value is a time in seconds since
-    1970."""
+    are those of the stems, as they are spelled, where these have a stem; `said` is what was typed but for
+    `without` and the fields. `fields` are pairs of a name and a value; for before and after the value is a
+    time in seconds since 1970."""
 
-    __slots__ = ("fields", "phrases", "prefixes", "stems", "without", "words")
+    __slots__ = ("fields", "phrases", "prefixes", "said", "stems", "without", "words")
 
     def __init__(self) -> None:
         self.stems: list[Alternative] = []
@@ -43,6 +43,7 @@ class Question:
         self.prefixes: list[str] = []
         self.without: list[Alternative] = []
         self.fields: list[tuple[str, str | float]] = []
+        self.said = ""
 
     @property
     def asks(self) -> bool:
@@ -55,6 +56,7 @@ def read(text: str) -> Question:
     text = text[:MOST_CHARACTERS].replace("\0", " ").encode(errors="replace").decode()
     question = Question()
     words: list[str] = []
+    said: list[str] = []
     for part in PART.finditer(text):
         quoted = part["phrase"] is not None
         value = (part["phrase"] if quoted else part["word"]) or ""
@@ -64,13 +66,16 @@ def read(text: str) -> Question:
             value = f"{part['field']} {value}"
         if part["minus"] and not value[:1].isdecimal():
             question.without += filter(None, [tuple(terms(value))])
-        elif quoted:
+            continue
+        said.append(value.rstrip("*"))
+        if quoted:
             question.phrases += filter(None, [tuple(terms(value))])
         elif value.endswith("*") and not value.endswith("**") and (begins := terms(value)):
             question.prefixes.append(begins[-1])
             words += begins[:-1]
         else:
             words += words_of(folded(value))
+    question.said = " ".join(" ".join(said).split())
     _ask(question, words)
     return question
 

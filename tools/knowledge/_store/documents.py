@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 from sqlalchemy import delete, func, insert, or_, select, text, update
 
+from .._search.fusion import fused
 from .._search.words import stems, terms
+from . import readings
 from .entries import count_change, escaped, nearest_words, new_id, own_spaces, space_of, tags_in
 from .originals import Originals
 from .ranking import EVERY, Choice, best
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from .._extraction import Extracted, Passage
     from .._search.question import Question
     from .entries import Reader
+    from .vectors import Meaning
 
 EXTRACTING, CHUNKING, READY, FAILED = "extracting", "chunking", "ready", "failed"
 GIVEN_UP_SECONDS = 300.0
@@ -81,6 +84,7 @@ class FoundPassage(NamedTuple):
     heading: list[str]
     content: str
     score: float
+    number: int
 
 
 class Documents:
@@ -232,15 +236,23 @@ class Documents:
         return self.originals.read(document.digest, document.size)
 
     def search(
-        self, reader: Reader, question: Question, ids: Sequence[str], tags: Sequence[str], limit: int
+        self,
+        reader: Reader,
+        question: Question,
+        ids: Sequence[str],
+        tags: Sequence[str],
+        limit: int,
+        meaning: Meaning | None = None,
     ) -> list[FoundPassage]:
-        """Return what answers a question, best first."""
+        """Return what answers a question, by its words and, if it is known, by its meaning, best first."""
         with self.database.reading() as connection:
             own = select(spaces.c.number).where(spaces.c.owner == reader.owner, spaces.c.caller_class == "")
             space = connection.execute(own).scalar()
             if space is None:
                 return []
-            return _answering(connection, question, int(space), ids, tags, limit)
+            if meaning is None or not question.asks:
+                return _answering(connection, question, int(space), ids, tags, limit)
+            return _fused(connection, question, int(space), ids, tags, limit, meaning)
 
     def nearest(self, reader: Reader, question: Question) -> dict[str, str]:
         """Return, of words that no document of the reader has, those that are like them (SQLite)."""
@@ -286,9 +298,42 @@ def _answering(
         if score is None:
             words = stems(terms(f"{row.heading}\n{row.content}"))
             score = row.score * sqrt(coverage(question, words)) if question.asks else 0.0
-        heading = row.heading.splitlines()
-        found.append(FoundPassage(row.id, row.name, row.page, heading, row.content, -round(score, 6)))
+        found.append(_passage(row, -score))
     return sorted(found, key=lambda each: -each.score)[:limit]
+
+
+def _fused(
+    connection: Connection,
+    question: Question,
+    space: int,
+    ids: Sequence[str],
+    tags: Sequence[str],
+    limit: int,
+    meaning: Meaning,
+) -> list[FoundPassage]:
+    """Return the passages in a space that answer a question by their words or by what they mean, best
+    first."""
+    from . import vectors
+
+    by_words = _answering(connection, question, space, ids, tags, max(limit, RERANKED))
+    found = {each.number: each for each in by_words}
+    conditions, parameters = _chosen(question, ids, tags)
+    limits = [(each, parameters) for each in [f"d.state = '{READY}'", *conditions]]
+    limits += index_of(connection, PASSAGES).limits(question)
+    tables = "knowledge_passages AS e JOIN knowledge_documents AS d ON d.number = e.document"
+    near = vectors.nearest(connection, meaning, vectors.Place(readings.PASSAGES, tables, limits), [space])
+    if new := [number for number in near if number not in found]:
+        where = [f"e.number IN ({', '.join(map(str, new))})"]
+        rows = connection.execute(text(_statement("knowledge_passages AS e", "0", where, "e.number")))
+        found |= {row.number: _passage(row, 0.0) for row in rows}
+    scores = fused([each.number for each in by_words], near)
+    best_first = sorted(scores.keys() & found.keys(), key=lambda number: (-scores[number], number))[:limit]
+    return [found[number]._replace(score=round(scores[number], 6)) for number in best_first]
+
+
+def _passage(row: Any, score: float) -> FoundPassage:
+    heading = row.heading.splitlines()
+    return FoundPassage(row.id, row.name, row.page, heading, row.content, round(score, 6), row.number)
 
 
 def _statement(tables: str, columns: str, conditions: Sequence[str], order: str) -> str:

@@ -15,7 +15,9 @@ from math import sqrt
 
 from sqlalchemy import bindparam, delete, func, insert, select, text, update
 
+from .._search.fusion import fused
 from .._search.words import stems, terms
+from . import readings
 from .mentions import add_mentions
 from .ranking import EVERY, Choice, best
 from .schema import entries, mentions, spaces, tombstones
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
     from .._search.question import Question
+    from .vectors import Meaning
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
@@ -114,6 +117,7 @@ class Entries:
                 connection.execute(update(entries).where(entries.c.number == number).values(values))
                 connection.execute(delete(mentions).where(mentions.c.entry == number))
                 add_mentions(connection, space, [(number, content, tags_in(str(values["tags"])))])
+                readings.NAMING.read_again(connection, number)
             entry = Entry(connection.execute(columns().where(entries.c.number == number)).one())
             changed = {space}
             if older is not None:
@@ -134,7 +138,9 @@ class Entries:
     def _forget(self, reader: Reader, scope: str, which: Any) -> int:
         with self.database.changing() as connection:
             rows = connection.execute(
-                select(entries.c.number, entries.c.id, entries.c.space).where(_in(reader, scope), which)
+                select(entries.c.number, entries.c.id, entries.c.space)
+                .where(_in(reader, scope), which)
+                .order_by(entries.c.number)
             ).all()
             if not rows:
                 return 0
@@ -207,13 +213,19 @@ class Entries:
         entry = self.read(reader, id)
         return entry and (entry.written_at, entry.category, entry.tags, entry.source, entry.superseded_by)
 
-    def search(self, reader: Reader, question: Question, scope: str, limit: int) -> list[Entry]:
-        """Return what answers a question, best first; what is superseded comes last."""
+    def search(
+        self, reader: Reader, question: Question, scope: str, limit: int, meaning: Meaning | None = None
+    ) -> list[Entry]:
+        """Return what answers a question by its words and, if that is known, by its meaning, best first; what
+        is superseded comes last."""
         with self.database.reading() as connection:
             own = [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
             if not own:
                 return []
-            rows = _answering(connection, question, own, limit)
+            if meaning is None or not question.asks:
+                rows = _answering(connection, question, own, limit)
+            else:
+                rows = _fused(connection, question, own, limit, meaning)
         return [Entry(row) for row in rows]
 
     def nearest(self, reader: Reader, question: Question, scope: str) -> dict[str, str]:
@@ -249,6 +261,25 @@ def _answering(connection: Connection, question: Question, own: list[int], limit
         scores = [row.score * sqrt(coverage(question, stems(terms(row.content)))) for row in rows]
         rows = _in_order(list(zip(rows, scores, strict=True)))[:limit]
     return rows
+
+
+def _fused(
+    connection: Connection, question: Question, own: list[int], limit: int, meaning: Meaning
+) -> list[Any]:
+    """Return the rows that answer a question by their words or by what they mean, the best first."""
+    from . import vectors
+
+    by_words = _answering(connection, question, own, max(limit, RERANKED))
+    rows = {row.number: row for row in by_words}
+    limits = [*_chosen(question), *index_of(connection).limits(question)]
+    place = vectors.Place(readings.ENTRIES, "knowledge_entries AS e", limits)
+    near = vectors.nearest(connection, meaning, place, own)
+    if new := [number for number in near if number not in rows]:
+        found = connection.execute(columns().where(entries.c.number.in_(new)))
+        rows |= {row.number: row for row in found}
+    scores = fused([row.number for row in by_words], near)
+    there = [(rows[number], -score) for number, score in scores.items() if number in rows]
+    return _in_order(there)[:limit]
 
 
 def _choice(conditions: list[tuple[str, dict[str, object]]]) -> Choice:

@@ -3,10 +3,10 @@ it out with its entry."""
 
 from __future__ import annotations
 
-from sqlalchemy import insert
+from sqlalchemy import delete, insert, select, update
 
-from .._entities import entities_in
-from .schema import mentions
+from .._entities import DATE, MOST, TOPIC, entities_in
+from .schema import entity_readings, entries, mentions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,13 +14,41 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection
 
+    from fastrpc.storage.database import Database
+
+    from .._entities import Entity
+    from .readings import Claimed
+
 
 def add_mentions(connection: Connection, space: int, found: Iterable[tuple[int, str, Sequence[str]]]) -> None:
     """Write down what entries of a space name: of each its number, content and tags."""
+    named = [(number, each) for number, content, tags in found for each in entities_in(content, tags)]
+    _add(connection, space, named)
+
+
+def replace_mentions(database: Database, claimed: Claimed, said: Iterable[Entity]) -> None:
+    """Write down what an entry names: what a model says, and the links, tags and dates that need none.
+    Nothing, if the entry was forgotten meanwhile."""
+    is_it = entries.c.number == claimed.number
+    with database.changing() as connection:
+        wanted = select(entries.c.space, entries.c.tags).where(is_it).with_for_update(key_share=True)
+        row = connection.execute(wanted).first()
+        if row is None:
+            return
+        found = {each.key: each for each in said}
+        for each in entities_in(claimed.content, row.tags.split("\n")[1:-1]):
+            if each.kind in (TOPIC, DATE):
+                found.setdefault(each.key, each)
+        connection.execute(delete(mentions).where(mentions.c.entry == claimed.number))
+        _add(connection, row.space, [(claimed.number, each) for each in list(found.values())[:MOST]])
+        is_read = entity_readings.c.number == claimed.number
+        connection.execute(update(entity_readings).where(is_read).values(done=True))
+
+
+def _add(connection: Connection, space: int, named: Iterable[tuple[int, Entity]]) -> None:
     rows = [
         {"entry": number, "key": each.key, "space": space, "kind": each.kind, "name": each.name}
-        for number, content, tags in found
-        for each in entities_in(content, tags)
+        for number, each in named
     ]
     if rows:
         connection.execute(insert(mentions), rows)

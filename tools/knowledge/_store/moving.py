@@ -12,20 +12,33 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, func, insert, select, text, update
 
+from . import readings, vectors
 from .entries import CATEGORIES, ID, count_change, entry_row, space_of, tags_in
 from .mentions import add_mentions
 from .originals import Originals
-from .schema import documents, entries, mentions, passages, spaces, tombstones
+from .schema import (
+    documents,
+    entity_readings,
+    entries,
+    entry_vectors,
+    mentions,
+    passage_vectors,
+    passages,
+    spaces,
+    tombstones,
+)
 from .word_index import ENTRIES, PASSAGES, index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from sqlalchemy.engine import Connection
 
     from fastrpc.storage.database import Database
+
+    from .readings import Texts
 
 LOT = 500
 """Entries of one transaction, and of one page."""
@@ -132,7 +145,13 @@ def counts(database: Database) -> dict[str, int]:
         "passages": select(func.count()).select_from(passages),
     }
     with database.reading() as connection:
-        return {name: int(connection.execute(each).scalar_one()) for name, each in wanted.items()}
+        found = {name: int(connection.execute(each).scalar_one()) for name, each in wanted.items()}
+        made = vectors.counts(connection)
+        read = select(func.count()).where(entity_readings.c.done.is_(True))
+        found["vectors"] = sum(made.values())
+        found |= {f"  {model}": number for model, number in made.items()}
+        found["read by model"] = int(connection.execute(read).scalar_one())
+    return found
 
 
 def problems(database: Database) -> list[str]:
@@ -147,6 +166,11 @@ def problems(database: Database) -> list[str]:
         lost = select(func.count()).where(mentions.c.entry.not_in(select(entries.c.number)))
         if number := int(connection.execute(lost).scalar_one()):
             found.append(f"{number:,} entities that no entry names: fastrpc knowledge reindex mends it")
+        for table, texts in ((entry_vectors, "entries"), (passage_vectors, "passages")):
+            is_broken = func.length(table.c.vector) != 4 * table.c.dimensions
+            broken = select(func.count()).where(table.c.done.is_(True), is_broken)
+            if number := int(connection.execute(broken).scalar_one()):
+                found.append(f"{number:,} vectors of {texts} are damaged: fastrpc knowledge reindex mends it")
         wrong = sum(
             hashlib.sha256(content.encode()).digest() != bytes(digest)
             for content, digest in connection.execute(select(entries.c.content, entries.c.digest))
@@ -191,9 +215,9 @@ def _original_problems(database: Database) -> list[str]:
     return found
 
 
-def reindex(database: Database) -> int:
+def reindex(database: Database, unread: Sequence[Texts] = ()) -> int:
     """Make the indexes of words and the graph anew, in one transaction; return of how many entries and
-    passages."""
+    passages. Models have read nothing of `unread` then, nor of the graph."""
     with database.changing() as connection:
         of_entries = _reindex(
             connection,
@@ -205,6 +229,8 @@ def reindex(database: Database) -> int:
         line = passages.c.heading + "\n" + passages.c.content
         of_documents = select(passages.c.number, documents.c.space, line).join(documents)
         of_passages = _reindex(connection, PASSAGES, of_documents, passages.c.number)
+        for texts in (readings.NAMING, *unread):
+            texts.clear(connection)
     return of_entries + of_passages
 
 

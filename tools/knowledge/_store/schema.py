@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Double,
     ForeignKey,
@@ -23,6 +24,10 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
 
@@ -154,3 +159,43 @@ workflows = Table(
 """`definition` is the JSON as it was loaded, without the secret of its webhook; `trigger` is the type of its
 trigger; `starter` is who has created it, for runs that nobody triggers. Runs are DBOS's,
 in tables of its own."""
+
+
+def _readings(name: str, texts: str, *columns: Column[Any] | Index) -> Table:
+    """Return the table of what a model has read of the texts of a table, or is reading: `claimed_until` is
+    when somebody else may read a text that is not `done`; `failures` counts how often the model has refused
+    it."""
+    number = Column("number", NUMBER, ForeignKey(f"{texts}.number", ondelete="CASCADE"), primary_key=True)
+    table = Table(
+        name,
+        metadata,
+        number,
+        Column("done", Boolean, nullable=False),
+        Column("claimed_until", Double, nullable=False),
+        Column("failures", Integer, nullable=False),
+        *columns,
+    )
+    is_open = table.c.done.is_(False)
+    Index(f"{name}_open", table.c.claimed_until, sqlite_where=is_open, postgresql_where=is_open)
+    return table
+
+
+def _vectors(name: str, texts: str) -> Table:
+    """Return a table of vectors: of `dimensions` numbers of four bytes each, of length 1, as the `model` of
+    this name has made them."""
+    return _readings(
+        name,
+        texts,
+        Column("space", NUMBER, nullable=False),
+        Column("model", Text, nullable=False, server_default=text("''")),
+        Column("dimensions", Integer, nullable=False, server_default="0"),
+        Column("vector", LargeBinary),
+        Index(f"{name}_model", "model", "dimensions"),
+        Index(f"{name}_space", "space", "model", "dimensions", "number", "claimed_until"),
+    )
+
+
+entry_vectors = _vectors("knowledge_entry_vectors", "knowledge_entries")
+passage_vectors = _vectors("knowledge_passage_vectors", "knowledge_passages")
+entity_readings = _readings("knowledge_entity_readings", "knowledge_entries")
+"""Entries whose mentions a model has found."""

@@ -69,6 +69,20 @@ class WordIndex:
         """Return what the database itself finds wrong."""
         return []
 
+    def limits(self, question: Question) -> list[tuple[str, Parameters]]:
+        """Return the conditions for what was found otherwise than by words: what has to be there, and what
+        may not."""
+        having = [self.having(question)] if question.phrases or question.prefixes else []
+        return [*having, *([self.without(question)] if question.without else [])]
+
+    def having(self, question: Question) -> tuple[str, Parameters]:
+        """Return the condition for what has all that has to be there."""
+        raise NotImplementedError
+
+    def without(self, question: Question) -> tuple[str, Parameters]:
+        """Return the condition for what may not be there."""
+        raise NotImplementedError
+
     def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
         connection.execute(
             text(f"DELETE FROM {self.table} WHERE {self.key} = :number"),
@@ -147,6 +161,10 @@ class Fts5Index(WordIndex):
         query = f"{self.in_spaces(spaces)} AND {wished}"
         return f"({query}) NOT {unwanted}" if unwanted else query
 
+    def having(self, question: Question) -> tuple[str, Parameters]:
+        found = f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH :having"
+        return f"e.number IN ({found})", {"having": self.needed(question)}
+
     def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
         """Return the word of these spaces that is one edit away, else one that begins so; None for a short
         word, for one that they have, and where there is none. The first letter has to be right."""
@@ -174,7 +192,6 @@ class Fts5Index(WordIndex):
         return None
 
     def without(self, question: Question) -> tuple[str, Parameters]:
-        """Return the condition for what may not be there."""
         found = f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH :without"
         return f"e.number NOT IN ({found})", {"without": self.unwanted(question)}
 
@@ -213,15 +230,24 @@ class TextSearchIndex(WordIndex):
 
     def asked(self, question: Question) -> tuple[str, Parameters]:
         wished = " | ".join(map(_followed, question.stems))
-        needed = [*map(_followed, question.phrases), *(f"'{each}':*" for each in question.prefixes)]
+        needed = self.needed(question)
         parameters: Parameters = {"wished": wished}
         conditions = []
         if needed:
-            parameters["needed"] = " & ".join(f"({each})" for each in needed)
+            parameters["needed"] = needed
             conditions.append("w.words @@ CAST(:needed AS tsquery)")
         elif wished:
             conditions.append("w.stems @@ CAST(:wished AS tsquery)")
         return " AND ".join(conditions), parameters
+
+    def needed(self, question: Question) -> str:
+        """Return the tsquery of what has to be there."""
+        parts = [*map(_followed, question.phrases), *(f"'{each}':*" for each in question.prefixes)]
+        return " & ".join(f"({each})" for each in parts)
+
+    def having(self, question: Question) -> tuple[str, Parameters]:
+        found = f"SELECT number FROM {self.table} WHERE words @@ CAST(:having AS tsquery)"
+        return f"e.number IN ({found})", {"having": self.needed(question)}
 
     def without(self, question: Question) -> tuple[str, Parameters]:
         query = " | ".join(f"({_followed(each)})" for each in question.without)

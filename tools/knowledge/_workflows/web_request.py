@@ -50,31 +50,40 @@ class Order(NamedTuple):
     body: Any = None
 
 
-async def send(order: Order, reach: Reach, seconds: float) -> Answer:
-    """Send a request. Raises ToolError for whatever is no answer, and for one that says that it failed."""
+class ErrorStatus(ToolError):
+    """An answer with a status of 400 or above."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+async def send(order: Order, reach: Reach, seconds: float, largest: int = LARGEST) -> Answer:
+    """Send a request. Raises ToolError for whatever is no answer, and ErrorStatus for one that says that it
+    failed."""
     try:
         import httpx
     except ImportError:
-        raise ToolError('action.api_call needs httpx: pip install "fastrpc-mcp[workflows]"') from None
+        raise ToolError('url: requests need httpx: pip install "fastrpc-mcp[workflows]"') from None
     from fastrpc.time_limit import TimeLimit
 
     try:
         with TimeLimit(seconds):
-            return await _within_reach(order, reach)
+            return await _within_reach(order, reach, largest)
     except TimeoutError:
         raise ToolError(f"url: no answer, or not all of it, within {seconds:g} s.") from None
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         raise ToolError(f"url: {_reason(error)}.") from None
 
 
-async def _within_reach(order: Order, reach: Reach) -> Answer:
+async def _within_reach(order: Order, reach: Reach, largest: int) -> Answer:
     if reach.networks is None:
-        return await _sent(order, None)
+        return await _sent(order, None, largest)
     from fastrpc.egress_proxy import EgressProxy
 
     async with EgressProxy(allow=reach.networks, connections=CONNECTIONS) as proxy:
         try:
-            return await _sent(order, proxy.url_with_password)
+            return await _sent(order, proxy.url_with_password, largest)
         except Exception:
             if not proxy.refusals:
                 raise
@@ -82,7 +91,7 @@ async def _within_reach(order: Order, reach: Reach) -> Answer:
         raise ToolError(f"url: {host}:{port} may not be reached: {reason}.")
 
 
-async def _sent(order: Order, proxy: str | None) -> Answer:
+async def _sent(order: Order, proxy: str | None, largest: int) -> Answer:
     import httpx
 
     url = _address(order.url)
@@ -96,7 +105,7 @@ async def _sent(order: Order, proxy: str | None) -> Answer:
             response = await client.send(request, stream=True)
             try:
                 if not response.is_redirect:
-                    return await _answer(response)
+                    return await _answer(response, largest)
             finally:
                 await response.aclose()
             if order.method not in ("GET", "HEAD"):
@@ -146,19 +155,20 @@ def _content(body: Any, headers: dict[str, str]) -> bytes | None:
     return json.dumps(body, ensure_ascii=False).encode()
 
 
-async def _answer(response: httpx.Response) -> Answer:
+async def _answer(response: httpx.Response, largest: int) -> Answer:
     if "content-encoding" in response.headers:
         raise ToolError("url: the answer is compressed, which was not asked for.")
     data = bytearray()
     async for piece in response.aiter_raw():
         data += piece
-        if len(data) > LARGEST:
-            raise ToolError(f"url: expected an answer of at most {LARGEST:,} bytes.")
+        if len(data) > largest:
+            raise ToolError(f"url: expected an answer of at most {largest:,} bytes.")
     media = response.headers.get("content-type", "")
     text = data.decode(response.charset_encoding or "utf-8", "replace")
     if response.is_error:
-        raise ToolError(
-            f"url: the answer is {response.status_code} {response.reason_phrase}: {text:.{SHOWN}}"
+        raise ErrorStatus(
+            response.status_code,
+            f"url: the answer is {response.status_code} {response.reason_phrase}: {text:.{SHOWN}}",
         )
     kept = {
         name: response.headers[name]

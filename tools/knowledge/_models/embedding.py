@@ -1,0 +1,111 @@
+"""Vectors of texts and of questions, from the endpoint that ``--embeddings`` names.
+
+A question waits `QUESTION_SECONDS` for its vector, and not at all for a while after the model was away; those
+asked last are remembered. Every answer is checked whole before any of it is used.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from time import monotonic
+
+from .. import _settings, _store
+from .._store import vectors
+from .endpoint import Endpoint, ModelUnavailable, TextRefused, named_by
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+QUESTION_SECONDS = 5.0
+LOT_SECONDS = 60.0
+AWAY_SECONDS = 10.0
+"""So long nobody asks a model that was away for a question's vector."""
+LONGEST_TEXT = 8_000
+"""Characters of a text that are sent; models read some hundred to some thousand words."""
+MOST_DIMENSIONS = 16_384
+REMEMBERED = 256
+
+_lock = Lock()
+_known: dict[tuple[Endpoint, str], Any] = {}
+_away: dict[Endpoint, tuple[float, str]] = {}
+"""Until when a model is not asked again, and why."""
+
+
+def endpoint() -> Endpoint:
+    """Return the endpoint that the settings name."""
+    return named_by(
+        "--embeddings", _settings.EMBEDDINGS, _settings.EMBEDDINGS_MODEL, _settings.EMBEDDINGS_KEY
+    )
+
+
+def meaning_of(question: str) -> tuple[vectors.Meaning | None, str]:
+    """Return what a question means; None, and why, where the model is away."""
+    asked = endpoint()
+    key = asked, question[:LONGEST_TEXT]
+    with _lock:
+        known, (until, reason) = _known.get(key), _away.get(asked, (0.0, ""))
+    if known is not None:
+        return vectors.Meaning(asked.model, known), ""
+    if monotonic() < until:
+        return None, _by_words(reason)
+    try:
+        (vector,) = embed(asked, [question], QUESTION_SECONDS)
+        with _store.current().database.reading() as connection:
+            vectors.check_dimensions(connection, asked.model, len(vector))
+    except vectors.OtherDimensions as error:
+        return None, _by_words(f"{asked.words(str(error))} (fastrpc knowledge reindex makes them anew)")
+    except ModelUnavailable as error:
+        if not isinstance(error, TextRefused):
+            with _lock:
+                _away[asked] = monotonic() + AWAY_SECONDS, str(error)
+        return None, _by_words(str(error))
+    with _lock:
+        _away.pop(asked, None)
+        while len(_known) >= REMEMBERED:
+            del _known[next(iter(_known))]
+        _known[key] = vector
+    return vectors.Meaning(asked.model, vector), ""
+
+
+def _by_words(reason: str) -> str:
+    return f"Searched by words alone: {reason}."
+
+
+def embed(endpoint: Endpoint, texts: Sequence[str], seconds: float) -> list[Any]:
+    """Return a vector of length 1 for each text. Raises ModelUnavailable."""
+    body = {"input": [each[:LONGEST_TEXT] for each in texts], "encoding_format": "float"}
+    answer = endpoint.ask_now("/embeddings", body, seconds)
+    return _checked(endpoint, answer.get("data"), len(texts))
+
+
+def _checked(endpoint: Endpoint, data: Any, count: int) -> list[Any]:
+    """Return the vectors of an answer, in the order of the texts."""
+    import numpy
+
+    if not isinstance(data, list) or len(data) != count:
+        came = f"{len(data):,}" if isinstance(data, list) else "none"
+        raise endpoint.broken(f"data: expected a list of {count:,} vectors, got {came}")
+    found: dict[int, Any] = {}
+    for at, item in enumerate(data):
+        index = item.get("index", at) if isinstance(item, dict) else None
+        numbers = item.get("embedding") if isinstance(item, dict) else None
+        if not isinstance(index, int) or not 0 <= index < count or index in found:
+            raise endpoint.broken(f"data[{at}].index: expected each of 0 to {count - 1:,} once")
+        if not isinstance(numbers, list) or not 1 <= len(numbers) <= MOST_DIMENSIONS:
+            raise endpoint.broken(f"data[{at}].embedding: expected 1 to {MOST_DIMENSIONS:,} numbers")
+        if not all(type(each) in (int, float) for each in numbers):
+            raise endpoint.broken(f"data[{at}].embedding: expected numbers")
+        try:
+            vector = numpy.array(numbers, "<f8")
+        except OverflowError:
+            raise endpoint.broken(f"data[{at}].embedding: expected finite numbers") from None
+        length = float(numpy.linalg.norm(vector))
+        if not 0 < length < float("inf"):
+            raise endpoint.broken(f"data[{at}].embedding: expected finite numbers, not all of them 0")
+        found[index] = (vector / length).astype("<f4")
+    sizes = {len(each) for each in found.values()}
+    if len(sizes) > 1:
+        raise endpoint.broken(f"expected vectors of one length, got {min(sizes):,} and {max(sizes):,}")
+    return [found[at] for at in range(count)]

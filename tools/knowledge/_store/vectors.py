@@ -1,0 +1,204 @@
+"""Vectors of entries and passages: what a model has made of their texts, and which are nearest to a question.
+
+They are packed numbers of four bytes, of length 1, compared one by one with NumPy: a space at a time, so that
+none of another owner is compared. A process keeps what it has read; which of it is there still, each
+question asks the database. No index and no extension of the database: many builds of Python let SQLite load
+none, and sqlite-vec would compare one by one as well. Vectors of another model, or of other dimensions, are
+left alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import bindparam, func, select, text, update
+
+from . import readings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from sqlalchemy.engine import Connection, Engine
+
+    from fastrpc.storage.database import Database
+
+    from .readings import Texts
+
+LOT = 1000
+"""Vectors that are read at once."""
+MOST_BYTES = 128 * 1024 * 1024
+"""Of the vectors that are kept for each database; a space that has more is read for each question."""
+NEAREST = 50
+"""What is returned at most."""
+
+
+_kept: WeakKeyDictionary[Engine, dict[tuple[str, str, int, int], tuple[Any, Any]]] = WeakKeyDictionary()
+"""Of each database, by table, model, dimensions and space: numbers with the times of their claims, rising,
+and their vectors."""
+
+
+class Meaning(NamedTuple):
+    """What a model says that a question means: its vector, an array of NumPy of length 1."""
+
+    model: str
+    vector: Any
+
+
+class Place(NamedTuple):
+    """Which vectors are compared: of which texts; the tables of those (`e`), conditions on them and their
+    parameters."""
+
+    texts: Texts
+    tables: str
+    conditions: Sequence[tuple[str, Mapping[str, object]]] = ()
+
+
+class OtherDimensions(Exception):
+    """A model makes vectors of other dimensions than it has before."""
+
+    def __init__(self, expected: int, came: int) -> None:
+        super().__init__(f"its vectors have {came:,} dimensions, those in the store {expected:,}")
+
+
+def store(database: Database, texts: Texts, model: str, made: Mapping[int, Any]) -> None:
+    """Store the vectors of texts that were claimed, by number: one at least. Raises OtherDimensions."""
+    table = texts.readings
+    rows = [
+        {"at": number, "dimensions": len(vector), "vector": vector.tobytes()}
+        for number, vector in made.items()
+    ]
+    done = update(table).where(table.c.number == bindparam("at")).values(done=True, model=model)
+    with database.changing() as connection:
+        check_dimensions(connection, model, len(next(iter(made.values()))))
+        connection.execute(done, rows)
+
+
+def check_dimensions(connection: Connection, model: str, dimensions: int) -> None:
+    """Raise OtherDimensions if the store has vectors of this model with others."""
+    for texts in (readings.ENTRIES, readings.PASSAGES):
+        table = texts.readings
+        is_made = table.c.model == model, table.c.dimensions > 0
+        known = connection.execute(select(table.c.dimensions).where(*is_made).limit(1)).scalar()
+        if known not in (None, dimensions):
+            raise OtherDimensions(known, dimensions)
+
+
+def nearest(connection: Connection, meaning: Meaning, place: Place, spaces: Sequence[int]) -> list[int]:
+    """Return the numbers of the texts in these spaces that are nearest, the nearest first: those that are
+    alike at all."""
+    best: list[tuple[float, int]] = []
+    for space in spaces:
+        best += _Compared(connection, meaning, place, space).best()
+    return [number for _, number in sorted(best, key=lambda each: (-each[0], -each[1]))[:NEAREST]]
+
+
+class _Compared:
+    """The vectors of a space that are compared with a question's."""
+
+    def __init__(self, connection: Connection, meaning: Meaning, place: Place, space: int) -> None:
+        self._connection = connection
+        self._meaning = meaning
+        self._table = place.texts.readings.name
+        self._key = self._table, meaning.model, len(meaning.vector), space
+        self._is_whole = not place.conditions
+        self._kept = _kept.setdefault(connection.engine, {})
+        self._wanted = self._numbers(place, space)
+
+    def _numbers(self, place: Place, space: int) -> Any:
+        """Return the numbers of these vectors, rising, and when each was claimed, which tells it from one
+        that was made anew."""
+        import numpy
+
+        tables, conditions, parameters = f"{self._table} AS v", "", {}
+        if not self._is_whole:
+            tables = f"{place.tables} JOIN {tables} ON v.number = e.number"
+            conditions = "".join(f" AND {condition}" for condition, _ in place.conditions)
+            parameters = {name: value for _, values in place.conditions for name, value in values.items()}
+        rows = self._connection.execute(
+            text(
+                f"SELECT v.number, v.claimed_until FROM {tables} WHERE v.space = {space:d} "
+                f"AND v.model = :vectors_of AND v.dimensions = :dimensions{conditions} ORDER BY v.number"
+            ),
+            {**parameters, "vectors_of": self._meaning.model, "dimensions": len(self._meaning.vector)},
+        )
+        return numpy.array(list(map(tuple, rows.fetchall())), [("number", "i8"), ("claimed", "f8")])
+
+    def best(self) -> list[tuple[float, int]]:
+        """Return how much alike the nearest are, and their numbers."""
+        import numpy
+
+        size = 4 * len(self._meaning.vector)
+        if len(self._wanted) * size > MOST_BYTES:
+            starts = range(0, len(self._wanted), LOT)
+            lots = [self._wanted[start : start + LOT] for start in starts]
+            alike = numpy.concatenate([self._read(lot) @ self._meaning.vector for lot in lots])
+        else:
+            known, vectors = self._up_to_date(size)
+            alike = (vectors @ self._meaning.vector)[
+                numpy.searchsorted(known["number"], self._wanted["number"])
+            ]
+        nearest = numpy.argsort(-alike, kind="stable")[:NEAREST]
+        return [(float(alike[at]), int(self._wanted["number"][at])) for at in nearest if alike[at] > 0]
+
+    def _up_to_date(self, size: int) -> tuple[Any, Any]:
+        """Return what is kept of the space, with all that is wanted, and without what is gone where that can
+        be told."""
+        import numpy
+
+        nothing = self._wanted[:0], self._read(self._wanted[:0])
+        known, vectors = self._kept.get(self._key, nothing)
+        new = self._wanted[~_are_in(self._wanted, known)]
+        is_there = _are_in(known, self._wanted)
+        if not self._is_whole:
+            is_there |= ~numpy.isin(known["number"], self._wanted["number"])
+        if len(new) == 0 and is_there.all():
+            return known, vectors
+        if sum(each.nbytes for _, each in list(self._kept.values())) + len(new) * size > MOST_BYTES:
+            self._kept.clear()
+        known = numpy.concatenate([known[is_there], new])
+        order = numpy.argsort(known["number"])
+        made = known[order], numpy.concatenate([vectors[is_there], self._read(new)])[order]
+        self._kept[self._key] = made
+        return made
+
+    def _read(self, wanted: Any) -> Any:
+        """Read vectors, in the order of their numbers; zeros for what was just deleted, which is like
+        nothing."""
+        import numpy
+
+        found = numpy.zeros((len(wanted), len(self._meaning.vector)), "<f4")
+        for start in range(0, len(wanted), LOT):
+            numbers = wanted["number"][start : start + LOT]
+            listed = ", ".join(map(str, numbers))
+            statement = f"SELECT number, vector FROM {self._table} WHERE number IN ({listed})"
+            rows = {row.number: row.vector for row in self._connection.exec_driver_sql(statement)}
+            for at, number in enumerate(numbers.tolist(), start):
+                if rows.get(number):
+                    found[at] = numpy.frombuffer(rows[number], "<f4")
+        return found
+
+
+def _are_in(some: Any, others: Any) -> Any:
+    """Return for each of some numbers with the times of their claims whether it is among others, which
+    rise."""
+    import numpy
+
+    if len(others) == 0:
+        return numpy.zeros(len(some), bool)
+    at = numpy.minimum(numpy.searchsorted(others["number"], some["number"]), len(others) - 1)
+    found = others[at]
+    return (found["number"] == some["number"]) & (found["claimed"] == some["claimed"])
+
+
+def counts(connection: Connection) -> dict[str, int]:
+    """Return how many vectors there are of each model, of entries and passages together."""
+    found: dict[str, int] = {}
+    for texts in (readings.ENTRIES, readings.PASSAGES):
+        table = texts.readings
+        wanted = select(table.c.model, func.count()).where(table.c.done.is_(True)).group_by(table.c.model)
+        for model, number in connection.execute(wanted):
+            found[model] = found.get(model, 0) + number
+    return found
