@@ -19,8 +19,9 @@ def answer(content: Any, structured: Shape) -> Shape:
 
 
 def noted(text: str, structured: Shape, notes: list[str]) -> Shape:
-    """Return an answer whose text and structured content, which has a `note`, end with notes, each a
-    sentence."""
+    """Return an answer whose text and structured content, which has a `note`, end with notes, each a sentence
+    or empty."""
+    notes = list(filter(None, notes))
     if notes:
         found: Any = structured
         found["note"] = " ".join(notes)

@@ -211,8 +211,8 @@ def query(
     for at, each in enumerate(ids):
         memory.check_text(f"ids[{at}]", each)
     store, reader, asked = _store.current_documents(), _readers.reader_of(ctx), question.read(query)
-    meaning, notes = _models.meaning_of(asked.said)
-    kept = memory.folded_tags(tags)
+    meaning, note = _models.meaning_of(asked.said)
+    kept, notes = memory.folded_tags(tags), [note]
     found = store.search(reader, asked, ids, kept, limit, meaning)
     if not found and (like := store.nearest(reader, asked)):
         found = store.search(reader, question.instead(asked, list(like.values())), ids, kept, limit)

@@ -85,7 +85,8 @@ def search(
 
     reader, store = _readers.reader_of(ctx), _store.current()
     asked = question.read(query)
-    meaning, notes = _models.meaning_of(asked.said)
+    meaning, note = _models.meaning_of(asked.said)
+    notes = [note]
     found = store.search(reader, asked, scope or "all", limit or LIMIT, meaning)
     if not found and (like := store.nearest(reader, asked, scope or "all")):
         other = question.instead(asked, list(like.values()))

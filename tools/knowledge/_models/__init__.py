@@ -32,12 +32,11 @@ def wrote() -> None:
         background.wake()
 
 
-def meaning_of(question: str) -> tuple[Meaning | None, list[str]]:
-    """Return what a question means, None where the settings name no model or the model is away; and notes for
-    the caller: that it is."""
+def meaning_of(question: str) -> tuple[Meaning | None, str]:
+    """Return what a question means, None where the settings name no model or the model is away; and words for
+    the caller if it is."""
     if not question or not _settings.EMBEDDINGS.read():
-        return None, []
+        return None, ""
     from . import embedding
 
-    meaning, note = embedding.meaning_of(question)
-    return meaning, [note] if note else []
+    return embedding.meaning_of(question)
