@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from fastrpc._core.call_result import check_block
 from fastrpc.errors import InvalidAnswer
 
 TYPE_CHECKING = False
@@ -132,14 +133,6 @@ def objects(method: str, raw: dict[str, Any], name: str) -> list[dict[str, Any]]
     if not isinstance(found, list) or not all(isinstance(part, dict) for part in found):
         raise _wrong(f"{method}: {name}", "an array of objects", found)
     return found
-
-
-def check_block(where: str, block: Any) -> None:
-    """Raise InvalidAnswer for what is no content block (MCP: ContentBlock)."""
-    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-        raise _wrong(where, "an object with a type", block)
-    if block["type"] == "text" and not isinstance(block.get("text"), str):
-        raise _wrong(f"{where}: text", "a string", block.get("text"))
 
 
 def entries_of(method: str, raw: dict[str, Any], name: str, log: Callable[[str], object]) -> list[Any]:
