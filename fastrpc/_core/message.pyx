@@ -228,7 +228,6 @@ cdef class Message:
         cdef unsigned int bit
         cdef unsigned int repeated = 0
         cdef Py_ssize_t position = 0, id_position = 0
-        cdef char kind
         self.params_position = 0
         member.begin(inside(self).root)
         while member.next():
@@ -255,9 +254,7 @@ cdef class Message:
             seen |= bit
             position += 1
         if seen & SEEN_ID and not repeated & SEEN_ID:
-            kind = simdjson.kind_of(id_value)
-            # Some peers write 3.0 for 3: an answer is not lost for that.
-            if kind in (c'"', c"l", c"u", c"#") or (kind == c"d" and not seen & SEEN_METHOD):
+            if simdjson.kind_of(id_value) in (c'"', c"l", c"u", c"#", c"#" if seen & SEEN_METHOD else c"d"):
                 take_id(self, id_position)
         if seen & SEEN_METHOD and simdjson.kind_of(method) == c'"':
             simdjson.text_of(method, &self.method_name.data, &self.method_name.size)
