@@ -27,3 +27,7 @@ class CallResult:
     def is_error(self) -> bool: ...
     @property
     def meta(self) -> dict[str, Any]: ...
+
+def check_block(where: str, block: object) -> int:
+    """Raise InvalidAnswer for what is no content block (MCP: ContentBlock). Types that MCP does not know are
+    let through."""

@@ -49,12 +49,11 @@ cdef class CallResult:
         if type(content) is not list:
             raise InvalidAnswer(f"content: expected an array, got {short(content)}")
         for block in content:
-            if type(block) is not dict or type(block.get("type")) is not str:
-                raise InvalidAnswer(f"content: expected blocks with a type, got {short(block)}")
-            if block["type"] == "text" and type(block.get("text")) is not str:
-                raise InvalidAnswer(f"content: expected a text block with a text, got {short(block)}")
+            check_block("content", block)
         if type(raw.get("isError", False)) is not bool:
             raise InvalidAnswer(f"isError: expected a boolean, got {short(raw['isError'])}")
+        if type(raw.get("_meta")) not in (dict, NONE):
+            raise InvalidAnswer(f"_meta: expected an object, got {short(raw['_meta'])}")
         self.received = raw
 
     @property
@@ -94,10 +93,42 @@ cdef class CallResult:
     @property
     def meta(self):
         """The result's ``_meta``."""
-        return self.raw.get("_meta", {})
+        return self.raw.get("_meta") or {}
 
     def __repr__(self):
         return f"CallResult({self.raw!r})"
+
+
+cdef object NONE = type(None)
+cdef dict TEXTS = {
+    "text": ("text",),
+    "image": ("data", "mimeType"),
+    "audio": ("data", "mimeType"),
+    "resource_link": ("uri", "name"),
+}
+"""Members of each type of block that are strings."""
+
+
+cpdef int check_block(str where, block) except -1:
+    """Raise InvalidAnswer for what is no content block (MCP: ContentBlock). Types that MCP does not know are
+    let through."""
+    if type(block) is not dict or type(block.get("type")) is not str:
+        raise InvalidAnswer(f"{where}: expected blocks with a type, got {short(block)}")
+    kind = block["type"]
+    for name in TEXTS.get(kind, ()):
+        if type(block.get(name)) is not str:
+            raise InvalidAnswer(f"{where}: {kind}: expected a string as {name}, got {short(block)}")
+    if kind == "resource":
+        resource = block.get("resource")
+        content = None
+        if type(resource) is dict and type(resource.get("uri")) is str:
+            content = resource.get("blob") if resource.get("text") is None else resource["text"]
+        if type(content) is not str:
+            raise InvalidAnswer(f"{where}: resource: expected a uri and a text or a blob, got {short(block)}")
+    for name in ("annotations", "_meta"):
+        if type(block.get(name)) not in (dict, NONE):
+            raise InvalidAnswer(f"{where}: {name}: expected an object, got {short(block[name])}")
+    return 0
 
 
 cdef str short(value):

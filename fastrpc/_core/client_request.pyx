@@ -123,10 +123,12 @@ cdef class PendingRequest:
 
 
 cpdef object sent_id(object id):
-    """Return which of our ids, which are integers, an answer bears; None for none. Some servers keep ids as
-    texts, and answer "3" to 3."""
+    """Return which of our ids, which are integers, an answer bears; None for none. Some peers keep ids as
+    texts, or all numbers as real ones, and answer "3" or 3.0 to 3."""
     if type(id) is int:
         return id
+    if type(id) is float and id.is_integer():
+        return int(id)
     if type(id) is str and len(id) <= LONGEST_ID and id.isascii() and id.isdigit():
         return int(id)
     return None

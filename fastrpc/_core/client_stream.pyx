@@ -30,6 +30,7 @@ from fastrpc._core.polling cimport SIGNAL_MILLISECONDS, poll, pollfd, sched_yiel
 
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
 from fastrpc.json_encoding import to_json
+from fastrpc.protocol.damaged_page import readable_page
 
 cdef extern from "clock.h":
     int64_t clock "fastrpc_clock"() noexcept nogil
@@ -612,6 +613,9 @@ cdef class ClientStream:
             request = self.pending.pop(sent_id(message.id.data[: message.id.size].decode().strip('"')), None)
         if request is None:
             return self.pass_on(self.on_unreadable, (text_of(message),))
+        page = readable_page(request.method, message.line.data[: message.line.size])
+        if page is not None:
+            return request.finish(page)
         why = message.error or "more than 1,000,000 arrays and objects"
         if not message.has_outcome:
             why = "neither a result nor an error"
@@ -681,10 +685,7 @@ cdef class ClientStream:
         cdef AnswerTail tail = tail_of(likely.tail, likely.tail_size, result)
         if tail is None:
             return 0
-        if len(self.tails) < TAILS:
-            self.tails.append(tail)
-        else:
-            self.tails[self.next_tail] = tail
+        self.tails[self.next_tail : self.next_tail + 1] = [tail]  # the oldest gives way
         self.next_tail = (self.next_tail + 1) % TAILS
         return 0
 

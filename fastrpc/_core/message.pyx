@@ -254,7 +254,7 @@ cdef class Message:
             seen |= bit
             position += 1
         if seen & SEEN_ID and not repeated & SEEN_ID:
-            if simdjson.kind_of(id_value) in (c'"', c"l", c"u", c"#"):
+            if simdjson.kind_of(id_value) in (c'"', c"l", c"u", c"#", c"#" if seen & SEEN_METHOD else c"d"):
                 take_id(self, id_position)
         if seen & SEEN_METHOD and simdjson.kind_of(method) == c'"':
             simdjson.text_of(method, &self.method_name.data, &self.method_name.size)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from fastrpc._core.call_result import check_block
 from fastrpc.errors import InvalidAnswer
 
 TYPE_CHECKING = False
@@ -134,17 +135,21 @@ def objects(method: str, raw: dict[str, Any], name: str) -> list[dict[str, Any]]
     return found
 
 
-def check_block(where: str, block: Any) -> None:
-    """Raise InvalidAnswer for what is no content block (MCP: ContentBlock)."""
-    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-        raise _wrong(where, "an object with a type", block)
-    if block["type"] == "text" and not isinstance(block.get("text"), str):
-        raise _wrong(f"{where}: text", "a string", block.get("text"))
+KEYS = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
+"""The member of an entry without which it cannot be used."""
+OPTIONAL: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("name", "title", "description", "mimeType"), str),
+    **dict.fromkeys(("annotations", "outputSchema", "execution", "_meta"), dict),
+    **dict.fromkeys(("icons", "arguments"), list),
+    "size": (int, float),
+}
+"""What other members are, without which it can."""
 
 
 def entries_of(method: str, raw: dict[str, Any], name: str, log: Callable[[str], object]) -> list[Any]:
-    """Return the entries of a page of a list. Those that no client could use are left out, and handed to
-    `log` as a text. Raises InvalidAnswer if the page has no list."""
+    """Return the entries of a page of a list. Those that no client could use are left out, and so are members
+    of a wrong type, for which other clients refuse the whole list; both are handed to `log` as a text. Raises
+    InvalidAnswer if the page has no list."""
     found = raw.get(name)
     if not isinstance(found, list):
         raise _wrong(f"{method}: {name}", "an array", found)
@@ -153,13 +158,25 @@ def entries_of(method: str, raw: dict[str, Any], name: str, log: Callable[[str],
         problem = _problem_of(name, entry)
         if problem:
             log(f"{method}: an entry is left out: {problem}")
-        else:
-            kept.append(entry)
+            continue
+        wrong = [each for each, value in entry.items() if each in OPTIONAL and not _is_sound(each, value)]
+        if wrong:
+            log(f"{method}: {entry[KEYS[name]]:.80}: of a wrong type, and left out: {', '.join(wrong)}")
+            entry = {each: value for each, value in entry.items() if each not in wrong}
+        kept.append(entry)
     return kept
 
 
-KEYS = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
-"""The member of an entry without which it cannot be used."""
+def _is_sound(name: str, value: Any) -> bool:
+    """Whether an optional member of an entry has its type, or is null."""
+    if value is None:
+        return True
+    if name in ("icons", "arguments"):
+        key = "src" if name == "icons" else "name"
+        return isinstance(value, list) and all(
+            isinstance(each, dict) and isinstance(each.get(key), str) for each in value
+        )
+    return isinstance(value, OPTIONAL[name])
 
 
 def _problem_of(name: str, entry: Any) -> str:
@@ -169,8 +186,17 @@ def _problem_of(name: str, entry: Any) -> str:
     key = KEYS[name]
     if not isinstance(entry.get(key), str):
         return f"{key}: expected a string, got {entry.get(key)!r:.80}"
-    if name == "tools" and not isinstance(entry.get("inputSchema"), dict):
-        return f"{entry[key]:.80}: inputSchema: expected an object, got {entry.get('inputSchema')!r:.80}"
+    return _problem_of_schema(entry) if name == "tools" else ""
+
+
+def _problem_of_schema(entry: dict[str, Any]) -> str:
+    schema, where = entry.get("inputSchema"), f"{entry['name']:.80}: inputSchema"
+    if not isinstance(schema, dict):
+        return f"{where}: expected an object, got {schema!r:.80}"
+    if not isinstance(schema.get("properties", {}), dict):
+        return f"{where}: properties: expected an object, got {schema['properties']!r:.80}"
+    if not isinstance(schema.get("required", []), list):
+        return f"{where}: required: expected an array, got {schema['required']!r:.80}"
     return ""
 
 

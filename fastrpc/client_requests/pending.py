@@ -9,6 +9,7 @@ request with the answers. The function then runs again from its start, and
 
 from __future__ import annotations
 
+from fastrpc._core.client_request import sent_id
 from fastrpc.client_requests.base import ClientRefusal, InputRequest, InvalidClientResult
 from fastrpc.client_requests.request_state import memory_of, state_of
 from fastrpc.client_requests.request_state import once as once_of
@@ -216,8 +217,8 @@ class PendingRequests:
             pending.dispatcher.send({"jsonrpc": "2.0", "id": self._last_id, **request})
 
     def answered(self, message: dict[str, Any]) -> None:
-        """Handle a response of the client, whose id is a string or an integer. An unknown id is ignored."""
-        pending, key = self._pending.pop(message["id"], (None, ""))
+        """Handle a response of the client. An unknown id is ignored."""
+        pending, key = self._waiting(message["id"])
         if pending is None:
             return
         result = message.get("result")
@@ -231,10 +232,15 @@ class PendingRequests:
 
     def refused(self, id: str | int, why: str) -> None:
         """Handle a response of the client that cannot be read, but for its id."""
-        pending, key = self._pending.pop(id, (None, ""))  # type: ignore[arg-type]
+        pending, key = self._waiting(id)
         if pending is not None:
             method = pending.requests[key]["method"]
             pending.fail_threadsafe(f"the client's answer to {method} cannot be read: {why}")
+
+    def _waiting(self, id: object) -> tuple[_RequestGroup | None, str]:
+        """Return what waits for the answer with an id, which is no longer waited for."""
+        sent = sent_id(id)
+        return (None, "") if sent is None else self._pending.pop(sent, (None, ""))
 
     def _withdraw(self, pending: _RequestGroup, said: dict[str, Any]) -> None:
         """Cancel the requests that are still pending (MCP, utilities: cancellation)."""

@@ -9,6 +9,7 @@ Each entry's function forwards the arguments, and converts the result into what 
 
 from __future__ import annotations
 
+from fastrpc._core.call_result import CallResult
 from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.forwarding import ToolForwarder
 from fastrpc.client.results import CompletionResult, PromptResult, ReadResult
@@ -69,9 +70,9 @@ def _adopt(handler: Any, function: Through, name: str, raw: dict[str, Any]) -> N
     handler.meta = raw.get("_meta")
 
 
-def _block(raw: Any) -> Block:
+def _block(raw: dict[str, Any]) -> Block:
     """Return a content block of a result. Raises ToolError for a block that no client could read."""
-    kind = raw.get("type") if isinstance(raw, dict) else None
+    kind = raw["type"]
     if kind not in KINDS_OF_CONTENT:
         raise ToolError(f"the upstream server returned content of an unknown type: {kind!r:.100}")
     return Block(raw)
@@ -88,18 +89,11 @@ def tool_result_of(result: dict[str, Any]) -> PassedResult:
     kind = result.get("resultType", "complete")
     if kind != "complete":
         raise ToolError(f"the upstream server returned a result of an unknown type: {kind!r:.100}")
-    content = result.get("content")
-    if not isinstance(content, list):
-        raise ToolError(f"the upstream server's result: content: expected an array, got {content!r:.80}")
-    meta = result.get("_meta")
-    if meta is not None and not isinstance(meta, dict):
-        raise ToolError(f"the upstream server's result: _meta: expected an object, got {meta!r:.80}")
+    found = _read(CallResult, result)
     passed = PassedResult(
-        [_block(block) for block in content],
-        structured=result.get("structuredContent"),
-        is_error=bool(result.get("isError")),
+        [_block(block) for block in found.content], structured=found.structured, is_error=found.is_error
     )
-    passed.meta = carried_meta(meta)  # its keys are not validated here
+    passed.meta = carried_meta(found.meta)  # its keys are not validated here
     passed.is_null = "structuredContent" in result and passed.structured is None
     passed.rest = others_of(result, ("content", "structuredContent", "isError"))
     return passed

@@ -30,10 +30,18 @@ ANSWERS = {
     "both": '{"jsonrpc":"2.0","id":ID,"result":{"content":[]},"error":{"code":1,"message":"a"}}',
     "cut_off": '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"te',
     "no_result": '{"jsonrpc":"2.0","id":ID,"result":null}',
+    "no_resource": '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource","resource":7}]}}',
+    "no_text": '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource","resource":{"uri":"a"}}]}}',
+    "no_link": '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource_link","name":"a"}]}}',
+    "no_data": '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"audio","mimeType":"audio/wav"}]}}',
+    "notes": ('{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"a","annotations":7}]}}'),
+    "meta": '{"jsonrpc":"2.0","id":ID,"result":{"content":[],"_meta":"a"}}',
 }
+OTHER_IDS = {"text_id": '"ID"', "real_id": "ID.0", "exponent_id": "IDe0"}
+CARRIED = ("no_resource", "no_text", "no_link", "no_data", "notes", "meta")
 SERVER = """
 import json, sys
-ANSWERS = json.load(open(sys.argv[1]))
+ANSWERS, OTHER_IDS = json.load(open(sys.argv[1]))
 def say(text):
     sys.stdout.buffer.write(text.encode("latin-1") + b"\\n")
     sys.stdout.buffer.flush()
@@ -46,7 +54,7 @@ for line in sys.stdin:
         info = {"name": "s", "version": "1"}
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
     elif method == "tools/list":
-        names = [*ANSWERS, "good", "text_id"]
+        names = [*ANSWERS, "good", *OTHER_IDS]
         result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
     elif method == "tools/call":
         result = {"content": [{"type": "text", "text": "good"}]}
@@ -54,8 +62,8 @@ for line in sys.stdin:
         if name in ANSWERS:
             say(ANSWERS[name].replace("ID", id))
             continue
-        if name == "text_id":
-            id = json.dumps(id)
+        if name in OTHER_IDS:
+            id = OTHER_IDS[name].replace("ID", id)
     elif method != "ping":
         say('{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}' % id)
         continue
@@ -67,7 +75,7 @@ for line in sys.stdin:
 def program(tmp_path: Path) -> list[str]:
     """A command that starts the server."""
     (tmp_path / "server.py").write_text(SERVER)
-    (tmp_path / "answers.json").write_text(json.dumps(ANSWERS))
+    (tmp_path / "answers.json").write_text(json.dumps((ANSWERS, OTHER_IDS)))
     return [sys.executable, str(tmp_path / "server.py"), str(tmp_path / "answers.json")]
 
 
@@ -86,6 +94,8 @@ def test_a_broken_answer_fails_its_call_at_once(program: list[str]) -> None:
             with pytest.raises(InvalidAnswer, match="tools/call: "):
                 client.call_tool(name)
             assert client.call_tool("good").text == "good"
+        for name in OTHER_IDS:
+            assert client.call_tool(name).text == "good"
 
 
 @pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
@@ -103,10 +113,16 @@ def test_a_broken_answer_behind_a_proxy_or_a_gateway_is_a_failure_of_the_tool(
         async with Client(app, version=version, timeout_seconds=0) as client:
             await client.list_tools()
             for name in ANSWERS:
-                failed = await client.call_tool(prefix + name)
-                assert failed.is_error, (name, failed)
+                try:
+                    failed = await client.call_tool(prefix + name)
+                except InvalidAnswer:  # bytes that are only carried on are the client's to look at
+                    assert name in CARRIED
+                else:
+                    assert failed.is_error, (name, failed)
+                    assert "Error: " not in failed.text  # words, and no exception of Python's
                 assert (await client.call_tool(f"{prefix}good")).text == "good"
-            assert (await client.call_tool(f"{prefix}text_id")).text == "good"
+            for name in OTHER_IDS:
+                assert (await client.call_tool(prefix + name)).text == "good"
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
@@ -139,6 +155,19 @@ def test_a_broken_answer_to_a_question_fails_the_call_that_asked(answer: str) ->
         assert result["id"] == "asks"
         text = result["result"]["content"][0]["text"]
         assert text.startswith("the client's answer to elicitation/create cannot be read: ")
+
+
+@pytest.mark.parametrize("id", OTHER_IDS.values())
+def test_an_answer_to_a_question_is_used_however_the_client_writes_its_id(id: str) -> None:
+    with serve(ASKING) as process:
+        process.initialize(elicitation={})
+        process.ask("tools/call", {"name": "ask", "arguments": {}}, "asks")
+        question = process.answer()
+        answer = '{"jsonrpc":"2.0","id":ID,"result":{"action":"decline"}}'.replace("ID", id)
+        process.send(answer.replace("ID", str(question["id"])).encode() + b"\n")
+        result = process.answer()
+        assert result["id"] == "asks"
+        assert "decline" in result["result"]["content"][0]["text"]
 
 
 def test_a_request_with_half_a_pair_is_refused_under_its_id() -> None:

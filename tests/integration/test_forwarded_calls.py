@@ -180,7 +180,7 @@ def test_an_error_response_passes_with_code_message_and_data(proxy: Server, pars
     [
         ('"text"', "result: expected an object"),
         ('{"content":[{"type":"smell"}]}', "content of an unknown type"),
-        ('{"content":[5]}', "content of an unknown type"),
+        ('{"content":[5]}', "content: expected blocks with a type, got 5"),
     ],
 )
 def test_a_result_that_is_none_fails_its_call_alone(proxy: Server, result: str, said: str) -> None:

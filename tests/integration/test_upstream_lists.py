@@ -145,3 +145,64 @@ def test_a_list_that_changes_while_it_is_read_first_is_read_again(kind: str, tmp
                 await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+HALF = "a\ud83d"
+ODD = {
+    "tools/list": {
+        "tools": [
+            GOOD_TOOL,
+            {**GOOD_TOOL, "name": "half", "description": HALF},
+            {**GOOD_TOOL, "name": "number", "title": float("nan")},
+            {"name": "schema", "inputSchema": {"type": "object", "properties": 7}},
+            {"name": "required", "inputSchema": {"type": "object", "required": "a"}},
+            {**GOOD_TOOL, "name": "odd", "description": 7, "annotations": "x", "icons": [7], "_meta": []},
+        ]
+    },
+    "resources/list": {
+        "resources": [
+            {"uri": "a://b", "name": "b", "size": "big", "annotations": 7},
+            {"uri": "a://half", "name": HALF},
+            {"uri": "a://odd", "name": 7},
+        ]
+    },
+    "resources/templates/list": {
+        "resourceTemplates": [{"uriTemplate": "a://c/{d}", "name": "c", "title": 7}]
+    },
+    "prompts/list": {
+        "prompts": [{"name": "p", "arguments": [7]}, {"name": "q", "arguments": [{"name": HALF}]}]
+    },
+}
+
+
+@pytest.mark.parametrize("kind", ["client", "proxy", "gateway"])
+def test_an_odd_entry_costs_no_other_and_no_client_its_list(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "broken.json").write_text(json.dumps({key: {"result": each} for key, each in ODD.items()}))
+    command = [sys.executable, str(tmp_path / "server.py"), str(tmp_path / "broken.json")]
+    target = {
+        "client": lambda: command,
+        "proxy": lambda: Server.proxy(command),
+        "gateway": lambda: gateway_of({"s": {"command": command[0], "args": command[1:]}})[0],
+    }[kind]()
+    prefix = "s_" if kind == "gateway" else ""
+
+    async def run() -> None:
+        async with Client(target, timeout_seconds=0) as client:
+            tools = await client.list_tools()
+            assert [each["name"] for each in tools] == [f"{prefix}good", f"{prefix}odd"]
+            assert set(tools[1]) == {"name", "inputSchema"}
+            resources = await client.list_resources()
+            assert resources[0] == {"uri": "a://b", "name": "b"}
+            assert "a://half" not in [each["uri"] for each in resources]
+            assert await client.list_resource_templates() == [{"uriTemplate": "a://c/{d}", "name": "c"}]
+            assert await client.list_prompts() == [{"name": f"{prefix}p"}]
+            assert (await client.call_tool(f"{prefix}good")).text == "good"
+            assert (await client.read_resource("a://b")).text == "good"
+            assert (await client.get_prompt(f"{prefix}p")).text == "good"
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+    assert "tools/list: 2 of 6 entries are no JSON, and left out" in caplog.text
+    assert "of a wrong type, and left out: description, annotations, icons, _meta" in caplog.text

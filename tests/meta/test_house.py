@@ -86,6 +86,7 @@ LAYERS = {
     "fastrpc.version": 1,
     "fastrpc.egress_proxy": 1,
     "fastrpc.protocol.lifecycle": 2,
+    "fastrpc.protocol.damaged_page": 2,
     "fastrpc.protocol.followed_pages": 2,
     "fastrpc.protocol.pagination": 2,
     "fastrpc.protocol.uri_template": 2,

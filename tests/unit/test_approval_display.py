@@ -58,6 +58,17 @@ RUN = [
     '{"password": "a"} && touch M # {"token": "b"}',
     "x: y\r\nCookie: a; touch M",
     ". ./token=evil1",
+    "git submodule foreach 'Cookie: a; touch M'",
+    'git rebase -x "Cookie: a; touch M" HEAD~1',
+    "git submodule foreach --token evil1",
+    "tar -I 'Cookie: a; touch M' -cf x .",
+    "man -P 'Authorization: x, y; touch M' ls",
+    "x 'set-cookie: a=1; touch'",
+    "npx --token evil1",
+    "uvx --token evil1",
+    "docker run --token evil1",
+    "kubectl exec --password evil1",
+    "xvfb-run --token evil1",
 ]
 
 
@@ -77,6 +88,11 @@ def test_a_text_that_may_run_something_is_shown_as_a_whole(text: str) -> None:
             "curl -H 'Authorization: Bearer ****' https://a/b",
         ),
         ('curl -H "Cookie: a=1; b=2" https://a', 'curl -H "Cookie: ****" https://a'),
+        (
+            "curl -H 'Authorization: Digest a=b, c=d,e' https://a",
+            "curl -H 'Authorization: **** ****' https://a",
+        ),
+        ("curl -H 'Cookie: a, b;c=1; d=2' https://a", "curl -H 'Cookie: ****' https://a"),
         ("curl https://me:s3cret@host/p -o x", "curl https://****@host/p -o x"),
         ("tool --api-key s3cret --verbose", "tool --api-key **** --verbose"),
         ("tool --token=s3cret && git status", "tool --token=**** && git status"),

@@ -4,7 +4,8 @@ A mask must never hide what runs. `fastrpc.redaction` recognises a secret by wha
 be made to hide half of a command: ``TOKEN="$(rm -rf /)"``. Here only words are masked that are surely values:
 
 * those of a line that the shell parser has understood as a whole, in which no word names a program that runs
-  others (`interpreters`), so that all words are literal, and none is code for somebody else;
+  others (`interpreters`), so that all words are literal, and none is code for somebody else. Since no list of
+  such programs is complete, what is masked would be one word, or assignments, if a shell read it once more;
 * the user in a text that is one URL, the value in one that is one assignment, and the members of one that is
   one JSON document;
 * secrets that are known: of the environment, and those that were registered (`redaction.hide`).
@@ -31,6 +32,10 @@ NAME = rf"(?:{NAMES}|authorization)(?:[-_]?(?:id|key|value|hash))?s?"
 """A name that says secret to its end: ``--password-command`` names a program."""
 HEADER = r"(?:proxy-authorization|authorization|x-api-key|set-cookie|cookie)\s?:\s{0,4}"
 SCHEME = r"(?:(?:bearer|basic|token)\s(?=\S)|(?!(?:bearer|basic|token)\s))"
+ANY_SCHEME = r"(?:[a-z][\w-]*\s(?=\S))?"
+PART = r"[\w.~+/=:@%^#!-]+"
+QUOTED_VALUE = rf"{PART}(?:,\s?{PART}|;\s?[\w-]+={PART})*"
+"""A header's value in quotes: what another shell reads behind its semicolons assigns, and runs nothing."""
 
 USER = r"[A-Za-z0-9_+=][\w.~+=:%-]*"
 
@@ -48,7 +53,7 @@ WORDS = tuple(
     (re.compile(pattern, re.IGNORECASE | re.ASCII), replacement)
     for pattern, replacement in (
         (rf"(://){USER}@", rf"\1{MASK}@"),
-        (rf"([\"'])({HEADER}{SCHEME})[\w.~+/=:@%^#! ;,-]+\1", rf"\1\2{MASK}\1"),
+        (rf"([\"'])({HEADER}{ANY_SCHEME}){QUOTED_VALUE}\1", rf"\1\2{MASK}\1"),
         (rf"\b({HEADER}{SCHEME}){SHORT}{END}", rf"\1{MASK}"),
         (rf"\b((?:bearer|basic)\s{{1,4}}){SHORT_WITH_DIGIT}{END}", rf"\1{MASK}"),
         (rf"(?<![^\s\"'])(--?[\w-]{{0,40}}{NAME}(?:=|\s{{1,4}})[\"']?){SHORT}{END}", rf"\1{MASK}"),
