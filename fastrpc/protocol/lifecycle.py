@@ -30,16 +30,8 @@ READY = "ready"  # after `notifications/initialized`
 # Methods without an envelope that are allowed before the handshake. After it, all are.
 EARLY = ("initialize", "ping")
 
-LOG_LEVELS = {
-    "debug": 0,
-    "info": 1,
-    "notice": 2,
-    "warning": 3,
-    "error": 4,
-    "critical": 5,
-    "alert": 6,
-    "emergency": 7,
-}
+_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+LOG_LEVELS = {level: severity for severity, level in enumerate(_LEVELS)}
 """The levels of log messages and their severity (MCP: LoggingLevel)."""
 
 

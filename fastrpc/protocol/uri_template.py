@@ -95,14 +95,14 @@ class _Span:
 
     def starts(self, uri: str, after: list[bool]) -> list[bool]:
         size = len(uri)
-        furthest = [-1] * (size + 1)  # for each start of a value, its last possible end
-        reached = -1
+        furthest: list[int] = []  # for each start of a value, its last possible end
         for at in range(size, -1, -1):
             if at == size or uri[at] in self.stops:
                 reached = -1
             if reached < 0 and after[at]:
                 reached = at
-            furthest[at] = reached
+            furthest.append(reached)
+        furthest.reverse()
         if not self.lead:
             return [end > at for at, end in enumerate(furthest)]
         found = [False] * (size + 1)

@@ -372,11 +372,12 @@ def test_a_state_is_good_for_its_own_request_only() -> None:
 
 def test_a_state_is_good_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     async def conversation(client: Raw) -> None:
+        now = float(int(time.time()))
+        monkeypatch.setattr(time, "time", lambda: now)
         result = await client.request("tools/call", {"name": "ask"})
-        now = time.time()
-        monkeypatch.setattr(time, "time", lambda: now + 3500)
+        monkeypatch.setattr(time, "time", lambda: now + 3600)
         assert (await retry(client, result, {}))["resultType"] == "input_required"
-        monkeypatch.setattr(time, "time", lambda: now + 3700)
+        monkeypatch.setattr(time, "time", lambda: now + 3600.001)
         with pytest.raises(RemoteError, match="too old"):
             await retry(client, result, {"1": {"action": "accept"}})
 

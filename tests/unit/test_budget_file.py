@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable
 from fcntl import LOCK_EX, lockf
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,6 +24,8 @@ from fastrpc._core.budget_table import (
     take_all,
 )
 from fastrpc.guard.budgets.file import CELLS, PROCESSES, BudgetFile, BudgetFileError
+from fastrpc.guard.budgets.ledger import FIRST, Ledger, parts_of
+from fastrpc.guard.policy import budgets as measures
 from fastrpc.guard.policy.budgets import Budget
 
 DAY, MONTH = 20_000, 657
@@ -93,6 +96,31 @@ def test_estimates_of_a_killed_process_come_back_and_what_it_used_stays(tmp_path
     file = BudgetFile(path)
     assert counted(file, budget=SECONDS) == 500_000
     assert counted(file, "eve") == 1
+
+
+def test_what_a_ledger_has_reserved_of_what_is_measured_comes_back_and_calls_stay(tmp_path: Path) -> None:
+    path = str(tmp_path / "budgets")
+    noon = (DAY + 0.5) * 86_400
+    size = FIRST[measures.BYTES]  # as was estimated
+
+    def count() -> None:
+        ledger = Ledger(BudgetFile(path), lambda: noon)
+        budgets = [(Budget("9 calls/day"), 1), (Budget("1 hour/day"), 0), (Budget("1 GB/day"), 0)]
+        account = ledger.account("ada", "ada", "order", tuple(("", *each) for each in budgets))
+        for _ in range(2):
+            account.reserve()
+        facts = {"outcome": "ok", "guard_us": 1, "run_us": 6, "size": size}
+        account.settle(SimpleNamespace(**facts))  # type: ignore[arg-type]
+
+    in_child(count)
+    file = BudgetFile(path)
+    Ledger(file, lambda: noon).account("ada", "ada", "order", (("", Budget("1 hour/day"), 0),)).reserve()
+    found = {parts_of(text)[2]: amount for _, _, _, amount, text in file.table.entries()}
+    assert found == {
+        "9 calls/day": 2,
+        "1 hour/day": 7 + FIRST[measures.SECONDS],
+        "1 GB/day": size,
+    }
 
 
 def test_what_a_living_process_has_reserved_is_left_to_it(tmp_path: Path) -> None:

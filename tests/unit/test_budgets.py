@@ -18,12 +18,13 @@ import pytest
 from support.guarded import guarded, policy_of, shop
 
 from fastrpc import Server, ToolError
+from fastrpc._core.budget_table import LONGEST_TEXT
 from fastrpc.errors import RemoteError
 from fastrpc.guard.budgets import periods
 from fastrpc.guard.budgets.file import BudgetFile, BudgetFileError
-from fastrpc.guard.budgets.ledger import Ledger, parts_of, text_of
+from fastrpc.guard.budgets.ledger import FIRST, LEAST, Ledger, parts_of, text_of
 from fastrpc.guard.guard import Guard
-from fastrpc.guard.policy.budgets import Budget, OverBudget
+from fastrpc.guard.policy.budgets import BYTES, Budget, OverBudget
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import ApprovalRejected
 from fastrpc.guard.times import rfc3339
@@ -246,6 +247,7 @@ def test_days_and_months_are_those_of_utc(counting: Making) -> None:
     counted.now += 86_400
     (refused,) = counted.calls(SEARCH)
     assert (refused.data["budget"], refused.data["resets_at"]) == ("2 calls/month", "2026-04-01T00:00:00Z")
+    assert refused.data["used"] == 2
 
 
 @pytest.mark.parametrize(
@@ -396,19 +398,21 @@ def test_a_changed_limit_holds_for_what_was_used_before(counting: Making, tmp_pa
     assert counted.used() == {("", "3 calls/day"): 3}
 
 
-def test_a_table_without_room_refuses_whom_it_cannot_count(tmp_path: Path) -> None:
+def test_a_table_without_room_refuses_whom_it_cannot_count_and_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = BudgetFile(str(tmp_path / "budgets"), cells=64)
     ledger = Ledger(file)
     budget = Budget("1 call/day")
     found = []
-    for number in range(65):
+    for number in range(66):
         account = ledger.account("", f"caller {number}", f"tool {number}", (("", budget, 1),))
         try:
             account.reserve()
         except OverBudget as error:
             found.append(error)
-    (error,) = found
-    assert (error.budget.text, error.used) == ("1 call/day", None)
+    assert [(error.budget.text, error.used) for error in found] == [("1 call/day", None)] * 2
+    assert caplog.text.count("the file of budgets has no room left") == 1
     file.close()
 
 
@@ -455,13 +459,23 @@ def _target(name: str) -> Any:
     return Target("tool", name, "read")
 
 
-@pytest.mark.parametrize("caller", ["ada#1", "x" * 300, "é" * 150])
-def test_a_cell_says_whose_it_is_as_far_as_there_is_room(caller: str) -> None:
-    text = text_of(caller, "order", "1 call/day")
-    found = parts_of(text)
-    assert len(text) <= 232
-    assert found[1:] == ("order", "1 call/day")
-    assert found[0] == caller or caller.startswith(found[0][:100])
+ROOM = LONGEST_TEXT - len("\0order\0001 call/day")
+
+
+@pytest.mark.parametrize("caller", ["ada#1", "x" * ROOM, "é" * (ROOM // 2)])
+def test_a_cell_says_whose_it_is(caller: str) -> None:
+    assert parts_of(text_of(caller, "order", "1 call/day")) == (caller, "order", "1 call/day")
+
+
+@pytest.mark.parametrize("tool", ["order", *("x" * (LONGEST_TEXT - 12 - room) for room in (-99, 0, 1, 2, 3))])
+def test_a_cell_is_full_and_ends_with_the_budget_where_a_name_is_too_long(tool: str) -> None:
+    text = text_of("x" * 300, tool, "1 call/day")
+    assert len(text) == LONGEST_TEXT
+    *_, shown, budget = text.decode("utf-8", "replace").split("\0")
+    assert tool.endswith(shown)
+    assert budget == "1 call/day"
+    if tool == "order":
+        assert parts_of(text)[0] == "x" * (ROOM - 3) + "…"
 
 
 @pytest.mark.parametrize(
@@ -570,8 +584,91 @@ def test_an_overload_gives_back_what_was_reserved_if_the_guard_had_decided(
 
 def test_an_account_that_waits_for_a_record_is_not_forgotten(tmp_path: Path) -> None:
     ledger = Ledger(BudgetFile(str(tmp_path / "budgets")), lambda: NOON)
-    idle, busy = (ledger.account("ada", "ada", tool, ()) for tool in ("idle", "busy"))
-    busy._without["refused"].append(None)
+    idle, refused, running = (
+        ledger.account("ada", "ada", tool, ()) for tool in ("idle", "refused", "running")
+    )
+    refused.expect("refused")
+    running.reserve()
     ledger.forget_idle()
-    assert ledger.account("ada", "ada", "busy", ()) is busy
+    assert ledger.account("ada", "ada", "refused", ()) is refused
+    assert ledger.account("ada", "ada", "running", ()) is running
     assert ledger.account("ada", "ada", "idle", ()) is not idle
+
+
+def record(outcome: str = "ok", **facts: Any) -> Any:
+    return SimpleNamespace(
+        **{"principal": "", "name": "search", "kind": "tool", "outcome": outcome, "guard_us": 1}
+        | {"run_us": 0, "size": 0}
+        | facts
+    )
+
+
+def test_a_call_reserves_the_longest_of_late_which_is_forgotten_by_an_eighth_with_each(
+    counting: Making,
+) -> None:
+    counted = counting('budget = ["1 GB/day"]')
+    budgets = counted.guard._decision_for(_class_of(counted), _target("search")).budgets
+    account = counted.ledger.account("", "os:tester", "search", budgets)
+
+    def reserved(size: int) -> int:
+        """Have a call run that answers with so many bytes; return what was reserved for it."""
+        before = counted.used().get(("", "1 GB/day"), 0)
+        account.reserve()
+        found = counted.used()["", "1 GB/day"] - before
+        account.settle(record(size=size))
+        assert counted.used()["", "1 GB/day"] - before == size
+        return found
+
+    first = FIRST[BYTES]
+    assert [reserved(size) for size in (first - 800, 800_000, 0, 0)] == [first, first - 100, 800_000, 700_000]
+    for _ in range(100):
+        reserved(1)
+    assert reserved(1) == LEAST[BYTES]
+
+
+def _class_of(counted: Counted) -> Any:
+    return counted.guard.entry("").caller_class
+
+
+def test_a_call_with_room_whose_cells_are_known_takes_no_second_look(
+    counting: Making, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = counting('budget = ["9 calls/day"]')
+    counted.calls(SEARCH)
+    account = counted.guard.entry("").accounts["search"]
+    monkeypatch.setattr(account, "_take_slowly", None)
+    assert account.reserve() is False
+
+
+def test_the_seconds_of_a_call_are_counted_up_to_the_next_microsecond(counting: Making) -> None:
+    counted = counting('budget = ["1 hour/day"]')
+    budgets = counted.guard._decision_for(_class_of(counted), _target("search")).budgets
+    account = counted.ledger.account("", "os:tester", "search", budgets)
+    account.reserve()
+    account.settle(record(run_us=41.5))
+    assert counted.used() == {("", "1 hour/day"): 42}
+
+
+def test_a_record_settles_the_tool_that_it_is_of_and_one_that_nothing_was_reserved_for_none(
+    counting: Making,
+) -> None:
+    counted = counting('budget = ["5 calls/day"]')
+    counted.calls(SEARCH)
+    account = counted.guard.entry("").accounts["search"]
+    account.reserve()
+    counted.ledger([record(name="order"), record(kind="resource")])
+    assert not account.is_idle
+    counted.ledger([record(), record()])
+    assert account.is_idle
+    assert counted.used() == {("", "5 calls/day"): 2}
+
+
+def test_the_first_moment_of_a_day_is_of_that_day_and_the_last_one_before_it_is_not(counting: Making) -> None:
+    counted = counting('budget = ["9 calls/day"]')
+    counted.calls(SEARCH)
+    account = counted.guard.entry("").accounts["search"]
+    counted.now = counted.ledger.ends
+    assert not account.reserve_plainly(), "it is another day"
+    account.reserve()
+    assert account.reserve_plainly()
+    assert counted.used() == {("", "9 calls/day"): 2}

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.lowlevel.own_methods import params_of
 from fastrpc.compat.lowlevel.server import Server
-from fastrpc.errors import InvalidParams, RemoteError
+from fastrpc.errors import InvalidParams, RemoteError, ToolError
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY
 from fastrpc.testing import Client
 
@@ -134,6 +134,9 @@ def test_a_handler_of_a_list_whose_parameters_have_defaults_is_called_without_ar
     class ListToolsRequest:
         """Stands for the SDK's class: it is known by its name."""
 
+    class ListPromptsRequest(ListToolsRequest):
+        """So does this."""
+
     server, taken = Server("defaults"), []
 
     @server.list_tools()
@@ -142,7 +145,7 @@ def test_a_handler_of_a_list_whose_parameters_have_defaults_is_called_without_ar
         return []
 
     @server.list_prompts()
-    async def list_prompts(request: ListToolsRequest = None) -> Any:  # type: ignore[assignment]
+    async def list_prompts(request: ListPromptsRequest = None) -> Any:  # type: ignore[assignment]
         taken.append(request)
         return []
 
@@ -182,8 +185,53 @@ def test_params_that_a_class_refuses_are_told_in_the_words_of_its_first_problem(
 
     class Typed(BaseModel):
         count: int
+        name: str = ""
 
     with pytest.raises(InvalidParams, match="Invalid request parameters: not today"):
         params_of(Picky, {})
     with pytest.raises(InvalidParams, match="Invalid request parameters: count: Input should be"):
-        params_of(Typed, {"count": "x"})
+        params_of(Typed, {"count": "x", "name": 5})
+
+
+@pytest.mark.parametrize(("version", "code"), [(LATEST_LEGACY, -32000), (MODERN, 403)])
+def test_what_a_guard_refuses_has_the_code_of_a_refusal_and_what_a_handler_raises_has_not(
+    version: str, code: int
+) -> None:
+    async def read(ctx: Any, params: Any) -> Any:
+        raise ToolError("broken")
+
+    server = Server("guarded")
+    server.add_request_handler("resources/read", "ReadResourceRequestParams", read)
+
+    @server.guard
+    def decide(call: Any) -> None:
+        if call.name.endswith("secret"):
+            raise ToolError("not you")
+
+    for uri, expected in (("a://secret", (code, "not you")), ("a://open", None)):
+        with pytest.raises(RemoteError) as caught:
+            asked(server, version, ("resources/read", {"uri": uri}))
+        found = (caught.value.code, caught.value.message)
+        assert found == expected or (expected is None and found[0] not in (code, -32602))
+
+
+ANNOTATIONS = {"audience": ["user"], "lastModified": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("method", "entry", "is_cut"),
+    [
+        ("resources/list", {"uri": "a://b", "name": "b"}, True),
+        ("tools/list", {"name": "t", "inputSchema": {"type": "object"}}, False),
+    ],
+)
+def test_annotations_of_resources_are_those_of_the_version_and_of_tools_as_they_are(
+    method: str, entry: dict[str, Any], is_cut: bool
+) -> None:
+    member = method.partition("/")[0]
+    server = answering(method, {member: [{**entry, "annotations": ANNOTATIONS}]})
+    ((new,),), ((old,),) = (
+        [got[member] for got in asked(server, version, (method, {}))] for version in (MODERN, "2025-03-26")
+    )
+    assert new["annotations"] == ANNOTATIONS
+    assert old["annotations"] == ({"audience": ["user"]} if is_cut else ANNOTATIONS)

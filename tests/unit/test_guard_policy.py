@@ -16,6 +16,7 @@ from fastrpc.errors import RemoteError
 from fastrpc.guard.guard import Target
 from fastrpc.guard.policy import decisions
 from fastrpc.guard.policy.patterns import Patterns
+from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import ApprovalTimedOut
 from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
 from fastrpc.testing import Client
@@ -251,6 +252,102 @@ def test_what_one_rule_denies_no_other_allows(tmp_path: Path) -> None:
         assert refusal(app, "ada", "search", text="x").data["rule"] == "deny"
 
 
+def test_of_rules_that_want_the_same_the_first_is_named_and_one_behind_them_still_denies(
+    tmp_path: Path,
+) -> None:
+    def rules(*actions: str) -> str:
+        return EVERYTHING + "".join(
+            f'[[rules]]\nid = "{number}"\nwhen = "tool.name == \'search\'"\nthen = "{action}"\n'
+            for number, action in enumerate(actions)
+        )
+
+    for actions, named in ((("deny", "deny"), "0"), (("ask", "ask", "deny"), "2")):
+        app, _ = guarded(tmp_path, rules(*actions))
+        assert refusal(app, "ada", "search", text="x").data["rule"] == named
+
+
+def test_a_rule_over_arguments_may_read_the_caller_and_is_named_where_one_without_wants_the_same(
+    tmp_path: Path,
+) -> None:
+    text = (
+        EVERYTHING
+        + """
+[[rules]]
+id = "staff"
+when = "caller.class == 'staff'"
+then = "ask"
+[[rules]]
+id = "many"
+tools = ["order"]
+when = "args.count > 10 && caller.name.startsWith('ada')"
+then = "ask"
+"""
+    )
+    policy = policy_of(tmp_path, text, shop())
+    target = Target("tool", "order", "write")
+    for owner, count, named in (("ada", 11, "many"), ("ada", 1, "staff"), ("eve", 11, "staff")):
+        caller = Caller(f"{owner}#1", "staff")
+        decision = policy.decision(caller, policy.class_key(caller), target)
+        verdict = policy.judge(decision, caller, target, {"count": count})
+        assert (verdict.action, verdict.rule) == ("ask", named)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LISTS + "[defaults]\nhide = false\n",
+        RULES,
+        EVERYTHING + '[[rules]]\ntools = ["wipe"]\nwhen = "true"\nthen = "deny"\n',
+        EVERYTHING + '[[rules]]\ntools = ["wipe"]\nwhen = "true"\nthen = "ask"\n',
+        EVERYTHING.replace("never", "low")
+        + '[[rules]]\ntools = ["wipe"]\nwhen = "args.place == \'y\'"\nrisk = "none"\n',
+    ],
+)
+def test_what_is_refused_once_is_refused_again_by_the_fast_path(tmp_path: Path, text: str) -> None:
+    app, _ = guarded(tmp_path, text)
+
+    async def converse(client: Client) -> list[Any]:
+        return [await outcome(client, "wipe", place="x") for _ in range(3)]
+
+    first, *others = talk(app, "eve", converse)
+    assert first < 0
+    assert others == [first, first]
+
+
+def test_callers_whom_a_rule_tells_apart_by_their_scopes_are_so_under_one_name(tmp_path: Path) -> None:
+    policy = policy_of(
+        tmp_path, EVERYTHING + "[[rules]]\nwhen = \"'admin' in caller.scopes\"\nthen = 'deny'\n", shop()
+    )
+    actions = []
+    for scopes in ((), ("admin",)):
+        caller = Caller("ada#1", "staff", scopes=scopes)
+        target = Target("tool", "search", "read")
+        actions.append(policy.decision(caller, policy.class_key(caller), target).verdict.action)
+    assert actions == ["", "deny"]
+
+
+def test_a_rule_that_is_wrong_for_a_tool_is_refused_where_the_policy_is_read(tmp_path: Path) -> None:
+    text = EVERYTHING + '[[rules]]\ntools = ["ord*"]\nwhen = "args.cuont > 1"\nthen = "deny"\n'
+    with pytest.raises(GuardConfigError, match="cuont"):
+        policy_of(tmp_path, text, shop())
+
+
+def test_exact_names_that_no_tool_has_are_known(tmp_path: Path) -> None:
+    text = (
+        '[expose]\ntools = ["search", "serch", "no*"]\n[risk]\nwipee = "low"\nwipe = "low"\n'
+        "[costs]\nordr = { usd = 1 }\n"
+        '[[rules]]\ntools = ["late", "order"]\nwhen = "true"\nthen = "deny"\n'
+    )
+    assert policy_of(tmp_path, text, shop()).unknown_tools() == ["late", "ordr", "serch", "wipee"]
+
+
+def test_verdicts_say_the_same_whose_action_rule_and_risk_are_the_same() -> None:
+    said = decisions.Verdict("ask", "many", "why", "low", "by")
+    assert said.says_the_same_as(decisions.Verdict("ask", "many", "because", "low", "another"))
+    for action, rule, risk in (("deny", "many", "low"), ("ask", "few", "low"), ("ask", "many", "high")):
+        assert not said.says_the_same_as(decisions.Verdict(action, rule, "why", risk, "by"))
+
+
 # --- rates ------------------------------------------------------------------------------------------------
 
 
@@ -481,3 +578,12 @@ def test_decisions_are_kept_in_bounds_of_each_class_and_of_all(
         assert max(kept) <= 5
         assert sum(kept) == policy._kept <= 20
     assert policy._kept > 10
+    policy.forget()
+    caller = Caller("somebody", "default")
+    for number in range(12):
+        policy.decision(caller, "one class", Target("resource", f"a://{number}", None))
+        assert policy._kept == len(policy._decisions["one class"]) == number % 5 + 1
+    policy.forget()
+    for length in (decisions.LONGEST_KEPT, decisions.LONGEST_KEPT + 1):
+        policy.decision(caller, "one class", Target("resource", "x" * length, None))
+    assert policy._kept == 1

@@ -160,3 +160,14 @@ def test_data_keeps_its_shape_and_loses_its_secrets() -> None:
         "names": ["a]", None, 1.5],
         "1": "x",
     }
+
+
+@pytest.mark.parametrize(("secret", "shown"), [("1234567", "1234567"), ("12345678", "****")])
+def test_values_of_less_than_eight_characters_occur_by_chance(
+    monkeypatch: pytest.MonkeyPatch, secret: str, shown: str
+) -> None:
+    monkeypatch.setattr(redaction, "hidden", {})
+    redaction.hide(secret)
+    assert list(redaction.hidden) == [secret] * (shown == "****")
+    monkeypatch.setenv("MY_TOKEN", secret)
+    assert masked(f"it is {secret}") == f"it is {shown}"

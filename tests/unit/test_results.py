@@ -20,6 +20,7 @@ from pydantic import BaseModel, PlainSerializer
 from fastrpc import Server
 from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
 from fastrpc.content import ToolResult
+from fastrpc.engine import output_validation
 from fastrpc.engine.output_validation import OutputMismatch, conforming, plain_check
 from fastrpc.engine.results import Results, form_of, keeps_plain_values
 from fastrpc.json_encoding import UnencodableResult
@@ -320,6 +321,10 @@ def test_only_pydantic_may_change_plain_values(annotation: Any, keeps: bool) -> 
         (Model, {"x": "one"}, "$.result.x: expected a valid integer"),
         (list[Model], [Model(x=1), {}], "$.result[1].x: required, missing"),
         (list[int], {"1", 2}, "$.result["),
+        (bool, "true", 'result: expected boolean, got "true"'),
+        (Literal[1, 2], "1", 'result: expected one of 1, 2, got "1"'),
+        (Model, '{"x": 1}', "result: expected a valid"),
+        (Annotated[int, msgspec.Meta(ge=3)], "5", "result: expected"),
     ],
 )  # fmt: skip
 def test_a_result_that_breaks_its_schema_is_refused_and_the_member_named(
@@ -398,6 +403,34 @@ def test_a_large_array_is_handed_on_as_it_is_and_a_wrong_element_found() -> None
         conforming(described, [*numbers, "x"])
 
 
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (list[int], [5] * 1000),
+        (list[Any], [5] * 1000),
+        (dict[str, int], {str(number): number for number in range(1000)}),
+        (dict[str, Any], {str(number): number for number in range(1000)}),
+    ],
+)
+def test_elements_of_one_plain_type_are_not_looked_at_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, annotation: Any, value: Any
+) -> None:
+    looks: list[Any] = []
+    check = output_validation._check
+    monkeypatch.setattr(output_validation, "_check", lambda *each: (looks.append(each), check(*each)))
+    assert conforming(signature(annotation), value) is value
+    assert len(looks) == 1
+
+
+def test_what_is_not_strict_refuses_only_what_has_to_be_an_object_and_is_none() -> None:
+    for annotation, value in ((list[int], ["x"]), (Row, {"x": "1"})):
+        assert conforming(signature(annotation), value, is_strict=False) == value
+        with pytest.raises(OutputMismatch):
+            conforming(signature(annotation), value)
+    with pytest.raises(OutputMismatch, match="result: expected object, got an array"):
+        conforming(signature(Row), [1], is_strict=False)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_structured_content_that_is_no_object_is_wrapped_where_it_must_be(version: str) -> None:
     got = result(ToolResult("rows", structured=[1, 2], meta={"k": 1}), Any, version)
@@ -428,8 +461,12 @@ def test_structured_content_without_a_text_is_said_in_a_text_too(version: str) -
         (Row, {"x": "1"}, '$.result.x: expected integer, got "1"'),
         (Row, None, "result: expected object, got null"),
         (list[int], {"result": [1]}, None),
+        (list[int], {"result": (1, 2)}, None),
         (list[int], {"result": ["1"]}, '$.result[0]: expected integer, got "1"'),
         (list[int], [1], 'structured: expected {"result": …}'),
+        (list[int], {"rows": [1]}, 'structured: expected {"result": …}'),
+        (bool, {"result": "true"}, 'result: expected boolean, got "true"'),
+        (Model, '{"x": 1}', "result: expected a valid"),
         (Model, {"x": 1}, None),
         (Model, {}, "$.result.x: required, missing"),
     ],
@@ -437,7 +474,7 @@ def test_structured_content_without_a_text_is_said_in_a_text_too(version: str) -
 def test_a_full_result_keeps_the_promise_too(annotation: Any, structured: Any, problem: str | None) -> None:
     full = ToolResult("t", structured=structured)
     if problem is None:
-        assert result(full, annotation)["structuredContent"] == structured
+        assert result(full, annotation)["structuredContent"] == json.loads(json.dumps(structured))
         return
     with pytest.raises(OutputMismatch) as caught:
         result(full, annotation)

@@ -53,6 +53,10 @@ def model() -> Server:
         ctx.spend(amount, "tokens")
         return "done"
 
+    @app.tool(run="inline", costs={"tokens": 0})
+    def maybe() -> str:
+        return "done"
+
     @app.tool(run="inline")
     def free(ctx: Context, unit: str = "") -> str:
         if unit:
@@ -153,6 +157,28 @@ def test_what_was_spent_before_a_failure_stays_counted(spending: Making) -> None
     found = spending('budget = ["100 tokens/day"]\n')
     found.call(("said", {"amount": 7, "fails": True}))
     assert found.used() == {"100 tokens/day": 7}
+
+
+def test_a_call_that_could_spend_and_does_not_costs_nothing(spending: Making) -> None:
+    found = spending('budget = ["100 tokens/day"]\n')
+    found.call(("maybe", {}))
+    assert found.used() == {"100 tokens/day": 0}
+
+
+def test_the_next_call_reserves_what_the_last_one_spent_less_an_eighth(spending: Making) -> None:
+    found = spending('budget = ["100 tokens/day"]\n')
+    found.call(("said", {"amount": 8}))
+    account = found.guard.entry("").accounts["said"]
+    account.reserve()
+    assert found.used() == {"100 tokens/day": 8 + 7}
+
+
+@pytest.mark.parametrize(("spent", "is_over"), [(10, True), (9.999999, False)])
+def test_a_budget_that_is_used_up_to_the_last_refuses_a_tool_that_has_not_spent_yet(
+    spending: Making, spent: float, is_over: bool
+) -> None:
+    found = spending('budget = ["10 tokens/day"]\n')
+    assert found.call(("said", {"amount": spent}), ("maybe", {}))[1] == (-32003 if is_over else "done")
 
 
 def test_calls_in_parallel_are_held_back_by_what_the_last_ones_spent(spending: Making) -> None:

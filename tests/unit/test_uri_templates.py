@@ -181,6 +181,8 @@ def test_what_is_no_template_is_said_so(template: str, problem: str) -> None:
         ("docs://{id}", "docs://{+path}"),
         ("docs://{id}", "docs://{id}{?page}"),
         ("docs://{path*}.md", "docs://{a}/{b}"),
+        ("docs://{a}/{b*}", "docs://{a*}/{b*}"),
+        ("docs://{id}{?page}", "docs://{id}{/sub}{?page}"),
     ],
 )
 def test_the_more_specific_template_ranks_higher(more: str, less: str) -> None:
@@ -258,6 +260,7 @@ def test_only_what_is_an_escape_is_kept_as_one(value: str, expanded: str) -> Non
         ("x://Alice/B", "x://Alice/B"),
         ("HTTPS://User@EXAMPLE.com:80/A?B#C", "https://User@example.com:80/A?B#C"),
         ("http://%C3%89X.org/A", "http://%C3%89x.org/A"),
+        ("http:///A", "http:///A"),
         ("x://100%", "x://100%25"),
         ("x://%%34%31", "x://%2541"),
         ("x://a?q=%C3", "x://a?q=%C3"),
@@ -279,6 +282,7 @@ def test_spellings_of_a_uri_have_one_normal_form(spelled: str, meant: str) -> No
         ("x://h/../../etc", "x://h/etc"),
         ("x://h/a/..b/.c", "x://h/a/..b/.c"),
         ("x://h/a?../b", "x://h/a?../b"),
+        ("x://?a/../b", "x://?a/../b"),
         ("urn:a/../b", "urn:a/../b"),
     ],
 )
@@ -303,3 +307,5 @@ def test_a_template_whose_literals_a_uri_does_not_hold_is_not_looked_at_closely(
     long = "x" * 1000
     for text in ("a://{x}/end", "a://{x}/b/{y}", "a://{x}/c/{y}/b/{z}", "b://{x}"):
         assert Template(text).match(f"a://{long}/c/{long}") is None
+    assert Template("a://{x}").match(f"b://{long}/a://x") is None, "not at the beginning"
+    assert Template("a://{x}/end").match(f"a://{long}/end/") is None, "not at the end"

@@ -88,10 +88,12 @@ class ParamsSignature(Signature):
         return [arguments]
 
     def named(self, values: list[Any]) -> dict[str, Any]:
-        return dict(values[0])
+        (arguments,) = values
+        return dict(arguments)
 
     def call(self, function: Callable[..., Any], values: Any, context: object = None) -> Any:
-        return function(values[0], context)
+        (arguments,) = values
+        return function(arguments, context)
 
 
 class MethodHandler(Handler):
@@ -175,10 +177,8 @@ def _closed(result: dict[str, Any], ending: bytes) -> bytes:
 
 def _entry(kind: str, entry: dict[str, Any], version: str) -> dict[str, Any]:
     found = known(kind, entry, version)
-    if found.get("annotations"):
-        known_annotations = found["annotations"]
-        if kind != "Tool":
-            found["annotations"] = known("Annotations", known_annotations, version)
+    if kind != "Tool" and found.get("annotations"):
+        found["annotations"] = known("Annotations", found["annotations"], version)
     if found.get("arguments"):
         found["arguments"] = [known("PromptArgument", each, version) for each in found["arguments"]]
     return found
@@ -255,8 +255,7 @@ def params_of(model: Any, params: dict[str, Any]) -> Any:
 
 def _first_problem(error: Any) -> str:
     """Return the first problem of pydantic's ValidationError; the text of any other error."""
-    problems = error.errors() if hasattr(error, "errors") else ()
-    if not problems:
+    first = next(iter(error.errors()), None) if hasattr(error, "errors") else None
+    if first is None:
         return str(error)
-    path = ".".join(str(step) for step in problems[0]["loc"])
-    return f"{path}: {problems[0]['msg']}"
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

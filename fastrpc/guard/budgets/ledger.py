@@ -65,12 +65,12 @@ class Account:
         self._budgets: tuple[BudgetOfCall, ...] = ()
         self._cells: tuple[BudgetCell, ...] = ()
         self._amounts: tuple[int, ...] = ()
-        self._said_day = -1
+        self._said_day: int | None = None
         """The day since which a budget is nearly used up, perhaps: all calls of that day are looked at."""
         self._estimates = dict(FIRST)
         self._cells_of: dict[str, list[BudgetCell]] = {}
         """By unit of costs; those of the budgets before stay until the next call, for calls that run."""
-        self._spends: dict[str, int] = {}
+        self._spends: Counter[str] = Counter()
         """By unit, the most that a call has spent of late, forgotten by an eighth with each call."""
         self._spenders: Counter[str] = Counter()
         """How many calls have spent in a unit and have no record yet."""
@@ -90,7 +90,7 @@ class Account:
             self._caller = caller
             self._budgets = budgets
             self._cells = ()
-            self._said_day = -1
+            self._said_day = None
             self._reckon()
 
     def reserve(self) -> bool:
@@ -162,7 +162,7 @@ class Account:
             for cell in self._cells_of.get(unit, ()):
                 cell.settle(ledger.day, ledger.month, 0, amount)
             self._spenders[unit] += is_first
-            self._spends[unit] = max(total, self._spends.get(unit, 0))
+            self._spends[unit] = max(total, self._spends[unit])
             self._reckon()
 
     def expect(self, outcome: str) -> None:
@@ -211,12 +211,12 @@ class Account:
     def _units_of_a_spender(self) -> set[str]:
         """Return in which units a call has spent whose record this may be: that of another call of the tool
         does as well for the sums."""
-        if not self._spenders and not self._spends:
+        if not self._spenders:
             return set()
         with self._reckoning:
             found = {unit for unit, count in self._spenders.items() if count}
             self._spenders.subtract(found)
-            self._spends = {unit: most - most // 8 for unit, most in self._spends.items()}
+            self._spends = Counter({unit: most - most // 8 for unit, most in self._spends.items()})
         return found
 
     def _reckon(self) -> None:
@@ -229,7 +229,7 @@ class Account:
     def _estimate_of(self, budget: Budget) -> int:
         if budget.measure != COST:
             return self._estimates[budget.measure]
-        return max(1, self._spends.get(budget.unit, 0))  # something, so that a budget that is used up refuses
+        return self._spends[budget.unit] or 1  # something, so that a budget that is used up refuses
 
 
 def facts(budget: Budget, used: int | None, resets_at: int) -> dict[str, Any]:
@@ -251,8 +251,7 @@ class Ledger:
     def __init__(self, file: BudgetFile, clock: Callable[[], float] = time) -> None:
         self._file = file
         self.clock = clock
-        self.begins = self.ends = 0
-        self.day = self.month = 0
+        self.turn(clock())
         self._accounts: dict[tuple[str, str], Account] = {}
         self._is_full = self._is_locked = False
 

@@ -53,8 +53,8 @@ callers apart, each is a class."""
 LONGEST_KEPT = 1024
 """Characters of a name or URI whose decision is kept."""
 NOT_EXPOSED = "not in the allowlist"
-RANKS = {"": 0, ALLOW: 1, ASK: 2, DENY: 3}
-"""Which of several actions holds."""
+RANKS = {action: rank for rank, action in enumerate(("", ALLOW, ASK, DENY))}
+"""Which of several actions holds: the last."""
 
 
 class Verdict:
