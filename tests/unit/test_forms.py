@@ -226,7 +226,7 @@ RAW = {
         (
             Person,
             {"name": "a", "color": "green"},
-            '$.content.color: expected one of "blue", "red", got "green"',
+            '$.content.color: expected one of "red", "blue", got "green"',
         ),
         (Account, {"email": "a", "level": 0}, "$.content.level: expected greater than or equal to 1, got 0"),
         (int, {}, "$.content.value: required, missing"),
