@@ -17,6 +17,8 @@ class CallInfo:
     decided: Any
     """What a guard states of its decision about this call, for observers that want content
     (`CallRecord.decided`); None: nothing."""
+    confirm: Callable[[], object] | None
+    """Called just before the function: raises unless the arguments are those that a person has approved."""
     @property
     def kind(self) -> str:
         """``tool``, ``resource`` or ``prompt``."""
@@ -43,6 +45,9 @@ class CallInfo:
         arguments: list[Any] | dict[str, Any],
         context: Context | None,
     ) -> None: ...
+    def bound_arguments(self) -> dict[str, Any]:
+        """Return the arguments by name as the function would get them now. Raises ArgumentError where they do
+        not fit."""
     def bound_values(self) -> list[Any] | None:
         """Return the values that were bound, in the order of the parameters; None if they did not fit."""
     def change(self, edited: dict[str, Any]) -> None:

@@ -117,7 +117,14 @@ cdef class CallInfo:
             if made == NULL:
                 reraise()
             return owned(made)
+        if self.confirm is not None:
+            self.confirm()
         return self.plan.tool.signature.call(self.plan.tool.function, self.current_values(), self.context)
+
+    def bound_arguments(self):
+        """Return the arguments by name as the function would get them now. Raises ArgumentError where they do
+        not fit."""
+        return self.plan.tool.signature.named(self.current_values())
 
     cpdef object current_values(self):
         """Return the values of the arguments as they are now, in the order of the parameters.

@@ -255,6 +255,7 @@ class Guard:
 
             self._expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
             raise
+        asked.confirm_at_start()
         if self._is_recorded:
             self._state(call, verdict, asked.approval)
         if decision.budgets:

@@ -23,7 +23,8 @@ What is not that is *broken*, -32700. A document is then judged as a JSON-RPC me
 2. ``jsonrpc``, ``id``, ``method``, ``params``, ``result`` and ``error`` come once, however their keys are
    escaped: else *invalid*. Keys that only look like these (other case, NUL behind) are other keys, and
    other keys are ignored.
-3. ``jsonrpc`` is "2.0"; ``id``, where there is one, is a string or an integer (``1.0`` is none);
+3. ``jsonrpc`` is "2.0"; ``id``, where there is one, is a string or an integer (``1.0`` is none,
+   but for a message without ``method``: some peers answer ``1.0`` to 1);
    ``method``, where there is one, is a string and comes without ``result`` and ``error``: else *invalid*.
 4. With ``method`` and ``id`` it is a *request*, with ``method`` alone a *notification*, with ``result`` or
    ``error`` a *response*, with none of them *invalid*.
@@ -416,7 +417,8 @@ def repeats(value: Object, keys: frozenset[str]) -> bool:
 def readable_id(document: Object) -> bytes | None:
     """Return the text of the id: None if there is none, more than one, or one of another type."""
     found = [member for member in document.members if member.key == "id"]
-    if len(found) != 1 or type(found[0].value) not in (str, int):
+    types = (str, int) if any(member.key == "method" for member in document.members) else (str, int, float)
+    if len(found) != 1 or type(found[0].value) not in types:
         return None
     return found[0].text
 

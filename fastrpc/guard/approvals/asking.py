@@ -22,7 +22,7 @@ from fastrpc.callers import current_user
 from fastrpc.errors import ToolError
 from fastrpc.guard.approvals import at_terminal, form
 from fastrpc.guard.approvals.binding import Binding
-from fastrpc.guard.approvals.canonical import Unbindable
+from fastrpc.guard.approvals.canonical import Unbindable, canonical, order
 from fastrpc.guard.policy import risks
 from fastrpc.guard.refusals import (
     ApprovalPending,
@@ -112,6 +112,26 @@ class CallToApprove:
                 self.version,
                 approval=self.approval,
             )
+
+    def confirm_at_start(self) -> None:
+        """Have the call refused if hooks or middleware, which run behind the guard, change the arguments that
+        have been approved."""
+        approved, version = order(canonical(self.call.bound_arguments())), self.version
+
+        def confirm() -> None:
+            try:
+                is_same = order(canonical(self.call.bound_arguments())) == approved
+            except ValueError:
+                is_same = False
+            if not is_same:
+                raise ApprovalRejected(
+                    f"{self.call.name} does not run: a hook or middleware of the server has changed the "
+                    "arguments that were approved",
+                    version,
+                    approval=self.approval,
+                )
+
+        self.call.confirm = confirm
 
 
 class Approvals:
