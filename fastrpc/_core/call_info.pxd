@@ -15,7 +15,7 @@ cdef class CallInfo:
     cdef PyObject** vector     # the bound values, among them the Context, while the connection holds them
     cdef list values           # the bound values, without the Context, otherwise
     cdef object decision       # `decided`
-    cdef public object confirm # called just before the function runs, where a person has approved the call
+    cdef public object confirm  # called just before the function runs, where a person has approved the call
     cdef object decided_line   # a DecidedLine of it, once the connection has asked for one
 
     cdef int keep(self) except -1

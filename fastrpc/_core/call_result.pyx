@@ -100,13 +100,13 @@ cdef class CallResult:
 
 
 cdef object NONE = type(None)
+# Members of each type of block that are strings.
 cdef dict TEXTS = {
     "text": ("text",),
     "image": ("data", "mimeType"),
     "audio": ("data", "mimeType"),
     "resource_link": ("uri", "name"),
 }
-"""Members of each type of block that are strings."""
 
 
 cpdef int check_block(str where, block) except -1:
