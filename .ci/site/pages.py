@@ -97,10 +97,14 @@ def gathered() -> Iterator[tuple[str, str]]:
 
 
 def configuration(pages: list[str]) -> str:
-    """Return Zensical's configuration, with the pages that were made in its `nav`."""
+    """Return Zensical's configuration, with the pages that were made in its `nav`.
+
+    Their titles are whole paths there: several modules have a `Client`.
+    """
     text = (HERE / "zensical.toml").read_text(encoding="utf-8")
     for place, folder in (("REFERENCE", "reference/"), ("COMMANDS", "commands/")):
-        made = (f'"{page}",' for page in pages if page.startswith(folder))
+        titles = {page: page.removeprefix(folder).removesuffix(".md").replace("/", ".") for page in pages}
+        made = (f'{{ "{titles[page]}" = "{page}" }},' for page in pages if page.startswith(folder))
         text = text.replace(f"{place}\n", f"{' '.join(made)}\n")
     return text
 
@@ -109,6 +113,8 @@ def write(folder: Path) -> None:
     """Make a folder that Zensical builds the site from."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(HERE / "overrides", folder / "overrides")
+    (folder / "pages").mkdir()
+    shutil.copy(HERE / "site.css", folder / "pages" / "site.css")
     pages = dict(gathered())
     for page, text in pages.items():
         path = folder / "pages" / page

@@ -66,9 +66,11 @@ def test_the_navigation_has_the_seven_parts() -> None:
 
 
 def test_the_pages_that_are_made_take_the_places_in_the_navigation() -> None:
-    text = pages.configuration(["tools.md", "reference/fastrpc.md", "commands/call.md"])
-    assert re.search(r'"api.md",\n *"reference/fastrpc.md",\n', text)
-    assert re.search(r'"command-line.md",\n *"commands/call.md",\n', text)
+    made = ["tools.md", "reference/fastrpc.md", "reference/fastrpc.testing/Client.md", "commands/call.md"]
+    text = pages.configuration(made)
+    assert '\n{ "fastrpc" = "reference/fastrpc.md" }, ' in text
+    assert '{ "fastrpc.testing.Client" = "reference/fastrpc.testing/Client.md" },\n' in text
+    assert '\n{ "call" = "commands/call.md" },\n' in text
 
 
 def test_a_page_in_arabic_says_so_and_no_other_does() -> None:
