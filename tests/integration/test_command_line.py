@@ -482,7 +482,7 @@ def test_demo_fails_loudly_when_a_step_goes_wrong(place, toolset, step):
 
 def test_demo_uses_colours_on_a_terminal_only(place, toolset):
     ours, theirs = pty.openpty()
-    environ = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    environ = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "fastrpc", "demo"],

@@ -429,7 +429,7 @@ def test_closed_standard_error_harms_nobody() -> None:
 
 
 def test_nothing_but_protocol_reaches_stdout() -> None:
-    with serve(SERVER) as server:
+    with serve(SERVER, environment={"PYTHONWARNINGS": None}) as server:
         server.initialize()
         for _ in range(3):
             assert server.call("noisy")["content"][0]["text"] == "noisy"

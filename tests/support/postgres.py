@@ -72,7 +72,7 @@ class Cluster:
         self.execute(f"CREATE ROLE {PASSWORD_USER} LOGIN SUPERUSER PASSWORD '{self.password}'")
 
     def start(self) -> None:
-        """Start the server, and return when it answers."""
+        """Start the server, and return when it answers. It ends with the thread that calls this."""
         self.process = subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,

@@ -227,7 +227,7 @@ def test_a_database_that_goes_and_comes_back_loses_nothing_that_was_answered(
                 await come_to(lambda before=before: len(answered) > before + CLIENTS)
                 await asyncio.to_thread(postgres.stop)
                 await come_to(lambda wrong=wrong: len(errors) > wrong + CLIENTS)
-                await asyncio.to_thread(postgres.start)
+                postgres.start()
                 before = len(answered)
                 await come_to(lambda before=before: len(answered) > before + CLIENTS)
             over.set()
