@@ -12,6 +12,8 @@ import pytest
 from support.command_line import run
 from support.terminal import on_terminal
 
+pytestmark = pytest.mark.long
+
 SECONDS = 60.0
 COMMANDS = (["list"], ["call", "add"], ["inspect"], ["repl"])
 # Answers `initialize`, and nothing after it.

@@ -18,6 +18,8 @@ from support.child_processes import gone, is_alive
 from support.http_client import TOKEN, Serving
 from support.stdio import Process, encode, serve
 
+pytestmark = pytest.mark.long
+
 SERVER = """
 import asyncio, os, signal, subprocess, sys, time
 from concurrent.futures import ProcessPoolExecutor

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.printed_pages import BLOCK, commands_in, mismatches, pattern_of, script_of
 
+pytestmark = pytest.mark.long
+
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PAGES = [DOCS / "quickstart.md", *sorted((DOCS / "guides").glob("*.md"))]
 MOST_LINES = 120

@@ -130,6 +130,7 @@ def test_an_image_goes_over_the_wire_in_every_version(version: str, tmp_path: An
         assert result["_meta"]["fastrpc/facts"]["width"] == 60
 
 
+@pytest.mark.long
 def test_the_server_survives_a_sweep_of_hostile_files(
     server: Process, tmp_path: Any, small_image: str
 ) -> None:

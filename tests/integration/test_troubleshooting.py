@@ -16,6 +16,8 @@ import pytest
 from support.command_line import run
 from support.ports import free_port
 
+pytestmark = pytest.mark.long
+
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 PAGE = (REPOSITORY / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (`.*) \| ([^|]*) \| ([^|]*) \|$", PAGE, re.MULTILINE)

@@ -49,6 +49,7 @@ def test_windows_gets_a_clear_message() -> None:
     assert "Traceback" not in built.stderr
 
 
+@pytest.mark.long
 def test_the_first_command_of_a_checkout_prints_no_warning_of_setuptools() -> None:
     built = subprocess.run(
         [sys.executable, "-c", EDITABLE],

@@ -25,7 +25,7 @@ from support.contracts_session import processes_in
 from support.stdio import Process, serve
 from support.waiting import eventually
 
-pytestmark = [needs("solc"), needs("forge"), needs("anvil")]
+pytestmark = [needs("solc"), needs("forge"), needs("anvil"), pytest.mark.long]
 
 PROGRAM = """
 import runpy, signal, sys

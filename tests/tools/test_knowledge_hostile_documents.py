@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from fastrpc.tools.knowledge._extraction import ExtractionError, extract_data, passages
 
+pytestmark = pytest.mark.long
+
 FILES = Path(__file__).parent.parent / "data" / "knowledge"
 SECRET = "zq-not-for-documents"
 WORD = '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>'

@@ -27,6 +27,8 @@ from fastrpc.storage import open_database, sqlite
 if TYPE_CHECKING:
     from support.postgres import Cluster
 
+pytestmark = pytest.mark.long
+
 pytest_plugins = ["support.postgres"]
 
 KILLED = """

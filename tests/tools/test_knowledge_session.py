@@ -26,6 +26,8 @@ from support.waiting import SECONDS, eventually
 
 from fastrpc import Client, RemoteError
 
+pytestmark = pytest.mark.long
+
 TOOLSET = "fastrpc.tools.knowledge"
 POLICY = {
     "enabled": True,
