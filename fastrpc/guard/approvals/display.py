@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from unicodedata import bidirectional, category, name, normalize
 
 from fastrpc.guard.shell.masking import masked_literals, masked_member
@@ -27,8 +28,6 @@ INVISIBLE = re.compile(
 """Characters that Python counts as printable, and that show nothing."""
 LONG_SPACE = re.compile("(?<= {8}) +")
 WORD = re.compile(r"\w+")
-LINE = re.compile(r"(?:[^\\]|\\[^n])*?\\n|(?:[^\\]|\\.)+")
-"""A line of the JSON of a string, with the escaped newline that ends it."""
 ESCAPE = re.compile(r"\\(?:u....|.)")
 LATIN_LOOK = frozenset(
     "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0455\u0456\u0458\u04bb\u04cf\u0501\u051b\u051d\u0475"
@@ -76,7 +75,11 @@ def written(tree: Any, indent: int = 0, margin: str = "\n") -> str:
     a string of several lines is several strings, one below the other."""
     if isinstance(tree, str):
         text = visible(json.dumps(tree, ensure_ascii=False))
-        lines = LINE.findall(text[1:-1]) if indent else ()
+        if not indent:
+            return text
+        inside = text[1:-1]
+        cuts = [0, *(found.end() for found in ESCAPE.finditer(inside) if found[0] == r"\n"), len(inside)]
+        lines = [inside[start:end] for start, end in pairwise(cuts) if start < end]
         return f"{margin}  ".join(f'"{line}"' for line in lines) if len(lines) > 1 else text
     if not isinstance(tree, (dict, list)):
         return json.dumps(tree)
