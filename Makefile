@@ -48,7 +48,7 @@ prepare: $(STAMP)        ## for `make test`, from PyPI and npm: the C reference 
 	$(MAY_FAIL)PATH="$$PATH:$(PROGRAMS)/bin" $(BIN)/fastrpc contracts install
 	$(MAY_FAIL)$(MAKE) --no-print-directory fastmcp
 
-test: prepare            ## unit, property, tools, real processes: all but the long tests, under ten minutes
+test: prepare            ## unit, property, tools, real processes: all but the long tests
 	@rm -f $(SKIPPED)
 	$(BIN)/python -m pytest tests -m "not alone and not long" $(SPREAD) --skipped $(SKIPPED)
 	$(BIN)/python -m pytest $(call marked,alone) -m "alone and not long" --skipped $(SKIPPED)

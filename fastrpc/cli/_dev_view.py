@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 1000
 SHORT = 40  # columns of arguments and answers in the table
 READ_SIZE = 1 << 16
-COLUMNS = ("time", "kind", "name", "arguments", "outcome", "ms", "answer")
+COLUMNS = {"time": 8, "kind": 8, "name": 20, "arguments": 28, "outcome": 14, "ms": 8, "answer": SHORT}
+"""Their widths. Widths that follow what is in them are set after a row is drawn, which may stay cut."""
 
 
 def show(server: Server, target: str, address: str, settings: Settings) -> int:
@@ -102,8 +103,10 @@ class View(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        self.query_one(DataTable).add_columns(*COLUMNS)
-        self.query_one(DataTable).focus()
+        table = self.query_one(DataTable)
+        for name, width in COLUMNS.items():
+            table.add_column(name, width=width)
+        table.focus()
         self.begin_capture_print(self)
         loop = asyncio.get_running_loop()
         os.set_blocking(self._errors, False)
