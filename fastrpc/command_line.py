@@ -186,7 +186,7 @@ class CommandParser(ArgumentParser):
         self.actions = actions or {}
         self._arguments = arguments
         self._examples = examples
-        usage = fitted_usage([*f"usage: fastrpc {command} {arguments}".rstrip().splitlines()])
+        usage = fitted_usage(f"usage: fastrpc {command} {arguments}".rstrip().splitlines())
         super().__init__(
             prog=f"fastrpc {command}",
             usage=usage.removeprefix("usage: "),

@@ -109,18 +109,19 @@ def read_regular(path: Path, limit: int, *, follow: bool = True, dir_fd: int | N
 
 class LineFile(FileIO):
     """A regular file that whole lines are appended to, at once: nothing is kept for later. One that a full
-    disk has cut is ended before the next one. Several processes may share the file. Raises OSError."""
+    disk has cut (`is_cut`) is ended before the next one. Several processes may share the file. Raises
+    OSError."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
-        self._is_cut = False
+        self.is_cut = False
 
     def append(self, lines: bytes) -> None:
         """Append lines, each with its line break. Raises OSError if not all of them are written."""
-        left = b"\n" + lines if self._is_cut else lines
-        while left:
+        left = b"\n" + lines if self.is_cut else lines
+        while left:  # once, as a rule, so that lines of other processes do not come between
             left = left[self.write(left) :]
-            self._is_cut = bool(left)
+            self.is_cut = bool(left)
 
 
 def open_folder_beneath(base: str, names: Iterable[str]) -> int:

@@ -5,7 +5,7 @@ Creating one costs only its own attributes: what serving needs is imported when 
 
 from __future__ import annotations
 
-from fastrpc.definitions.registry import Registries
+from fastrpc.definitions.registry import Registries, settle_or_exit
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -570,12 +570,12 @@ class Server:
 
         With a `transport`, serve over that instead, in a new event loop: see `serve`. The first signal begins
         the shutdown, the second one skips the wait for calls in flight.
+
         An entry whose annotations are not defined is named on standard error and ends the program, code 2.
         """
         if transport is not None and (http is not None or options):
             raise UsageError("run: transport= excludes http= and its options")
-        for each in self._with_mounts():
-            each.registries.settle_or_exit()
+        settle_or_exit(each.registries for each in self._with_mounts())
         if http is not None:
             from fastrpc.transports.http.run import run
             from fastrpc.transports.http.settings import Settings

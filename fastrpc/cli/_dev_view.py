@@ -1,8 +1,8 @@
 """The calls of `fastrpc dev --http` as they come, on a terminal: a table, the selected call, and the log.
 
-Drawn by textual, which this module alone imports. The process that shows the view serves, too: it observes
-the calls, and makes one again as a client of its own. What it and its children write to standard error goes
-into the log, since the screen is the view's.
+textual draws it; only this module imports textual. The process that shows the view also serves: an observer
+passes it each call's record, and to make a call again it connects to its server as a client. It reads what it
+and its children write to standard error, and shows that as the log.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class View(App[None]):
     BINDINGS = [  # noqa: RUF012
         ("a", "again", "Call it again"),
         ("c", "clear", "Clear"),
-        ("q", "leave", "Quit"),
+        ("q", "quit", "Quit"),
     ]
 
     def __init__(self, server: Server, target: str, address: str, settings: Settings, errors: int) -> None:
@@ -125,11 +125,8 @@ class View(App[None]):
             self.failure = error
         self.exit()
 
-    def action_leave(self) -> None:
-        """Stop serving; the view ends with it."""
-        self._serving_end.hurry()
-
     async def action_quit(self) -> None:
+        """Stop serving; the view ends with it."""
         self._serving_end.hurry()
 
     def _read_errors(self) -> None:

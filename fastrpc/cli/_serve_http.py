@@ -9,6 +9,7 @@ from __future__ import annotations
 from mmap import mmap
 
 from fastrpc.cli._assemble import assemble
+from fastrpc.definitions.registry import settle_or_exit
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
@@ -107,8 +108,7 @@ def serve(
         server = make()
         if not is_checked[0]:
             is_checked[0] = 1
-            for each in server._with_mounts():
-                each.registries.settle_or_exit()
+            settle_or_exit(each.registries for each in server._with_mounts())
         return server if serving is None else serving.guarded(server)
 
     run(made, http)

@@ -144,6 +144,8 @@ OPTIONAL: dict[str, type | tuple[type, ...]] = {
     "size": (int, float),
 }
 """What other members are, without which it can."""
+KEYS_OF_ITEMS = {"icons": "src", "arguments": "name"}
+"""The member that each item of such a list needs."""
 
 
 def entries_of(method: str, raw: dict[str, Any], name: str, log: Callable[[str], object]) -> list[Any]:
@@ -171,12 +173,10 @@ def _is_sound(name: str, value: Any) -> bool:
     """Whether an optional member of an entry has its type, or is null."""
     if value is None:
         return True
-    if name in ("icons", "arguments"):
-        key = "src" if name == "icons" else "name"
-        return isinstance(value, list) and all(
-            isinstance(each, dict) and isinstance(each.get(key), str) for each in value
-        )
-    return isinstance(value, OPTIONAL[name])
+    key, items = KEYS_OF_ITEMS.get(name), value if isinstance(value, list) else ()
+    return isinstance(value, OPTIONAL[name]) and (
+        key is None or all(isinstance(each, dict) and isinstance(each.get(key), str) for each in items)
+    )
 
 
 def _problem_of(name: str, entry: Any) -> str:

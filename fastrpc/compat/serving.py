@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.server_settings import Settings, settings
+from fastrpc.definitions.registry import settle_or_exit
 from fastrpc.errors import UsageError
 from fastrpc.server import Server
 
@@ -89,7 +90,7 @@ class Serving(Server):
         The options of `fastrpc.Server.run` are accepted too, ``http="127.0.0.1:8000"`` among them. Raises
         TypeError for an unknown option, and UsageError for one that cannot be served: see docs/compat.md.
         """
-        self.registries.settle_or_exit()
+        settle_or_exit([self.registries])
         all_options = self._run_options(given, dict(options))
         if all_options.get("http") is not None or not (transport is None or isinstance(transport, str)):
             self._run_own(transport, all_options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from warnings import warn_explicit
 
-from fastrpc.diagnostics import PACKAGE, TOOLS
+from fastrpc.diagnostics import is_own
 from fastrpc.tool_style import PLAIN
 
 TYPE_CHECKING = False
@@ -27,8 +27,7 @@ def warn_of_missing_descriptions(tools: Iterable[Tool]) -> None:
     for tool in tools:
         if tool.description is None and tool.style is PLAIN:
             code = _code_of(tool.function)
-            is_own = code is not None and code.co_filename.startswith(PACKAGE)
-            if code is not None and code not in _named and (not is_own or code.co_filename.startswith(TOOLS)):
+            if code is not None and code not in _named and not is_own(code.co_filename):
                 _named.add(code)
                 warn_explicit(
                     f"the tool {tool.name!r} has no description, by which a model chooses it: give it a "

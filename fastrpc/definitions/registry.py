@@ -270,17 +270,19 @@ class Registries:
         if problems:
             raise DefinitionError("; ".join(problems))
 
-    def settle_or_exit(self) -> None:
-        """`settle`, for a program that does nothing but serve: what is wrong is one line on standard error,
-        and the exit code is 2. Tools without a description are named there."""
+
+def settle_or_exit(found: Iterable[Registries]) -> None:
+    """Settle registries, for a program that does nothing but serve: what is wrong is one line on standard
+    error, and the exit code is 2. Tools without a description are named there."""
+    for each in found:
         try:
-            self.settle()
+            each.settle()
         except DefinitionError as error:
             from fastrpc.diagnostics import write_line
 
             write_line("fastrpc: " + " ".join(str(error).split()))
             raise SystemExit(2) from None
-        if any(tool.description is None for tool in self.tools):
+        if any(tool.description is None for tool in each.tools):
             from fastrpc.definitions.missing_descriptions import warn_of_missing_descriptions
 
-            warn_of_missing_descriptions(self.tools)
+            warn_of_missing_descriptions(each.tools)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 
+from fastrpc.definitions.registry import settle_or_exit
 from fastrpc.guard.serving import GuardedServing
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ class GuardedServer:
         """Serve as `Server.run` does. Over HTTP the guard's tokens are valid besides those of the options;
         with neither there is a database of tokens, which ``fastrpc token create`` fills. Raises UsageError,
         for a file that cannot be used, too."""
-        self._server.registries.settle_or_exit()
+        settle_or_exit([self._server.registries])
         if http is None:
             guarded = GuardedServing(self._path, "stdio").guarded(self._server)
             guarded.run(drain_seconds=drain_seconds, trace=trace, stats=stats, **options)  # type: ignore[call-overload]

@@ -27,7 +27,7 @@ from fastrpc.typing_forms import Literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
 _UNION = type(int | str)
@@ -244,3 +244,36 @@ def is_any(annotation: Any) -> bool:
         if module is not None and annotation is module.Any:
             return True
     return False
+
+
+def types_in(annotation: Any, marks: Sequence[str]) -> Iterator[Any]:
+    """Yield the types that an annotation consists of, and those of the members of its records, as far as they
+    are defined. A class is such a record if it has one of these attributes."""
+    seen: set[int] = set()
+    waiting = [annotation]
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            waiting += getattr(each, "__args__", ())
+            waiting += _member_types(getattr(each, "__origin__", each), marks)
+
+
+def _member_types(kind: Any, marks: Sequence[str]) -> list[Any]:
+    """Return the annotations of a record's members; of those of a dataclass with pydantic's ``Field`` as
+    their default, the type of that."""
+    if not isinstance(kind, type) or not any(hasattr(kind, mark) for mark in marks):
+        return []
+    from typing import get_type_hints
+
+    try:
+        members = list(get_type_hints(kind, include_extras=True).values())
+    except (NameError, TypeError):  # said by whoever makes the schema
+        return []
+    return members + [type(field.default) for field in getattr(kind, "__dataclass_fields__", {}).values()]
+
+
+def values_of(members: Mapping[str, Any]) -> list[Any]:
+    """Return the values of an enum in its own order."""
+    return list(dict.fromkeys(member.value for member in members.values()))

@@ -8,9 +8,9 @@ gives a time no ``format``, since it takes one without an offset; pydantic, with
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, get_type_hints
+from typing import Any
 
-from fastrpc.schema.annotations import is_literal
+from fastrpc.schema.annotations import is_literal, types_in, values_of
 
 FORMATS = {"DateTimeType": "date-time", "TimeType": "time"}
 RECORDS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__", "__total__", "_fields")
@@ -40,27 +40,12 @@ def _without_order(choices: list[Any]) -> frozenset[Any]:
 def _choices_in(annotation: Any) -> Iterator[list[Any]]:
     """Yield the choices of each enum and ``Literal`` in a type, and in the members of records, as far as they
     are defined."""
-    seen: set[int] = set()
-    waiting = [annotation]
-    while waiting:
-        each = waiting.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
+    for each in types_in(annotation, RECORDS):
+        members = getattr(each, "__members__", None)
         if is_literal(each):
             yield list(each.__args__)
-            continue
-        members = getattr(each, "__members__", None)
-        if isinstance(members, Mapping):
-            yield list(dict.fromkeys(member.value for member in members.values()))
-            continue
-        waiting += getattr(each, "__args__", ())
-        kind = getattr(each, "__origin__", each)
-        if isinstance(kind, type) and any(hasattr(kind, mark) for mark in RECORDS):
-            try:
-                waiting += get_type_hints(kind, include_extras=True).values()
-            except (NameError, TypeError):  # said by whoever makes the schema
-                pass
+        elif isinstance(members, Mapping):
+            yield values_of(members)
 
 
 def add_formats(schema: Any, components: Mapping[str, Any], described: Any) -> None:

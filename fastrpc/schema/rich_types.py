@@ -12,7 +12,15 @@ import sys
 from functools import partial
 
 from fastrpc.errors import DefinitionError
-from fastrpc.schema.annotations import Peeled, UnresolvedName, is_literal, plain_converter, shows_more
+from fastrpc.schema.annotations import (
+    Peeled,
+    UnresolvedName,
+    is_literal,
+    plain_converter,
+    shows_more,
+    types_in,
+    values_of,
+)
 from fastrpc.schema.converters import (
     Converter,
     Mismatch,
@@ -33,6 +41,8 @@ if TYPE_CHECKING:
     from fastrpc.schema.converters import Schema
 
 FIELDS = "pydantic.fields"
+READ_BY_BOTH = ("__dataclass_fields__", "__total__", "_fields")
+"""Marks of the records that msgspec and pydantic both read."""
 _MISSING = object()
 _NOUNS = {
     "int": "integer", "str": "string", "float": "number", "bool": "boolean", "bytes": "base64 string",
@@ -118,33 +128,7 @@ def _has_pydantic_members(annotation: Any) -> bool:
     pydantic's."""
     if "pydantic" not in sys.modules:
         return False
-    seen: set[int] = set()
-    waiting = [annotation]
-    while waiting:
-        each = waiting.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        if _is_pydantic(each):
-            return True
-        waiting += getattr(each, "__args__", ())
-        waiting += _member_types(getattr(each, "__origin__", each))
-    return False
-
-
-def _member_types(kind: Any) -> list[Any]:
-    """Return the annotations of the members of a class that pydantic reads too, as far as they are defined;
-    of those with pydantic's ``Field`` as their default, the type of that."""
-    from typing import get_type_hints
-
-    fields = getattr(kind, "__dataclass_fields__", None)
-    if not isinstance(kind, type) or not (fields or hasattr(kind, "__total__") or hasattr(kind, "_fields")):
-        return []
-    try:
-        members = list(get_type_hints(kind, include_extras=True).values())
-    except (NameError, TypeError):  # said by whoever makes the schema
-        return []
-    return members + [type(field.default) for field in (fields or {}).values()]
+    return any(map(_is_pydantic, types_in(annotation, READ_BY_BOTH)))
 
 
 # ---------------------------------------------------------------------------------------- msgspec
@@ -156,7 +140,7 @@ def _key_choices(annotation: Any) -> list[str]:
     if getattr(annotation, "__origin__", None) is not dict:
         return []
     keys = annotation.__args__[0]
-    choices = list(keys.__args__) if is_literal(keys) else _values_of(getattr(keys, "__members__", {}))
+    choices = list(keys.__args__) if is_literal(keys) else values_of(getattr(keys, "__members__", {}))
     return choices if all(isinstance(choice, str) for choice in choices) else []
 
 
@@ -252,11 +236,6 @@ def _loader_of(annotation: Any) -> Callable[[Any], Any]:
     convert = msgspec.convert
     holder: Any = msgspec.defstruct("Holder", [("value", annotation)], array_like=True, gc=False)
     return lambda value: convert((value,), holder, str_keys=True).value
-
-
-def _values_of(members: Mapping[str, Any]) -> list[Any]:
-    """Return the values of an enum in its own order."""
-    return list(dict.fromkeys(member.value for member in members.values()))
 
 
 def _noun_of(schema: Schema) -> str:

@@ -17,7 +17,7 @@ from time import monotonic
 
 from fastrpc import diagnostics, forks
 from fastrpc._core.access_buffer import AccessBuffer
-from fastrpc.regular_files import open_regular
+from fastrpc.regular_files import LineFile
 from fastrpc.telemetry.drain_thread import DrainThread
 
 TYPE_CHECKING = False
@@ -44,18 +44,12 @@ class AccessLog:
         """Lines that could not be written, and records that did not fit, not yet reported in the log."""
         self._dropped = 0
         """The dropped records of the buffer that `_lost` includes."""
-        self._is_cut = False
-        """Whether the disk was full within the last line of the file."""
-        self._file = -1 if self._path is None else self._open(self._path)
+        self._file = None if self._path is None else LineFile(self._path)
         self._looks_at = 0.0
         """When to look next whether the file has been moved, as ``time.monotonic()`` counts."""
         self._writing = Lock()
         self._generation = forks.generation
         self.buffer = AccessBuffer(CAPACITY, DrainThread("fastrpc-access-log", self.write, self.write).wake)
-
-    @staticmethod
-    def _open(path: str) -> int:
-        return open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def write(self) -> None:
         """Write the lines of all requests answered so far. Thread-safe."""
@@ -79,23 +73,23 @@ class AccessLog:
         self.write()
         atexit.unregister(self.write)
         with self._writing:
-            if self._file >= 0:
-                os.close(self._file)
-            self._file = -1
+            if self._file is not None:
+                self._file.close()
+            self._file = None
 
     def _write_to_file(self, path: str) -> None:
         """Append the lines of all requests answered so far to the file."""
         try:
-            self._find_file(path)
+            file = self._found_file(path)
         except OSError:
             self._put(self.buffer.take(self._as_json))  # tries again, reports what is wrong, and counts
             return
         try:
-            self.buffer.write_to(self._file, self._as_json)
+            self.buffer.write_to(file.fileno(), self._as_json)
         except OSError as error:
             diagnostics.write("error", f"the access log cannot be written: {error}")
             self._lost = self.buffer.unwritten
-            self._is_cut = self.buffer.is_cut
+            file.is_cut = self.buffer.is_cut
 
     def _put(self, lines: bytes) -> None:
         if not lines:
@@ -123,32 +117,21 @@ class AccessLog:
 
     def _to_file(self, path: str, lines: bytes) -> bytes:
         """Append lines to the file; return the rest, which is empty. Raises OSError."""
-        self._find_file(path)
-        left = b"\n" + lines if self._is_cut else lines
-        while left:  # once, as a rule, so that lines of other processes do not come between
-            left = left[os.write(self._file, left) :]
-            self._is_cut = bool(left)
+        self._found_file(path).append(lines)
         return b""
 
-    def _find_file(self, path: str) -> None:
-        """Open the file, again if it has been moved. Raises OSError."""
+    def _found_file(self, path: str) -> LineFile:
+        """Return the file, opened again if it has been moved. Raises OSError."""
         now = monotonic()
-        if self._file >= 0 and now < self._looks_at:
-            return
+        if self._file is not None and now < self._looks_at:
+            return self._file
         self._looks_at = now + LOOK_SECONDS
-        if self._file >= 0 and self._is_moved(path):
-            os.close(self._file)
-            self._file = -1
-        if self._file < 0:
-            self._file = self._open(path)
-
-    def _is_moved(self, path: str) -> bool:
-        mine = os.fstat(self._file)
-        try:
-            there = os.stat(path)
-        except FileNotFoundError:
-            return True
-        return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+        if self._file is not None and _is_moved(self._file, path):
+            self._file.close()
+            self._file = None
+        if self._file is None:
+            self._file = LineFile(path)
+        return self._file
 
     def _to_stderr(self, lines: bytes) -> bytes:
         """Write lines to standard error; return what was not accepted. Raises OSError, ValueError."""
@@ -163,6 +146,15 @@ class AccessLog:
             os.write(descriptor, piece)
             written += len(piece)
         return lines[written:]
+
+
+def _is_moved(file: LineFile, path: str) -> bool:
+    mine = os.fstat(file.fileno())
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return True
+    return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
 
 
 def pieces(lines: bytes) -> Iterator[bytes]:

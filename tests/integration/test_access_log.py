@@ -368,12 +368,13 @@ def test_lines_that_cannot_be_written_are_counted_too(tmp_path: Any, monkeypatch
     log.write()  # has the file looked at, which it is not again: it would be found to be another one
     note(log.buffer, 1)
     note(log.buffer, 2)
-    kept = os.dup(log._file)
+    file = log._file.fileno()
+    kept = os.dup(file)
     full = os.open("/dev/full", os.O_WRONLY)
-    os.dup2(full, log._file)
+    os.dup2(full, file)
     log.write()
     assert log.buffer.unwritten == 2
-    os.dup2(kept, log._file)
+    os.dup2(kept, file)
     os.close(full)
     os.close(kept)
     note(log.buffer, 3)

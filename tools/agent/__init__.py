@@ -37,9 +37,11 @@ ATTACHED = {"InvokeSkill": "invoke_skill", "PlanMode": "plan_mode", "SetCallback
 
 def attach(server: Server) -> None:
     """Have the tools that are there look after what is theirs, on this server."""
-    from ._descriptions import are_full, describe
+    from ._settings import has_full_descriptions
 
-    if are_full():
+    if has_full_descriptions():
+        from ._descriptions import describe
+
         describe(server)
     for tool, module in ATTACHED.items():
         if tool in server.tools:

@@ -6,8 +6,6 @@ both; only descriptions differ. `INSTRUCTIONS` is the server's text on how the t
 
 from __future__ import annotations
 
-import os
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -184,11 +182,6 @@ DESCRIPTIONS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
 }
-
-
-def are_full() -> bool:
-    """Whether the setting asks for these texts."""
-    return os.environ.get("FASTRPC_DESCRIPTIONS", "").strip().lower() == "full"
 
 
 def describe(server: Server) -> None:

@@ -5,6 +5,8 @@ A tool reads one when it needs it: from the environment, where the server has pu
 
 from __future__ import annotations
 
+import os
+
 from fastrpc.settings import Setting
 
 STREAMING = Setting(
@@ -68,3 +70,8 @@ SEARCH_USER_AGENT = Setting(
 SEARCH_ADDRESS = Setting(
     "FASTRPC_SEARCH_ADDRESS", "address", "", "stands in for all search engines, for tests"
 )
+
+
+def has_full_descriptions() -> bool:
+    """Whether tools have the descriptions for models: FASTRPC_DESCRIPTIONS is a setting of the server's."""
+    return os.environ.get("FASTRPC_DESCRIPTIONS", "").strip().lower() == "full"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from fastrpc import ToolError, ToolResult, tool
 
-from . import _descriptions, _skills
+from . import _skills
 from ._result import result
+from ._settings import has_full_descriptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,6 +144,10 @@ def attach(server: Server) -> None:
 
 def described() -> str:
     """Return the description of the tool with the skills that are there now."""
-    text = _descriptions.DESCRIPTIONS[NAME][0] if _descriptions.are_full() else DESCRIPTION
+    text = DESCRIPTION
+    if has_full_descriptions():
+        from ._descriptions import DESCRIPTIONS
+
+        text = DESCRIPTIONS[NAME][0]
     catalogue = _skills.as_text(_skills.look())
     return f"{text}\n\n{catalogue}" if catalogue else text

@@ -46,16 +46,19 @@ class Endpoint(NamedTuple):
     def __repr__(self) -> str:
         return f"Endpoint({self.option})"
 
-    async def ask(self, path: str, body: dict[str, Any], seconds: float) -> Any:
-        """Return the JSON of an answer. Raises ModelUnavailable."""
-        order = web_request.Order(
+    def order(self, path: str, body: dict[str, Any]) -> web_request.Order:
+        """Return the request for an answer of the model."""
+        return web_request.Order(
             "POST",
             self.url.rstrip("/") + path,
             {"authorization": f"Bearer {self.key}"} if self.key else {},
             body={"model": self.model, **body},
         )
+
+    async def ask(self, path: str, body: dict[str, Any], seconds: float) -> Any:
+        """Return the JSON of an answer. Raises ModelUnavailable."""
         try:
-            found = await web_request.send(order, _reach.Reach(), seconds, LARGEST)
+            found = await web_request.send(self.order(path, body), _reach.Reach(), seconds, LARGEST)
         except web_request.ErrorStatus as error:
             kind = TextRefused if error.status in REFUSES else ModelUnavailable
             raise kind(self.words(f"it answers {error.status} {_phrase(error.status)}")) from None

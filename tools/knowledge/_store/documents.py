@@ -18,10 +18,19 @@ from sqlalchemy import delete, func, insert, or_, select, text, update
 from .._search.fusion import fused
 from .._search.words import stems, terms
 from . import readings
-from .entries import count_change, escaped, nearest_words, new_id, own_spaces, space_of, tags_in
+from .entries import (
+    count_change,
+    escaped,
+    nearest_words,
+    new_id,
+    own_numbers,
+    own_spaces,
+    space_of,
+    tags_in,
+)
 from .originals import Originals
 from .ranking import EVERY, Choice, best
-from .schema import documents, pages, passages, spaces
+from .schema import documents, pages, passages
 from .word_index import PASSAGES, Fts5Index, TextSearchIndex, coverage, index_of
 
 TYPE_CHECKING = False
@@ -246,18 +255,17 @@ class Documents:
     ) -> list[FoundPassage]:
         """Return what answers a question, by its words and, if it is known, by its meaning, best first."""
         with self.database.reading() as connection:
-            own = select(spaces.c.number).where(spaces.c.owner == reader.owner, spaces.c.caller_class == "")
-            space = connection.execute(own).scalar()
-            if space is None:
+            own = own_numbers(connection, reader, "user")
+            if not own:
                 return []
             if meaning is None or not question.asks:
-                return _answering(connection, question, int(space), ids, tags, limit)
-            return _fused(connection, question, int(space), ids, tags, limit, meaning)
+                return _answering(connection, question, own[0], ids, tags, limit)
+            return _fused(connection, question, own[0], ids, tags, limit, meaning)
 
     def nearest(self, reader: Reader, question: Question) -> dict[str, str]:
         """Return, of words that no document of the reader has, those that are like them (SQLite)."""
         with self.database.reading() as connection:
-            own = [int(number) for number in connection.execute(own_spaces(reader, "user")).scalars()]
+            own = own_numbers(connection, reader, "user")
             return nearest_words(index_of(connection, PASSAGES), connection, question, own)
 
 
@@ -435,8 +443,7 @@ def _count_change(connection: Connection, which: Any) -> None:
 
 def _own(reader: Reader) -> Any:
     """Return the condition that a document is the reader's."""
-    own = select(spaces.c.number).where(spaces.c.owner == reader.owner, spaces.c.caller_class == "")
-    return documents.c.space.in_(own)
+    return documents.c.space.in_(own_spaces(reader, "user"))
 
 
 def _is(reader: Reader, id: str) -> Any:

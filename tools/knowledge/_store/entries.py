@@ -190,7 +190,7 @@ class Entries:
         wanted = wanted.order_by(entries.c.number.desc()).limit(limit)
         found: list[Any] = []
         with self.database.reading() as connection:
-            for space in connection.execute(own_spaces(reader, scope)).scalars().all():
+            for space in own_numbers(connection, reader, scope):
                 found += connection.execute(wanted.where(entries.c.space == space))
         return sorted(found, key=lambda row: -row.number)[:limit]
 
@@ -219,7 +219,7 @@ class Entries:
         """Return what answers a question by its words and, if that is known, by its meaning, best first; what
         is superseded comes last."""
         with self.database.reading() as connection:
-            own = [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
+            own = own_numbers(connection, reader, scope)
             if not own:
                 return []
             if meaning is None or not question.asks:
@@ -231,13 +231,15 @@ class Entries:
     def nearest(self, reader: Reader, question: Question, scope: str) -> dict[str, str]:
         """Return, of words that no entry of the reader has, those that are like them (SQLite)."""
         with self.database.reading() as connection:
-            own = [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
+            own = own_numbers(connection, reader, scope)
             return nearest_words(index_of(connection), connection, question, own)
 
 
 def nearest_words(
     index: Fts5Index | TextSearchIndex, connection: Connection, question: Question, own: list[int]
 ) -> dict[str, str]:
+    """Return, of the words of a question that these spaces do not have, those that are like them; none where
+    the database has no such index."""
     if not own or not isinstance(index, Fts5Index):
         return {}
     found = {word: index.nearest(connection, word, own) for word in question.words[:MOST_MISSPELT]}
@@ -404,6 +406,11 @@ def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:
         select(entries.c.number).where(entries.c.id == id, _in(reader, ALL))
     ).scalar()
     return found
+
+
+def own_numbers(connection: Connection, reader: Reader, scope: str) -> list[int]:
+    """Return the numbers of the spaces of a scope that are a reader's."""
+    return [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
 
 
 def own_spaces(reader: Reader, scope: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import func, select
 
 from .._entities import NAME, UNSURE, VAGUE, key_of
-from .entries import ALL, Entry, columns, own_spaces
+from .entries import ALL, Entry, columns, own_numbers
 from .schema import entries, mentions
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ def traverse(
     """Return the entities that are at most `depth` steps away from one, the nearest first, and the entries
     that name it or them: what names it first, and of what is superseded the last."""
     with database.reading() as connection:
-        own = list(connection.execute(own_spaces(reader, ALL)).scalars())
+        own = own_numbers(connection, reader, ALL)
         keys = _keys_of(connection, own, entity)
         reached: dict[str, Node] = {}
         ranks: dict[int, int] = {}

@@ -6,6 +6,7 @@ from fastrpc import ToolError
 
 from ... import _reach
 from .. import _settings
+from .._models.endpoint import named_by
 from . import web_request
 
 TYPE_CHECKING = False
@@ -22,24 +23,16 @@ def is_there() -> bool:
 
 async def answer(prompt: str, system: str, max_tokens: int) -> tuple[str, str]:
     """Return the model's text and its name. Raises ToolError."""
-    key, name = _settings.MODEL_KEY.read(), _settings.MODEL.read()
-    order = web_request.Order(
-        "POST",
-        _settings.MODEL_URL.read().rstrip("/") + "/chat/completions",
-        {"authorization": f"Bearer {key}"} if key else {},
-        body={
-            "model": name,
-            "max_tokens": max_tokens,
-            "messages": [
-                *([{"role": "system", "content": system}] if system else []),
-                {"role": "user", "content": prompt},
-            ],
-        },
-    )
+    named = named_by("--model-url", _settings.MODEL_URL, _settings.MODEL, _settings.MODEL_KEY)
+    messages = [
+        *([{"role": "system", "content": system}] if system else []),
+        {"role": "user", "content": prompt},
+    ]
+    order = named.order("/chat/completions", {"max_tokens": max_tokens, "messages": messages})
     try:
         found = await web_request.send(order, _reach.Reach(), SECONDS)  # the operator's choice, no caller's
         said: Any = found.body
-        return str(said["choices"][0]["message"]["content"] or ""), str(said.get("model") or name)
+        return str(said["choices"][0]["message"]["content"] or ""), str(said.get("model") or named.model)
     except ToolError as error:
         raise ToolError(f"the model that --model-url names: {str(error).removeprefix('url: ')}") from None
     except (AttributeError, LookupError, TypeError):
