@@ -14,9 +14,11 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
+from support.waiting import eventually
 
 from fastrpc.cli import audit
 from fastrpc.errors import UsageError
@@ -46,12 +48,17 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "audit")
 
 
+def has_written(folder: str, moment: str) -> bool:
+    return any(moment.encode() in path.read_bytes() for path in Path(folder).glob("2*.jsonl"))
+
+
 @pytest.fixture
 def log(folder: str) -> Iterator[AuditLog]:
     """A log of two processes' chains, the records of which alternate in time."""
     one, other = AuditLog(folder), AuditLog(folder)
     for each, log in zip(RECORDS, (one, other, one, one), strict=True):
         log.append(record(*each))
+        eventually(partial(has_written, folder, each[0]))  # a chain knows what was written before it began
         time.sleep(0.005)  # ids of different logs are in order by milliseconds
     one.close()
     other.close()
