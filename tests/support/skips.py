@@ -31,6 +31,7 @@ EXPECTED = {
     r"the benchmarks are not here": "an sdist is tested, which has none",
     r"got empty parameter set": "there is no such case in this version",
     r"FASTRPC_URL_TESTS does not name": "another project's file, which no registry has by itself",
+    r"no registry has the published pages": "where no folder of seeds is beside, or named",
     r"no registry has this version's schema": "that of 2024-11-05, where no folder of test data is beside",
 }
 """The reasons, each a pattern of its beginning, that nothing which could be installed removes: they may come

@@ -42,6 +42,8 @@ Page = dict[str, dict[str, Any]]
 def seed_text(number: str) -> str:
     """Return the text of a page; skip where it is not."""
     folder = os.environ.get("FASTRPC_SEEDS_DIR") or os.path.join(SHARED, "seeds")
+    if not os.environ.get("FASTRPC_SEEDS_DIR") and not os.path.isdir(folder):
+        pytest.skip("no registry has the published pages; FASTRPC_SEEDS_DIR names the folder with them")
     found = [
         name for name in sorted(_names(folder)) if name.startswith(f"{number}_") and name.endswith(".txt")
     ]
