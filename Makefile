@@ -95,11 +95,6 @@ swap: $(STAMP)           ## public servers on their own framework and on fastrpc
 mutate: $(MUTATION)/.made prepare  ## try the tests: which changes of chosen modules they notice; some minutes; choose with MUTATE="--help"
 	$(MUTATION)/bin/python tests/mutation/run.py $(MUTATE)
 
-$(MUTATION)/.made: .ci/mutation.txt
-	test -x $(MUTATION)/bin/python || $(PYTHON) -m venv $(MUTATION)
-	$(MUTATION)/bin/python -m pip install --quiet -r $<
-	touch $@
-
 lint: $(STAMP)           ## ruff, mypy --strict, the stubs against what is compiled, cython-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet fastrpc tools tests benchmarks setup.py
@@ -112,11 +107,6 @@ lint: $(STAMP)           ## ruff, mypy --strict, the stubs against what is compi
 docs: $(STAMP) $(DOCS)/.made  ## the site of the documentation, in .cache/site/html; warnings and links that lead nowhere are errors
 	$(BIN)/python .ci/site/pages.py $(SITE)
 	$(DOCS)/bin/zensical build --strict --clean --config-file $(SITE)/zensical.toml
-
-$(DOCS)/.made: .ci/docs.txt
-	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/python -m pip install --quiet -r $<
-	touch $@
 
 bench: bench-peers       ## every workload against every server that is built here
 	$(BIN)/python benchmarks/run.py --peers all
@@ -149,11 +139,6 @@ measured: $(STAMP)       # the wheel that bench-guard measures; KEEP_MEASURED=1 
 
 fastmcp: $(FASTMCP)/.made  ## FastMCP in an environment of its own, for the tests of what is its own in a swapped server
 
-$(FASTMCP)/.made: .ci/fastmcp.txt
-	test -x $(FASTMCP)/bin/python || $(PYTHON) -m venv $(FASTMCP)
-	$(FASTMCP)/bin/python -m pip install --quiet -r $<
-	touch $@
-
 soak: $(STAMP)           ## the long form of the leak check, and of the attacks over HTTP
 	FASTRPC_LEAK_MESSAGES=1000000 $(BIN)/python -m pytest tests/integration/test_leaks.py
 	$(BIN)/python tests/soak/attack_http.py
@@ -185,6 +170,15 @@ endef
 $(WHEELS_VENV)/.made: .ci/wheels/wheels.txt
 	test -x $(WHEELS_VENV)/bin/python || $(PYTHON) -m venv $(WHEELS_VENV)
 	$(WHEELS_VENV)/bin/python -m pip install --quiet --require-hashes -r $<
+	touch $@
+
+# Environments beside the project's, each with what one file lists.
+$(DOCS)/.made: .ci/docs.txt
+$(FASTMCP)/.made: .ci/fastmcp.txt
+$(MUTATION)/.made: .ci/mutation.txt
+$(DOCS)/.made $(FASTMCP)/.made $(MUTATION)/.made:
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet -r $<
 	touch $@
 
 clean:
