@@ -44,6 +44,11 @@ def is_full(server: Server) -> bool:
     return has_no_room(server.ask(HEAD + BODY))
 
 
+def stays(server: Server) -> bool:
+    """Whether the call of `stay` runs. Before it has its room, a body that asks for some could take it."""
+    return server.ask(call("count_staying", {})).text == "1"
+
+
 def in_session(method: str, params: dict[str, Any], session: str = "") -> bytes:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     given = [(name, value) for name, value in headers(body) if not name.lower().startswith("mcp-")]
@@ -87,6 +92,7 @@ def test_a_body_counts_until_its_call_is_over(narrow: Server) -> None:
     body = call_body("stay", {"text": "x" * 700_000})
     with narrow.socket() as connection:
         connection.send(head_of(headers(body, "stay")) + body)
+        eventually(lambda: stays(narrow))
         eventually(lambda: is_full(narrow))
         narrow.ask(call("release", {}))
         assert connection.answer().text == "stayed"
@@ -99,6 +105,7 @@ def test_a_call_that_goes_on_in_its_session_without_its_client_still_counts(narr
         session = connection.answer().headers["mcp-session-id"]
         arguments = {"name": "stay", "arguments": {"text": "x" * 700_000}}
         connection.send(in_session("tools/call", arguments, session))
+        eventually(lambda: stays(narrow))
         eventually(lambda: is_full(narrow))
     for _ in range(5):
         assert is_full(narrow)
