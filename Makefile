@@ -151,6 +151,15 @@ check-wheels: $(WHEELS_VENV)/.made  ## look into the wheels in dist/, install ea
 	$(WHEELS_VENV)/bin/python benchmarks/build.py
 	$(WHEELS_VENV)/bin/python .ci/wheels/check_wheels.py $(CHECK) dist/*.whl
 
+# Environments beside the project's, each with what one file lists.
+$(DOCS)/.made: .ci/docs.txt
+$(FASTMCP)/.made: .ci/fastmcp.txt
+$(MUTATION)/.made: .ci/mutation.txt
+$(DOCS)/.made $(FASTMCP)/.made $(MUTATION)/.made:
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet -r $<
+	touch $@
+
 lock: $(WHEELS_VENV)/.made  ## write down anew what makes the wheels, by version and hash; choose with LOCK="--upgrade"
 	$(call pinned,3.10) --no-deps --output-file .ci/programs/node.txt .ci/programs/node.in
 	$(call pinned,3.10) --no-deps --output-file .ci/programs/haproxy.txt .ci/programs/haproxy.in
@@ -170,15 +179,6 @@ endef
 $(WHEELS_VENV)/.made: .ci/wheels/wheels.txt
 	test -x $(WHEELS_VENV)/bin/python || $(PYTHON) -m venv $(WHEELS_VENV)
 	$(WHEELS_VENV)/bin/python -m pip install --quiet --require-hashes -r $<
-	touch $@
-
-# Environments beside the project's, each with what one file lists.
-$(DOCS)/.made: .ci/docs.txt
-$(FASTMCP)/.made: .ci/fastmcp.txt
-$(MUTATION)/.made: .ci/mutation.txt
-$(DOCS)/.made $(FASTMCP)/.made $(MUTATION)/.made:
-	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet -r $<
 	touch $@
 
 clean:
