@@ -166,8 +166,7 @@ cdef class ClientStream:
         return request
 
     def send(self, bytes line):
-        """Send a notification or a response. The newline is added here. Raises ClientError if the server does
-        not read its input."""
+        """Send a notification or a response, without its newline. Raises ClientError if too much waits."""
         self.check_congestion("a message")
         self.put_line(line, None, None)
 
@@ -295,10 +294,7 @@ cdef class ClientStream:
         self.write_out()
 
     cdef int write_out(self) except -1:
-        """Write until all is written or the output is full.
-
-        If the output is closed, the messages are dropped: `sink_closed` reports the lost connection.
-        """
+        """Write until all is written, the output is full or it is closed, which `sink_closed` reports."""
         cdef Py_ssize_t count
         while self.output.waiting() > 0 and self.sink >= 0:
             count = write(self.sink, self.output.buffer + self.output.start, self.output.waiting())
@@ -340,7 +336,12 @@ cdef class ClientStream:
             if count > 0:
                 self.framer.filled(count)
                 self.handle_lines()
+                if request.done:
+                    return True
                 look_until = 0
+                PyErr_CheckSignals()  # what comes instead may never end
+                if request.deadline and clock() >= request.deadline:
+                    self.expire()
                 continue
             if count == 0 or (errno != EAGAIN and errno != EINTR):
                 return False
@@ -360,9 +361,8 @@ cdef class ClientStream:
             if request.deadline:
                 timeout_ms = <int> min((request.deadline - now) // 1_000_000 + 1, SIGNAL_MILLISECONDS)
             watched[0].fd = self.input
-            watched[0].events = POLLIN
             watched[1].fd = self.extra_input
-            watched[1].events = POLLIN
+            watched[0].events = watched[1].events = POLLIN
             watched[2].fd = self.sink
             watched[2].events = POLLOUT if self.output.waiting() else 0
             with nogil:

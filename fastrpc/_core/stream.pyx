@@ -239,8 +239,9 @@ cdef class Stream:
                 self.heard = True
                 if look_until:
                     self.failed_spins = look_until = 0
-                if count >= READ_SIZE and not self.wide:
-                    self.make_room()
+                if count >= READ_SIZE and self.has_read_much(until):
+                    outcome = self.send()
+                    return MORE if outcome == IDLE else outcome
                 continue
             if count == 0:
                 return self.input_ended()
@@ -269,6 +270,13 @@ cdef class Stream:
         """Spinning has failed: the client is slow, or needs this core. Try once in a while."""
         self.skipped_spins = (self.skipped_spins + 1) % TRY_SPINNING_AFTER
         return self.skipped_spins == 0
+
+    cdef bint has_read_much(self, int64_t until) noexcept:
+        """A read was full. Say whether the pump has to stop: a client that sends faster than it is answered
+        never leaves nothing to read, and blank lines or a part of a line count as none."""
+        if not self.wide:
+            self.make_room()
+        return signal_seen or (until and clock() > until)
 
     cdef void make_room(self) noexcept:
         """Much comes at once, so messages are large or many: give the pipes and the heap room for them."""
