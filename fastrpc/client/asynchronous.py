@@ -7,6 +7,7 @@ else goes through `fastrpc.client.session`.
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 
 from fastrpc import diagnostics
 from fastrpc._core.call_result import CallResult
@@ -431,13 +432,15 @@ class AsyncClient(ToolCaller):
 
     async def _entries(self, method: str, member: str) -> AsyncIterator[Described]:
         """Yield the entries of a list, as far as it is followed (`FollowedPages`). Raises ClientError."""
-        pages = FollowedPages(method, "the server")
+        pages = FollowedPages(method, "the server", self._max_seconds)
         params: dict[str, Any] | None = {}
         while params is not None:
+            began = monotonic()
             result = await self.request(method, params)
+            took = monotonic() - began
             for entry in entries_of(method, result, member, self._left_out):
                 yield Described(entry)
-            params = pages.next(result)
+            params = pages.next(result, took)
 
     def _left_out(self, text: str) -> None:
         self._log.write(f"the server's {text}")

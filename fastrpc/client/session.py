@@ -21,6 +21,7 @@ from fastrpc.errors import (
     HttpStatusError,
     InternalError,
     InvalidAnswer,
+    InvalidRequest,
     Overloaded,
     RemoteError,
     RequestTimeout,
@@ -40,6 +41,7 @@ from fastrpc.protocol.versions import (
 )
 from fastrpc.quotas import Quota, size_of
 from fastrpc.redaction import masked
+from fastrpc.time_limit import TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,12 +58,16 @@ if TYPE_CHECKING:
     from fastrpc.errors import ConnectionLost
 
 PROBE_SECONDS = 5.0
+NO_LIMIT_SECONDS = 1e6
 """Time limit of `server/discover` where the version is negotiated; after it, `initialize` is sent."""
 MOST_ROUNDS = 16
 """Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
 MOST_ANSWERING = 256
 MOST_ANSWERING_BYTES = 64 * 1024 * 1024
 """Requests of the server that are being answered at a time, and their memory; one more is refused."""
+MOST_HANDLING_BYTES = 64 * 1024 * 1024
+TASK_BYTES = 4 * 1024
+"""Memory of the notifications that asynchronous handlers work on, each with its task; one more is dropped."""
 DRAIN_SECONDS = 1.0
 LONGEST_EXCERPT = 80
 MOST_INVALID_LOGGED = 5
@@ -116,6 +122,8 @@ class Session:
         self._progress: dict[int, Callable[[dict[str, Any]], object]] = {}
         self._answering: dict[str | int, asyncio.Task[None]] = {}
         self._answering_bytes = Quota(MOST_ANSWERING_BYTES)
+        self._handling_bytes = Quota(MOST_HANDLING_BYTES)
+        self._has_dropped = False
         self._tasks: set[asyncio.Task[Any]] = set()
         stream.on_request = self._on_request
         stream.on_notification = self._on_notification
@@ -214,9 +222,20 @@ class Session:
         self.info = found
         self._transport.set_version(chosen)
         self.notify("notifications/initialized")
-        await self._transport.settle()
+        await self._settle(seconds)
         if self.log_level is not None:
-            await self.set_log_level(self.log_level)
+            await self.request("logging/setLevel", {"level": self.log_level}, timeout_seconds=seconds)
+
+    async def _settle(self, seconds: float) -> None:
+        """Wait until the transport is ready for requests. Raises ClientError, RequestTimeout among them."""
+        limit = TimeLimit(seconds or NO_LIMIT_SECONDS)
+        try:
+            with limit:
+                await self._transport.settle()
+        except TimeoutError:
+            if not limit.is_over:
+                raise
+            raise RequestTimeout(f"notifications/initialized: not accepted within {seconds:g} s") from None
 
     async def _send_initialize(self, params: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send `initialize` and return its result; if it is refused over HTTP, send it over the older
@@ -373,14 +392,19 @@ class Session:
 
     def _on_request(self, request: dict[str, Any]) -> None:
         size = size_of(request, MOST_ANSWERING_BYTES)
+        if request["id"] in self._answering:
+            self._refuse(request, InvalidRequest.code, "a request with this id is not answered yet")
+            return
         if len(self._answering) >= MOST_ANSWERING or not self._answering_bytes.take(size):
-            error = {"code": Overloaded.code, "message": "too many requests are unanswered"}
-            self._respond({"jsonrpc": "2.0", "id": request["id"], "error": error})
+            self._refuse(request, Overloaded.code, "too many requests are unanswered")
             return
         self.stream.needs_loop = True
         task = self._loop.create_task(self._reply(request, size))
         self._answering[request["id"]] = task
         self._keep(task)
+
+    def _refuse(self, request: dict[str, Any], code: int, why: str) -> None:
+        self._respond({"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": why}})
 
     async def _reply(self, request: dict[str, Any], size: int) -> None:
         """Answer a request of the server, which takes so many bytes. An exception of a handler also fails the
@@ -435,10 +459,24 @@ class Session:
         try:
             awaited = handler(params)
             if hasattr(awaited, "__await__"):
-                self.stream.needs_loop = True
-                self._keep(self._loop.create_task(_awaited(awaited)))
+                self._begin_handling(awaited, TASK_BYTES + size_of(params, MOST_HANDLING_BYTES))
         except Exception as error:
             diagnostics.write("error", "a notification handler of the client raised an exception", error)
+
+    def _begin_handling(self, awaited: Any, size: int) -> None:
+        """Await what a handler of notifications has returned; they take so many bytes until then."""
+        if not self._handling_bytes.take(size):
+            if hasattr(awaited, "close"):
+                awaited.close()  # a coroutine that does not begin
+            if not self._has_dropped:
+                self._has_dropped = True
+                said = "notifies faster than the handlers end: notifications are dropped"
+                diagnostics.write("warning", f"{self._peer} {said}")
+            return
+        self.stream.needs_loop = True
+        task = self._loop.create_task(_awaited(awaited))
+        task.add_done_callback(lambda task: self._handling_bytes.release(size))
+        self._keep(task)
 
     def _keep(self, task: asyncio.Task[Any]) -> None:
         self._tasks.add(task)

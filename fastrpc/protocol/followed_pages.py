@@ -1,8 +1,8 @@
 """How far a list of another server is followed, page by page (MCP, utilities: pagination).
 
 A server may name a next page without end, the same one again, or pages of any size. A list ends where a
-cursor comes again, and beyond so many pages and bytes; what came is kept, which is logged. Costs nothing for
-a list of one page.
+cursor comes again, and beyond so many pages, bytes and seconds; what came is kept, which is logged. Costs
+nothing for a list of one page.
 """
 
 from __future__ import annotations
@@ -20,23 +20,28 @@ MOST_BYTES = 64 * 1024 * 1024
 
 
 class FollowedPages:
-    """One list that is being read: `method` of `peer`, which the log names."""
+    """One list that is being read: `method` of `peer`, which the log names. `seconds`: the most that all its
+    pages may take; 0 for no bound."""
 
-    __slots__ = ("_cursors", "_method", "_pages", "_peer", "_size")
+    __slots__ = ("_cursors", "_method", "_pages", "_peer", "_seconds", "_size", "_took")
 
-    def __init__(self, method: str, peer: str) -> None:
+    def __init__(self, method: str, peer: str, seconds: float = 0) -> None:
+        self._seconds = seconds
+        self._took = 0.0
         self._method = method
         self._peer = peer
         self._pages = 0
         self._size = 0
         self._cursors: set[int] = set()
 
-    def next(self, result: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the params of the request for the page behind this result; None: the list ends here."""
+    def next(self, result: dict[str, Any], took: float = 0) -> dict[str, Any] | None:
+        """Return the params of the request for the page behind this result, which took so many seconds; None:
+        the list ends here."""
         cursor = result.get("nextCursor")
         if not cursor:  # some servers end with an empty one
             return None
         self._pages += 1
+        self._took += took
         self._size += size_of(result, MOST_BYTES)
         if not isinstance(cursor, str):
             return self._end("nextCursor is no string")
@@ -48,6 +53,8 @@ class FollowedPages:
             return self._end(f"it has more than {MOST_PAGES:,} pages")
         if self._size > MOST_BYTES:
             return self._end(f"it takes more than {MOST_BYTES // (1024 * 1024)} MiB of memory")
+        if self._took > self._seconds > 0:
+            return self._end(f"it takes longer than {self._seconds:g} s")
         return {"cursor": cursor}
 
     def _end(self, why: str) -> dict[str, Any] | None:

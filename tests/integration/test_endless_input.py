@@ -1,4 +1,4 @@
-"""A peer that sends faster than it is read, and never ends: signals, time limits and other work have their turn.
+"""A peer that sends faster than it is read, without end: signals, time limits and other work have their turn.
 
 What it sends may be blank lines, which are none, or lines that are no messages. The client's part without an
 event loop, and the server over standard input and output, before there is a loop and in it.
@@ -22,7 +22,7 @@ from fastrpc._core.client_stream import ClientStream
 from fastrpc.errors import RequestTimeout
 
 FAR_BEYOND = 10.0
-"""Seconds after which a sender gives up, so that a reader that never looks at anything else ends, too late."""
+"""Seconds after which a sender gives up, so that a reader that looks at nothing else ends, too late."""
 SERVER = """
 import os, signal
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # until it serves

@@ -67,6 +67,13 @@ def test_a_list_is_bounded_in_pages_and_in_bytes(monkeypatch: pytest.MonkeyPatch
     assert FollowedPages("tools/list", "the server").next({"tools": [], "nextCursor": 7}) is None
 
 
+def test_a_list_is_bounded_in_time_that_its_pages_take(logged: list[str]) -> None:
+    pages = FollowedPages("tools/list", "the server", 10)
+    assert pages.next({"tools": [], "nextCursor": "1"}, 6) is not None
+    assert pages.next({"tools": [], "nextCursor": "2"}, 6) is None
+    assert logged == ["the server: tools/list is read no further than page 2: it takes longer than 10 s"]
+
+
 def test_notifications_that_nobody_reads_are_bounded_as_requests_are() -> None:
     stream = ClientStream()
     line = b'{"jsonrpc":"2.0","method":"m","params":"' + b"x" * MEGABYTE + b'"}'

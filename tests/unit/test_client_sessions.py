@@ -1,8 +1,9 @@
-"""A client's session, fed by hand: what it makes of messages that are invalid."""
+"""A client's session, fed by hand: what it makes of messages that are invalid, too many or late."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,18 +11,22 @@ from typing import Any
 import pytest
 
 from fastrpc._core.client_stream import ClientStream
+from fastrpc.client import session as sessions
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.session import MOST_INVALID_LOGGED, Session
-from fastrpc.errors import InvalidAnswer
+from fastrpc.client.transport import Transport
+from fastrpc.errors import InvalidAnswer, RequestTimeout
 
 LIMIT = 200
+INITIALIZED = b'{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'
 RESULT = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
 
 
 def with_session(conversation: Callable[[Session], Awaitable[None]], **options: Any) -> None:
     async def whole() -> None:
         stream = ClientStream(LIMIT)
-        session = Session(stream, Handlers(), client_info={}, capabilities=None, timeout_seconds=0, **options)
+        handlers = options.pop("handlers", None) or Handlers()
+        session = Session(stream, handlers, client_info={}, capabilities=None, timeout_seconds=0, **options)
         await conversation(session)
 
     asyncio.run(asyncio.wait_for(whole(), 30))
@@ -74,3 +79,76 @@ def test_a_line_over_the_limit_fails_what_waits_but_not_an_open_subscription(wai
                 os.close(descriptor)
 
     with_session(conversation, peer="the upstream server")
+
+
+async def never(params: dict[str, Any]) -> None:
+    await asyncio.Event().wait()
+
+
+def test_requests_of_the_server_with_one_id_are_not_answered_at_once() -> None:
+    """A bound on their number, counted by their ids, would be none."""
+    asked = b'{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}'
+
+    async def conversation(session: Session) -> None:
+        before = len(asyncio.all_tasks())
+        for _ in range(10):
+            session.stream.receive_message(asked)
+        assert len(asyncio.all_tasks()) == before + 1
+        refused = [json.loads(line) for line in session.stream.take().splitlines()]
+        assert [(each["id"], each["error"]["code"]) for each in refused] == [("q", -32600)] * 9
+        await session.end()
+
+    with_session(conversation, handlers=Handlers(on_elicit=never))
+
+
+def test_notifications_that_handlers_have_not_done_with_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sessions, "MOST_HANDLING_BYTES", 100_000)
+    gate = asyncio.Event()
+    seen = 0
+
+    async def handler(params: dict[str, Any]) -> None:
+        nonlocal seen
+        seen += 1
+        await gate.wait()
+
+    async def conversation(session: Session) -> None:
+        note = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
+        before = len(asyncio.all_tasks())
+        for _ in range(100):
+            session.stream.receive_message(note)
+        await asyncio.sleep(0)
+        assert 5 < seen < 30
+        gate.set()
+        while len(asyncio.all_tasks()) > before or session._handling_bytes.used:
+            await asyncio.sleep(0)
+        before = seen
+        session.stream.receive_message(note)
+        await asyncio.sleep(0)
+        assert seen == before + 1  # there is room again
+
+    with_session(conversation, handlers=Handlers(on_log=handler))
+    said = "the server notifies faster than the handlers end: notifications are dropped"
+    assert [record.message for record in caplog.records] == [said]
+
+
+def test_each_step_of_a_handshake_has_its_time_limit() -> None:
+    """The notification that ends it, and the level of log messages that it sets."""
+
+    class Unsettled(Transport):
+        async def settle(self) -> None:
+            await asyncio.Event().wait()
+
+    async def conversation(session: Session) -> None:
+        session.stream.attach(asyncio.get_running_loop())
+        for transport, waits_for in ((Unsettled(), "notifications/initialized"), (Transport(), "logging")):
+            session.log_level = "info"
+            beginning = asyncio.create_task(session.begin("2025-11-25", 0.1, transport))
+            while not session.stream.pending:
+                await asyncio.sleep(0)
+            session.stream.receive_message(INITIALIZED % next(iter(session.stream.pending)))
+            with pytest.raises(RequestTimeout, match=waits_for):
+                await beginning
+
+    with_session(conversation)

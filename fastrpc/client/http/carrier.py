@@ -4,6 +4,9 @@ A carrier sends each line of the client's stream in an HTTP request, and passes 
 to the stream. A request is written at once if there is an idle connection, and a JSON response goes straight
 to the stream; any other response, and a request that needs a new connection, is handled by a task.
 `fastrpc.client.http.transport` chooses the carrier. I/O is left to `wire`.
+
+Notifications and responses, which no request's time limit ends, are *posts*: some at a time, each for so
+long, the others wait within a bound.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from fastrpc import diagnostics
 from fastrpc.client.http.connection import JSON, Response
 from fastrpc.client.http.wire import Answer
 from fastrpc.errors import ClientError, ConnectionLost
+from fastrpc.time_limit import TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +57,12 @@ PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 CANCELLED = "notifications/cancelled"
 MOST_UNSENT = 64 * 1024 * 1024
-"""Bytes of notifications that may wait to be sent."""
+"""Bytes of notifications and responses that may wait to be sent, with `POST_BYTES` for each."""
+POST_BYTES = 8 * 1024
+MOST_POSTS = 64
+"""That are sent at a time: each has a connection of its own."""
+POST_SECONDS = 30.0
+"""In which a server has to answer one; a person who logs in meanwhile has time besides."""
 
 
 class Carrier:
@@ -68,8 +77,9 @@ class Carrier:
         self._requests: dict[int, asyncio.Task[None] | Response] = {}
         """What is cancelled with each request: its task, or the response that it waits for."""
         self._posts: set[asyncio.Task[None]] = set()
-        """Notifications that are being sent."""
+        """Notifications and responses that are being sent, or wait."""
         self._posts_bytes = 0
+        self._post_turns: asyncio.Semaphore | asyncio.Lock = asyncio.Semaphore(MOST_POSTS)
         self._asked: dict[str | int, PendingRequest] = {}
         """The server's requests without a response, each with the request of ours on whose stream it came."""
 
@@ -151,32 +161,66 @@ class Carrier:
             self._forget_asked(request)
 
     def send(self, line: bytes) -> None:
-        """Send a notification or a response in the background."""
+        """Send a notification or a response in the background. Raises ClientError if too much waits."""
         message = json.loads(line)
         method = message.get("method")
         if method is None:
-            self.link.spawn(self._respond(message["id"], line))
+            self._answer(message["id"], line)
         elif method == CANCELLED:
             self.withdraw(self._requests.pop(message["params"]["requestId"], None), line)
         else:
             self.notify(method, line)
 
+    def _answer(self, id: str | int, line: bytes) -> None:
+        """Send a response in the background. If too much waits, the request of ours fails for which it is."""
+        try:
+            self._check_congestion()
+        except ClientError as error:
+            if (request := self._asked.pop(id, None)) is not None:
+                self.link.stream.fail(request, error)
+            raise
+        self._begin_post(self._respond(id, line), line)
+
     def notify(self, method: str, line: bytes) -> None:
         """Send a notification in the background. Raises ClientError if too much waits to be sent."""
-        if self._posts_bytes > MOST_UNSENT:
-            raise ClientError(f"the server accepts nothing: {self._posts_bytes:,} bytes wait to be sent")
+        self._check_congestion()
         self.post_soon(line)
 
+    def _check_congestion(self) -> None:
+        if self._is_congested:
+            raise ClientError(f"the server accepts nothing: {self._posts_bytes:,} bytes wait to be sent")
+
+    @property
+    def _is_congested(self) -> bool:
+        return self._posts_bytes > MOST_UNSENT
+
     def post_soon(self, line: bytes) -> None:
-        """Send a message in the background; failures are logged."""
-        self._posts_bytes += len(line)
-        task = self.link.spawn(self._post_quietly(line))
+        """Send a message in the background, unless too much waits; failures are logged."""
+        if not self._is_congested:
+            self._begin_post(self._post_quietly(line), line)
+
+    def _begin_post(self, sending: Coroutine[Any, Any, None], line: bytes) -> None:
+        size = len(line) + POST_BYTES
+        self._posts_bytes += size
+        task = self.link.spawn(sending)
         self._posts.add(task)
-        task.add_done_callback(lambda task: self._posted(task, len(line)))
+        task.add_done_callback(lambda task: self._posted(task, size))
 
     def _posted(self, task: asyncio.Task[None], size: int) -> None:
         self._posts.discard(task)
         self._posts_bytes -= size
+
+    async def deliver(self, line: bytes) -> None:
+        """`post` a message, when its turn has come, within `POST_SECONDS`. Raises ClientError."""
+        limit = TimeLimit(POST_SECONDS + self.wire.remote.login_seconds)
+        async with self._post_turns:
+            try:
+                with limit:
+                    await self.post(line)
+            except TimeoutError:
+                if not limit.is_over:
+                    raise
+                raise ConnectionLost(f"the server has not accepted it within {POST_SECONDS:g} s") from None
 
     async def flush(self) -> None:
         """Wait until the server has received the notifications so far."""
@@ -208,7 +252,7 @@ class Carrier:
 
     async def _post_quietly(self, line: bytes) -> None:
         try:
-            await self.post(line)
+            await self.deliver(line)
         except ClientError as error:
             diagnostics.write("info", f"a notification could not be sent: {error}")
 
@@ -217,7 +261,7 @@ class Carrier:
         it was sent fails, since the server would never answer it."""
         request = self._asked.pop(id, None)
         try:
-            await self.post(line)
+            await self.deliver(line)
         except ClientError as error:
             if request is None:
                 diagnostics.write("info", f"a response could not be sent: {error}")

@@ -161,7 +161,7 @@ class SessionCarrier(Carrier):
 
     def notify(self, method: str, line: bytes) -> None:
         if method == "notifications/initialized":
-            self._initialized = self.link.spawn(self.post(line))
+            self._initialized = self.link.spawn(self.deliver(line))
         else:
             super().notify(method, line)
 

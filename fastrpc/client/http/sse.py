@@ -34,7 +34,7 @@ class SseCarrier(Carrier):
     def __init__(self, link: Link, wire: Wire) -> None:
         super().__init__(link, wire)
         self._endpoint: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._in_order = asyncio.Lock()
+        self._post_turns = asyncio.Lock()  # messages keep their order
 
     async def open(self) -> bool:
         """Open the stream. Return False if the server does not support this transport. Raises InvalidAnswer
@@ -81,14 +81,13 @@ class SseCarrier(Carrier):
     async def exchange(
         self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None
     ) -> None:
-        await self.post(line)
+        await self.deliver(line)
 
     async def post(self, line: bytes) -> None:
-        async with self._in_order:
-            headers = {"content-type": JSON, "accept": f"{JSON}, {STREAM}"}
-            async with self.wire.send("POST", headers, line, url=self._endpoint.result()) as answer:
-                if answer.status >= 300:
-                    raise answer.refusal()
+        headers = {"content-type": JSON, "accept": f"{JSON}, {STREAM}"}
+        async with self.wire.send("POST", headers, line, url=self._endpoint.result()) as answer:
+            if answer.status >= 300:
+                raise answer.refusal()
 
     def withdraw(self, request: asyncio.Task[None] | Response | None, line: bytes) -> None:
         self.post_soon(line)
