@@ -1,4 +1,4 @@
-"""Notifications and responses over HTTP to a server that does not accept them: few at a time, not for ever."""
+"""Notifications and responses over HTTP to a server that accepts none: few at a time, and not for ever."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PING = {"jsonrpc": "2.0", "id": "ping", "method": "ping"}
 
 
 class Deaf(Sessions):
-    """Accepts the messages that have no answer once it `hears`; the one that ends the handshake at once, unless
+    """Accepts messages that have no answer once it `hears`; the one that ends the handshake at once, unless
     it `is_late`."""
 
     def __init__(self, is_late: bool = False) -> None:
@@ -90,9 +90,7 @@ def test_a_call_fails_whose_question_is_answered_in_vain() -> None:
 def test_a_server_that_does_not_accept_the_end_of_the_handshake_is_given_up_in_its_time() -> None:
     async def conversation() -> None:
         async with Scripted(Deaf(is_late=True)) as server:
-            with pytest.raises(
-                RequestTimeout, match=r"notifications/initialized: not accepted within 0\.3 s"
-            ):
+            with pytest.raises(RequestTimeout, match=r"initialized: not accepted within 0\.3 s"):
                 await Client(server.url, version="2025-11-25", start_seconds=0.3).connect()
 
     asyncio.run(asyncio.wait_for(conversation(), 60))
