@@ -41,5 +41,13 @@ async def in_time(
         if not task.done():
             raise Late(awaited())
     finally:
-        task.cancel()
+        if not task.done():
+            task.cancel()
+            task.add_done_callback(_drop)
     task.result()
+
+
+def _drop(task: asyncio.Task[None]) -> None:
+    """Retrieve what the work has raised when its time was over: else it would be logged as a traceback."""
+    if not task.cancelled():
+        task.exception()

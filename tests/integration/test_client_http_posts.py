@@ -6,16 +6,16 @@ import asyncio
 
 import pytest
 from support.scripted_client import call_one, with_script
-from support.scripted_plays import SAID, Sessions
+from support.scripted_plays import SAID, Play, Sessions
 from support.scripted_server import Asked, Saying, Scripted
 from support.waiting import until
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
-from fastrpc.client import Client
+from fastrpc import Client, Server
 from fastrpc.client.http import carrier
 from fastrpc.client.http.carrier import MOST_POSTS
-from fastrpc.errors import ClientError, ConnectionLost, RequestTimeout
+from fastrpc.errors import ClientError, ConnectionLost, RemoteError, RequestTimeout
 
 PING = {"jsonrpc": "2.0", "id": "ping", "method": "ping"}
 
@@ -94,6 +94,28 @@ def test_a_server_that_does_not_accept_the_end_of_the_handshake_is_given_up_in_i
                 await Client(server.url, version="2025-11-25", start_seconds=0.3).connect()
 
     asyncio.run(asyncio.wait_for(conversation(), 60))
+
+
+def test_a_proxy_says_what_its_start_waits_for() -> None:
+    async def no_endpoint(asked: Asked, say: Saying) -> None:
+        if asked.method != "GET":
+            await say.answer(405)
+        else:
+            await say.stream()
+            await asyncio.Event().wait()
+
+    async def conversation(play: Play, waits_for: str) -> None:
+        async with Scripted(play) as server:
+            app = Server.proxy(server.url, start_seconds=0.5)
+            async with Client(app) as client:
+                with pytest.raises(RemoteError, match=f"waiting for {waits_for}"):
+                    await client.list_tools()
+
+    for play, waits_for in (
+        (Deaf(is_late=True), "the acceptance of notifications/initialized"),
+        (no_endpoint, "the endpoint event of HTTP"),
+    ):
+        asyncio.run(asyncio.wait_for(conversation(play, waits_for), 60))
 
 
 def test_cancellations_and_notifications_that_wait_are_bounded(

@@ -83,6 +83,11 @@ class Carrier:
         self._asked: dict[str | int, PendingRequest] = {}
         """The server's requests without a response, each with the request of ours on whose stream it came."""
 
+    @property
+    def awaited(self) -> str:
+        """What the handshake waits for where that is no request's answer; "" for nothing."""
+        return ""
+
     def set_version(self, version: str) -> None:
         """Store the negotiated protocol version."""
 

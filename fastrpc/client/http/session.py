@@ -45,6 +45,11 @@ class SessionCarrier(Carrier):
         """The header lines of each request, once there is a session."""
         self._initialized: asyncio.Task[None] | None = None
 
+    @property
+    def awaited(self) -> str:
+        waits = self._initialized is not None and not self._initialized.done()
+        return "the acceptance of notifications/initialized" if waits else ""
+
     def set_version(self, version: str) -> None:
         self._version = version
         self._lines = None

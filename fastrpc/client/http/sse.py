@@ -36,6 +36,10 @@ class SseCarrier(Carrier):
         self._endpoint: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._post_turns = asyncio.Lock()  # messages keep their order
 
+    @property
+    def awaited(self) -> str:
+        return "" if self._endpoint.done() else "the endpoint event of HTTP+SSE"
+
     async def open(self) -> bool:
         """Open the stream. Return False if the server does not support this transport. Raises InvalidAnswer
         for an invalid stream."""

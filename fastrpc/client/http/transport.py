@@ -60,7 +60,7 @@ class Http(Transport):
 
     @property
     def awaited(self) -> str:
-        return self._wire.awaited
+        return self._wire.awaited or ("" if self._carrier is None else self._carrier.awaited)
 
     # --- which transport ------------------------------------------------------------------------------
 
