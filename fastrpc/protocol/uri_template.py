@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST = 16_384
-"""Characters of a URI; a longer one matches no template."""
+"""Characters of a URI, and of a template; a longer URI matches no template."""
+MOST_VARIABLES = 64
+"""Variables of a template, which may be an upstream server's: each costs a walk over a URI."""
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DIGITS = "0123456789"
@@ -148,12 +150,18 @@ class Template:
     __slots__ = ("_expressions", "_parts", "optional", "rank", "text", "variables")
 
     def __init__(self, text: str) -> None:
+        if len(text) > LONGEST:
+            raise DefinitionError(f"{text:.60}…: expected at most {LONGEST} characters, got {len(text)}")
         self.text = text
         self._expressions: list[str | tuple[str, list[tuple[str, bool]]]] = []
         self._parts: list[_Literal | _Span] = []
         self._parse(text)
         spans = [part for part in self._parts if isinstance(part, _Span)]
         names = [name for span in spans for name in span.names]
+        if len(names) > MOST_VARIABLES:
+            raise DefinitionError(
+                f"{text:.60}…: expected at most {MOST_VARIABLES} variables, got {len(names)}"
+            )
         twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
         if twice is not None:
             raise DefinitionError(f"{text}: the variable {twice!r} stands there twice")

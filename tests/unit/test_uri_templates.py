@@ -309,3 +309,12 @@ def test_a_template_whose_literals_a_uri_does_not_hold_is_not_looked_at_closely(
         assert Template(text).match(f"a://{long}/c/{long}") is None
     assert Template("a://{x}").match(f"b://{long}/a://x") is None, "not at the beginning"
     assert Template("a://{x}/end").match(f"a://{long}/end/") is None, "not at the end"
+
+
+def test_a_template_of_an_upstream_server_is_bounded_in_length_and_in_variables() -> None:
+    variables = "".join(f"{{a{number}}}" for number in range(65))
+    assert len(Template(f"x://{variables.removesuffix('{a64}')}").variables) == 64
+    with pytest.raises(DefinitionError, match="expected at most 64 variables, got 65"):
+        Template(f"x://{variables}")
+    with pytest.raises(DefinitionError, match=f"expected at most {LONGEST} characters, got {LONGEST + 1}"):
+        Template("x://".ljust(LONGEST + 1, "a"))

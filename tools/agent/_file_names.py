@@ -42,6 +42,6 @@ def looking_like(folder: str, name: str) -> list[str]:
 
 def _looks(name: str) -> str:
     """Return what is the same for names that look the same."""
-    from unicodedata import normalize
+    from fastrpc.unicode_forms import normal_form
 
-    return " ".join(normalize("NFKC", name).split())
+    return " ".join(normal_form("NFKC", name).split())

@@ -299,9 +299,9 @@ def folded(name: str) -> str:
     name = name.strip()
     if name.isascii():
         return name
-    from unicodedata import normalize
+    from fastrpc.unicode_forms import normal_form
 
-    return normalize("NFC", name)
+    return normal_form("NFC", name)
 
 
 def one_line(text: str) -> str:

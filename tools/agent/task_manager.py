@@ -187,9 +187,9 @@ def _from_step(task: Task, step_id: int | None) -> Task:
 
 def _folded(text: str) -> str:
     """Return a text for comparing: composed and decomposed, large and small letters are the same."""
-    from unicodedata import normalize
+    from fastrpc.unicode_forms import normal_form
 
-    return normalize("NFKC", normalize("NFKC", text).casefold())
+    return normal_form("NFKC", normal_form("NFKC", text).casefold())
 
 
 def _words(query: str | None) -> list[str]:

@@ -250,6 +250,6 @@ class Index:
 
 
 def _words(text: str) -> list[str]:
-    from unicodedata import normalize
+    from fastrpc.unicode_forms import normal_form
 
-    return _WORD.findall(normalize("NFKC", text).casefold())
+    return _WORD.findall(normal_form("NFKC", text).casefold())

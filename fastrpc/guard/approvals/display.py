@@ -17,6 +17,7 @@ from itertools import pairwise
 from unicodedata import bidirectional, category, name, normalize
 
 from fastrpc.guard.shell.masking import masked_literals, masked_member
+from fastrpc.unicode_forms import normal_form
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def visible(text: str) -> str:
     has_latin = any(map(_is_latin, ESCAPE.sub("", text)))
     if has_latin:
         hidden |= {each for each in characters if bidirectional(each) in RIGHT_TO_LEFT}
-    if normalize("NFC", text) != text:
+    if normal_form("NFC", text) != text:
         hidden |= {each for each in characters if _is_part(each)}
     if not LATIN_LOOK.isdisjoint(characters):
         words = WORD.findall(text)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from fastrpc.unicode_forms import normal_form
+
 ACCENTS = "\u0300-\u036f"
 ARABIC_MARKS = "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
 HEBREW_POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -43,9 +45,9 @@ def folded(text: str) -> str:
     """Return a text as it is indexed. Folding it again changes nothing."""
     if text.isascii():
         return text.lower()
-    text = unicodedata.normalize("NFKC", text).casefold().translate(_LETTERS)
-    text = _MARKS.sub("", unicodedata.normalize("NFD", text))
-    text = unicodedata.normalize("NFKC", text).translate(_LETTERS)
+    text = normal_form("NFKC", text).casefold().translate(_LETTERS)
+    text = _MARKS.sub("", normal_form("NFD", text))
+    text = normal_form("NFKC", text).translate(_LETTERS)
     return text if text.isascii() else "".join(map(_digit, text))
 
 
