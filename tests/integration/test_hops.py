@@ -6,12 +6,14 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support import echo_upstream as echo
 from support.echo_upstream import ANNOTATIONS, GOT, ICONS, MARK, META, URI
+from support.guarded import guarded
 from support.http_server import in_process
 from support.in_memory import ENVELOPE, RawConversation, in_loop
 from support.scripted_server import Scripted
@@ -20,8 +22,11 @@ from support.stdio import serve
 from fastrpc import RemoteError, Server
 from fastrpc.compat.fastmcp import FastMCP, Middleware, ProxyClient, ProxyProvider, create_proxy
 from fastrpc.gateway import gateway_of
+from fastrpc.guard.approvals.asking import Approvals
+from fastrpc.guard.approvals.store import ApprovalStore, Decision
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, SUBSCRIPTION_KEY, VERSIONS
 from fastrpc.proxy import UpstreamServer
+from fastrpc.storage.database import Database
 from fastrpc.testing import Client
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
@@ -613,3 +618,55 @@ def test_a_bridge_carries_it_all(upstream: str, version: str) -> None:
             await asyncio.to_thread(conversation, url)
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+# --- behind a guard ---------------------------------------------------------------------------------------
+
+ASKED = """[expose]
+tools = ["*"]
+resources = ["*"]
+prompts = ["*"]
+[approvals]
+hold_seconds = 0.05
+[[rules]]
+id = "ask"
+when = "true"
+then = "ask"
+"""
+
+
+@pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
+@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("upstream", ["stdio", "stateless"])
+@pytest.mark.parametrize("hop", ["proxy", "gateway", "mounted", "between"])
+def test_what_goes_on_of_an_approved_call_is_what_was_shown(
+    tmp_path: Path, hop: str, upstream: str, version: str, method: str
+) -> None:
+    database = Database(f"sqlite:///{tmp_path}/guard.sqlite3")
+    store = ApprovalStore(database)
+
+    async def run() -> None:
+        async with UPSTREAMS[upstream]() as where:
+            app = HOPS[hop](where)
+            guarded(tmp_path, ASKED, app, approve=Approvals("host", lambda: database))
+            async with Client(app, version=version) as client:
+                await client.list_tools()
+                prefix = "".join(f"{each}_" for each in NAMES.get(hop, ()))
+                params: dict[str, Any] = {"name": prefix + ("act" if method == "tools/call" else "say")}
+                if method == "resources/read":
+                    params = {"uri": address(hop, URI)}
+                waits = {**params, **MORE, "_meta": dict(TRACE)}
+                with suppress(RemoteError):  # of a resource and a prompt; of a tool it is a result
+                    await client.request(method, waits)
+                (waiting,) = store.list()
+                store.decide(waiting.id, Decision(True, "os:grace", "command line"))
+                trace = {key: TRACE[key] for key in ("traceparent", "tracestate")}
+                other = {**trace, "example.com/tenant": {"id": 8}, "example.com/new": 1}
+                result = await client.request(method, {**params, "x-request": 2, "x-y": 3, "_meta": other})
+                assert_carried(result["_meta"][GOT])
+                assert "x-y" not in result["_meta"][GOT]
+
+    try:
+        asyncio.run(asyncio.wait_for(run(), SECONDS))
+    finally:
+        database.close()
