@@ -137,9 +137,9 @@ class CallToApprove:
                 approval=self.approval,
             )
 
-    def confirm_at_start(self) -> None:
+    def confirm_at_start(self, refused: Callable[[BaseException], BaseException]) -> None:
         """Have the call refused if hooks or middleware, which run behind the guard, change the arguments that
-        have been approved."""
+        have been approved. `refused` is called with the refusal, and returns it."""
         approved, version = order(canonical(self.call.bound_arguments())), self.version
 
         def confirm() -> None:
@@ -148,12 +148,13 @@ class CallToApprove:
             except ValueError:
                 is_same = False
             if not is_same:
-                raise ApprovalRejected(
+                error = ApprovalRejected(
                     f"{self.call.name} does not run: a hook or middleware of the server has changed the "
                     "arguments that were approved",
                     version,
                     approval=self.approval,
                 )
+                raise refused(error)
 
         self.call.confirm = confirm
 
