@@ -132,6 +132,58 @@ def test_a_value_under_a_secrets_name_is_masked_if_it_is_one_word() -> None:
     assert masked_member("path", "s3cret") == "s3cret"
 
 
+ASSETS = (
+    "USDC usdc WETH9 usd-coin 1inch wrapped-bitcoin bridged-usdc-polygon-pos-bridge ETH2X-FLI usdc-2024 "
+    "st.eth EURC.e 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48 1000000000000000000 4_096"
+)
+NAMED_TOKEN = ["token", "tokens", "from_token", "sellToken", "token_id", "tokenId"]
+
+
+@pytest.mark.parametrize("name", NAMED_TOKEN)
+@pytest.mark.parametrize("value", ASSETS.split())
+def test_a_token_that_is_what_a_call_is_about_is_shown(value: str, name: str) -> None:
+    assert masked_member(name, value) == value
+    assert masked_member(name, value, is_element=True) == value
+    assert masked_literals(f"swap --{name} {value} --amount 5") == f"swap --{name} {value} --amount 5"
+    assert masked_literals(f"{name}={value}") == f"{name}={value}"
+    document = json.dumps({name: value})
+    assert masked_literals(document) == document
+
+
+SECRETS = (
+    "s3cret abcdefgh12 ghp_abcdefghijklmnopqrst sk-proj-abc 9f86d081884c7d65 eyJhbGciOi.eyJzdWIi.x "
+    "glpat-xxxxx kJhGfDsAqWeRtYuIoPzX Env-Value-10-c8Ty2mXo"
+)
+
+
+@pytest.mark.parametrize("name", NAMED_TOKEN)
+@pytest.mark.parametrize("value", SECRETS.split())
+def test_a_token_that_is_made_as_secrets_are_is_masked(value: str, name: str) -> None:
+    assert masked_member(name, value) == "****"
+    assert masked_literals(f"tool --{name} {value} -v") == f"tool --{name} **** -v"
+    assert masked_literals(f"{name}={value}") == f"{name}=****"
+    assert masked_literals(json.dumps({name: value})) == json.dumps({name: "****"})
+
+
+SURE = (
+    "password secret client_secret api_key apiKey access_token accessToken GITHUB_TOKEN id_token credential "
+    "private_key refreshToken auth-token session_tokens X-Api-Key"
+)
+
+
+@pytest.mark.parametrize("name", SURE.split())
+@pytest.mark.parametrize("value", ["USDC", "abc", "1000"])
+def test_below_a_name_that_can_only_say_secret_every_word_is_masked(value: str, name: str) -> None:
+    assert masked_member(name, value) == "****"
+    assert masked_literals(f"tool --{name} {value} -v") == f"tool --{name} **** -v"
+
+
+def test_of_a_long_token_the_ends_tell_one_from_another() -> None:
+    mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
+    assert masked_member("token", mint) == "EPjF****Dt1v"
+    assert masked_member("access_token", mint) == "****"
+
+
 def test_a_secret_of_the_environment_is_masked_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "Env-Value-10-c8Ty2mXo")
     text = "echo Env-Value-10-c8Ty2mXo | sh -c '$(cat)'"
