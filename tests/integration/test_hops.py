@@ -670,3 +670,60 @@ def test_what_goes_on_of_an_approved_call_is_what_was_shown(
         asyncio.run(asyncio.wait_for(run(), SECONDS))
     finally:
         database.close()
+
+
+LISTED = """[expose]
+tools = ["*"]
+resources = [{listed}]
+[risk]
+"*" = "none"
+[defaults]
+hide = {hide}
+"""
+
+
+@pytest.mark.parametrize("hide", ["true", "false"])
+@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("is_allowed", [True, False])
+@pytest.mark.parametrize("hop", ["proxy", "gateway", "mounted", "between"])
+def test_nobody_hears_of_a_resource_outside_of_the_allowlist(
+    tmp_path: Path, hop: str, version: str, is_allowed: bool, hide: str
+) -> None:
+    uri, codes, heard = address(hop, URI), [], []
+
+    async def run() -> None:
+        async with over_stdio() as where:
+            app = HOPS[hop](where)
+            text = LISTED.format(listed=json.dumps(uri if is_allowed else "x://y"), hide=hide)
+            guarded(tmp_path, text, app)
+            async with Client(app, version=version) as client:
+                await client.list_tools()
+                method, params = "resources/subscribe", {"uri": uri}
+                if version == MODERN:
+                    method, params = (
+                        "subscriptions/listen",
+                        {"notifications": {"resourceSubscriptions": [uri]}},
+                    )
+                listening = asyncio.ensure_future(client.request(method, params))
+                acknowledged = "notifications/subscriptions/acknowledged"
+                taken = asyncio.ensure_future(eventually_in(client.notifications, acknowledged))
+                await asyncio.wait({listening, taken}, return_when=asyncio.FIRST_COMPLETED)
+                taken.cancel()
+                prefix = "".join(f"{each}_" for each in NAMES.get(hop, ()))
+                call = {"name": f"{prefix}act", "arguments": {"touch": True}}
+                await client.request("tools/call", call)
+                await client.request("tools/call", call)
+                heard.extend(
+                    each["params"]["uri"] for each in client.notifications if "updated" in each["method"]
+                )
+                if listening.done() and listening.exception() is not None:
+                    codes.append(listening.exception().code)
+                listening.cancel()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+    if is_allowed:
+        assert (codes, set(heard)) == ([], {uri})
+    else:
+        refused = {"true": [], "false": [403 if version == MODERN else -32000]}
+        assert heard == []
+        assert codes == refused[hide] or (hide == "true" and version != MODERN)
