@@ -6,40 +6,35 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from support import echo_upstream as echo
 from support.echo_upstream import ANNOTATIONS, GOT, ICONS, MARK, META, URI
-from support.guarded import guarded
+from support.hops import (
+    COMMAND,
+    HOPS,
+    MORE,
+    NAMES,
+    SECONDS,
+    TRACE,
+    UPSTREAMS,
+    address,
+    assert_carried,
+    eventually_in,
+)
 from support.http_server import in_process
 from support.in_memory import ENVELOPE, RawConversation, in_loop
-from support.scripted_server import Scripted
 from support.stdio import serve
 
 from fastrpc import RemoteError, Server
-from fastrpc.compat.fastmcp import FastMCP, Middleware, ProxyClient, ProxyProvider, create_proxy
-from fastrpc.gateway import gateway_of
-from fastrpc.guard.approvals.asking import Approvals
-from fastrpc.guard.approvals.store import ApprovalStore, Decision
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, SUBSCRIPTION_KEY, VERSIONS
 from fastrpc.proxy import UpstreamServer
-from fastrpc.storage.database import Database
 from fastrpc.testing import Client
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
-COMMAND = [sys.executable, echo.__file__]
-TRACE = {
-    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-    "tracestate": "a=1",
-    "baggage": "k=v",
-    "example.com/tenant": {"id": 7, "deep": [None, {"é": '\n"'}]},
-}
-MORE = {"x-request": [1, {"a": None}]}
-SECONDS = 60.0
 HEADERS = {
     "mcp-protocol-version": MODERN,
     "mcp-method": "tools/call",
@@ -49,91 +44,6 @@ HEADERS = {
 }
 
 
-# --- the ways -----------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def over_stdio() -> AsyncIterator[Any]:
-    yield COMMAND
-
-
-@asynccontextmanager
-async def over_http() -> AsyncIterator[Any]:
-    async with Scripted(echo.play) as server:
-        yield server.url
-
-
-@asynccontextmanager
-async def stateless() -> AsyncIterator[Any]:
-    async with Scripted(echo.play_stateless) as server:
-        yield server.url
-
-
-def proxy(where: Any) -> Server:
-    return Server.proxy(where)
-
-
-def gateway(where: Any) -> Server:
-    entry = {"url": where} if isinstance(where, str) else {"command": where[0], "args": where[1:]}
-    return gateway_of({"up": entry})[0]
-
-
-def mounted(where: Any) -> Server:
-    app = Server("host")
-    app.mount(Server.proxy(where), "up")
-    return app
-
-
-def watched(where: Any) -> Server:
-    """A proxy whose guard sees each call, so that none is forwarded as bytes."""
-    app = Server.proxy(where)
-    app.guard(lambda call: None)
-    return app
-
-
-def compat_target(where: Any) -> Any:
-    """What FastMCP connects to, where a program and its arguments are an entry of a configuration."""
-    if isinstance(where, str):
-        return where
-    return {"mcpServers": {"up": {"command": where[0], "args": where[1:]}}}
-
-
-class Passing(Middleware):
-    async def on_request(self, context: Any, call_next: Any) -> Any:
-        return await call_next(context)
-
-
-def as_proxy(where: Any) -> Server:
-    return FastMCP.as_proxy(compat_target(where), "host")
-
-
-def provider(where: Any) -> Server:
-    app = FastMCP("host")
-    app.add_provider(ProxyProvider(lambda: ProxyClient(compat_target(where))))
-    return app
-
-
-def nested(where: Any) -> Server:
-    """A provider with a prefix, within a server that is mounted with one."""
-    inner, app = FastMCP("inner"), FastMCP("host")
-    inner.add_provider(ProxyProvider(lambda: ProxyClient(compat_target(where))), namespace="up")
-    app.mount(inner, "out")
-    return app
-
-
-def between(where: Any) -> Server:
-    """A proxy, with a prefix, within a server whose middleware sees each request."""
-    app = FastMCP("host", middleware=[Passing()])
-    app.mount(create_proxy(compat_target(where)), "up")
-    return app
-
-
-UPSTREAMS = {"stdio": over_stdio, "http": over_http, "stateless": stateless}
-HOPS = {"proxy": proxy, "gateway": gateway, "mounted": mounted, "guarded": watched}
-HOPS |= {"as_proxy": as_proxy, "provider": provider, "between": between, "nested": nested}
-NAMESPACES = {"between": ["up"], "nested": ["out", "up"]}
-"""What the hops of FastMCP have before names and paths."""
-NAMES = {"gateway": ["up"], "mounted": ["up"], **NAMESPACES}
 every_way = pytest.mark.parametrize(
     ("hop", "upstream"), [(hop, upstream) for hop in HOPS for upstream in UPSTREAMS]
 )
@@ -154,36 +64,15 @@ def through(hop: str, upstream: str, version: str, conversation: Callable[..., A
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
-def address(hop: str, uri: str) -> str:
-    """Return the URI that a resource of the upstream server has at a hop."""
-    scheme, _, path = uri.partition("://")
-    return f"{scheme}://{'/'.join((*NAMESPACES.get(hop, ()), path))}"
-
-
 @asynccontextmanager
 async def nothing() -> AsyncIterator[None]:
     yield
-
-
-async def eventually_in(notifications: list[dict[str, Any]], method: str) -> dict[str, Any]:
-    while not (found := [each for each in notifications if each["method"] == method]):
-        await asyncio.sleep(0.002)
-    return found[0]
 
 
 async def requested(client: Client, method: str, **params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Send a request with metadata; return its result, and the params that reached the upstream server."""
     result = await client.request(method, {**params, **MORE, "_meta": dict(TRACE)})
     return result, result["_meta"][GOT]
-
-
-def assert_carried(got: dict[str, Any]) -> None:
-    assert {name: got[name] for name in MORE} == MORE
-    meta = dict(got["_meta"])
-    own = [key for key in meta if key.startswith("io.modelcontextprotocol/") or key == "progressToken"]
-    for key in own:
-        del meta[key]
-    assert meta == TRACE
 
 
 def assert_marked(found: dict[str, Any], meta: dict[str, Any] = META) -> None:
@@ -618,112 +507,3 @@ def test_a_bridge_carries_it_all(upstream: str, version: str) -> None:
             await asyncio.to_thread(conversation, url)
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
-
-
-# --- behind a guard ---------------------------------------------------------------------------------------
-
-ASKED = """[expose]
-tools = ["*"]
-resources = ["*"]
-prompts = ["*"]
-[approvals]
-hold_seconds = 0.05
-[[rules]]
-id = "ask"
-when = "true"
-then = "ask"
-"""
-
-
-@pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
-@pytest.mark.parametrize("upstream", ["stdio", "stateless"])
-@pytest.mark.parametrize("hop", ["proxy", "gateway", "mounted", "between"])
-def test_what_goes_on_of_an_approved_call_is_what_was_shown(
-    tmp_path: Path, hop: str, upstream: str, version: str, method: str
-) -> None:
-    database = Database(f"sqlite:///{tmp_path}/guard.sqlite3")
-    store = ApprovalStore(database)
-
-    async def run() -> None:
-        async with UPSTREAMS[upstream]() as where:
-            app = HOPS[hop](where)
-            guarded(tmp_path, ASKED, app, approve=Approvals("host", lambda: database))
-            async with Client(app, version=version) as client:
-                await client.list_tools()
-                prefix = "".join(f"{each}_" for each in NAMES.get(hop, ()))
-                params: dict[str, Any] = {"name": prefix + ("act" if method == "tools/call" else "say")}
-                if method == "resources/read":
-                    params = {"uri": address(hop, URI)}
-                waits = {**params, **MORE, "_meta": dict(TRACE)}
-                with suppress(RemoteError):  # of a resource and a prompt; of a tool it is a result
-                    await client.request(method, waits)
-                (waiting,) = store.list()
-                store.decide(waiting.id, Decision(True, "os:grace", "command line"))
-                trace = {key: TRACE[key] for key in ("traceparent", "tracestate")}
-                other = {**trace, "example.com/tenant": {"id": 8}, "example.com/new": 1}
-                result = await client.request(method, {**params, "x-request": 2, "x-y": 3, "_meta": other})
-                assert_carried(result["_meta"][GOT])
-                assert "x-y" not in result["_meta"][GOT]
-
-    try:
-        asyncio.run(asyncio.wait_for(run(), SECONDS))
-    finally:
-        database.close()
-
-
-LISTED = """[expose]
-tools = ["*"]
-resources = [{listed}]
-[risk]
-"*" = "none"
-[defaults]
-hide = {hide}
-"""
-
-
-@pytest.mark.parametrize("hide", ["true", "false"])
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
-@pytest.mark.parametrize("is_allowed", [True, False])
-@pytest.mark.parametrize("hop", ["proxy", "gateway", "mounted", "between"])
-def test_nobody_hears_of_a_resource_outside_of_the_allowlist(
-    tmp_path: Path, hop: str, version: str, is_allowed: bool, hide: str
-) -> None:
-    uri, codes, heard = address(hop, URI), [], []
-
-    async def run() -> None:
-        async with over_stdio() as where:
-            app = HOPS[hop](where)
-            text = LISTED.format(listed=json.dumps(uri if is_allowed else "x://y"), hide=hide)
-            guarded(tmp_path, text, app)
-            async with Client(app, version=version) as client:
-                await client.list_tools()
-                method, params = "resources/subscribe", {"uri": uri}
-                if version == MODERN:
-                    method, params = (
-                        "subscriptions/listen",
-                        {"notifications": {"resourceSubscriptions": [uri]}},
-                    )
-                listening = asyncio.ensure_future(client.request(method, params))
-                acknowledged = "notifications/subscriptions/acknowledged"
-                taken = asyncio.ensure_future(eventually_in(client.notifications, acknowledged))
-                await asyncio.wait({listening, taken}, return_when=asyncio.FIRST_COMPLETED)
-                taken.cancel()
-                prefix = "".join(f"{each}_" for each in NAMES.get(hop, ()))
-                call = {"name": f"{prefix}act", "arguments": {"touch": True}}
-                await client.request("tools/call", call)
-                await client.request("tools/call", call)
-                heard.extend(
-                    each["params"]["uri"] for each in client.notifications if "updated" in each["method"]
-                )
-                if listening.done() and listening.exception() is not None:
-                    codes.append(listening.exception().code)
-                listening.cancel()
-
-    asyncio.run(asyncio.wait_for(run(), SECONDS))
-    if is_allowed:
-        assert (codes, set(heard)) == ([], {uri})
-    else:
-        refused = {"true": [], "false": [403 if version == MODERN else -32000]}
-        assert heard == []
-        assert codes == refused[hide] or (hide == "true" and version != MODERN)
