@@ -109,16 +109,20 @@ cdef class CallInfo:
     cpdef object invoke(self):
         """Call the function, with the arguments as they are now; return what it returns.
 
-        Arguments that have been changed are bound again. Raises ArgumentError where they do not fit.
+        Arguments that have been changed are bound again. Raises ArgumentError where they do not fit, and what
+        refuses a call that is not any more the one that was allowed.
         """
         cdef PyObject* made
+        if self.given is not None or self.vector == NULL:  # somebody may have changed them, within them too
+            if self.confirm is not None:
+                self.confirm()
+            elif self.plan.recheck is not None:
+                self.plan.recheck(self)
         if self.vector != NULL and (self.given is None or self.are_bound()):
             made = self.plan.invoke(self.vector)
             if made == NULL:
                 reraise()
             return owned(made)
-        if self.confirm is not None:
-            self.confirm()
         return self.plan.tool.signature.call(self.plan.tool.function, self.current_values(), self.context)
 
     def bound_arguments(self):

@@ -12,7 +12,7 @@
 #define FASTRPC_ENVELOPE "io.modelcontextprotocol/"
 
 /* The token of a request's progress, and the members of the 2026-07-28 envelope; `HOP_KEYS` of
- * fastrpc/proxy/hop.py says the same. */
+ * fastrpc/protocol/versions.py says the same. */
 static const char *const fastrpc_hop_keys[] = {
     "progressToken",
     FASTRPC_ENVELOPE "protocolVersion",

@@ -62,6 +62,7 @@ cdef class Plan:
     cdef Gate gate                       # the guard, if it is one
     cdef readonly bint conditional       # it may have ceased to exist for its caller: ask before each call
     cdef readonly object around
+    cdef readonly object recheck         # asked about arguments that what is around has seen; None: nobody
     cdef readonly Recorder recorder
     cdef readonly CallForwarder forwarder  # of a tool that another server has, or None
     cdef object spare_context            # of a call that has ended without looking at it, for the next one

@@ -52,6 +52,8 @@ class Plan:
     @property
     def around(self) -> Callable[[Any], Any] | None: ...
     @property
+    def recheck(self) -> Callable[[Any], object] | None: ...
+    @property
     def recorder(self) -> Recorder | None: ...
     @property
     def forwarder(self) -> CallForwarder | None: ...
@@ -90,6 +92,7 @@ class Plan:
         noted: bool = False,
         guard: Callable[[Any], Any] | None = None,
         around: Callable[[Any], Any] | None = None,
+        recheck: Callable[[Any], object] | None = None,
         recorder: Recorder | None = None,
         forwarder: CallForwarder | None = None,
         refusal_prefix: str | None = None,

@@ -134,7 +134,7 @@ def _list(store: ApprovalStore, chosen: Namespace) -> None:
 def _row(approval: Approval, now: float) -> tuple[str, ...]:
     from fastrpc.guard.approvals.display import visible_name
 
-    call = f"{visible_name(approval.name)} {approval.arguments}"
+    call = f"{visible_name(approval.name)} {approval.arguments} {approval.extra_params}".rstrip()
     return (
         approval.id,
         approval.state_at(now),
@@ -301,6 +301,8 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
         print(f"  rule: {approval.rule or '-'}{f', {approval.reason}' if approval.reason else ''}")
     arguments = found["arguments"]
     print("  arguments:", *indented(approval.arguments).split("\n"), sep="\n    ")
+    if approval.extra_params:
+        print("  besides:", *indented(approval.extra_params).split("\n"), sep="\n    ")
     for name, value in (found["edited"] or {}).items():
         before = arguments.get(name) if isinstance(arguments, dict) else "…"
         print(f"  changed: {name}: {json.dumps(before)} -> {json.dumps(value)}")

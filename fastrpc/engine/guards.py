@@ -32,6 +32,21 @@ def guarded_by(guards: Sequence[tuple[str, Guard]]) -> Guard:
     return decide
 
 
+def rechecked_by(rechecks: Sequence[tuple[str, Callable[[CallInfo], object]]]) -> Callable[[CallInfo], None]:
+    """Return what has these decide again about a call, each with its own server's name of the handler."""
+
+    def recheck(call: CallInfo) -> None:
+        shown = call.name
+        try:
+            for name, function in rechecks:
+                _rename(call, name)
+                function(call)
+        finally:
+            call.name = shown
+
+    return recheck
+
+
 async def _decide_rest(
     call: CallInfo, decision: Any, guards: Sequence[tuple[str, Guard]], shown: str
 ) -> None:

@@ -74,6 +74,8 @@ class Runtime(Visibility):
         self.hooks = hooks
         self.guards = guards
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
+        self.rechecks: list[Callable[[Any], object]] = []
+        """Functions that decide again about a tool's call whose arguments hooks have seen."""
         self.spending: list[Any] = []  # count what calls cost: see `RequestChannel.spend`
         self.wrapper: RequestWrapper | None = None
         """What is around the requests of this server and of those that are mounted in it."""
@@ -345,12 +347,14 @@ class Runtime(Visibility):
 
     def _plan_of(self, tool: Tool) -> Plan:
         """Make a tool's plan; while a lifespan has to be entered the dispatcher alone calls it."""
+        around = self._around(tool, "tools/call")
         return plan_of(
             tool,
             direct=self._is_ready(tool),
             noted=bool(self.results.notes),
             guard=self._guard_of(tool),
-            around=self._around(tool, "tools/call"),
+            around=around,
+            recheck=None if around is None else self._recheck_of(tool),
             recorder=self._recorder_of(tool),
             encoder=self.features.TOOL_RESULTS,
             conditional=self.classifies_calls,
@@ -373,6 +377,15 @@ class Runtime(Visibility):
         from fastrpc.engine.guards import guarded_by
 
         return guarded_by(guards) if guards else None
+
+    def _recheck_of(self, tool: Tool) -> Callable[[Any], object] | None:
+        """Return the function that has all guards decide again about changed arguments; None: none does."""
+        rechecks = [(name, each) for name, runtime in self.way_to(tool) for each in runtime.rechecks]
+        if not rechecks:
+            return None
+        from fastrpc.engine.guards import rechecked_by
+
+        return rechecked_by(rechecks)
 
     def _recorder_of(self, handler: Handler) -> Recorder | None:
         """Return what records a handler's calls; None: neither this server nor one that the handler was

@@ -150,6 +150,7 @@ class Guard:
         server.guard(self._gate if self._durable is None else self._decide_durably)
         guards = server.runtime.guards
         guards.insert(0, guards.pop())  # the record of whatever a guard refuses is that of a call it has seen
+        server.runtime.rechecks.append(self._check_again)
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
         server.list_filters[-1].refusal = self._refusal_to_notify
         server.list_filters[-1].announces_changes = True  # in `use` and `forget`
@@ -255,11 +256,37 @@ class Guard:
 
             self._expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
             raise
-        asked.confirm_at_start()
+        asked.confirm_at_start(lambda error: self._refused_late(call, entry, verdict, error))
         if self._is_recorded:
             self._state(call, verdict, asked.approval)
         if decision.budgets:
             self._reserve(call, entry, decision, verdict)
+
+    def _check_again(self, call: CallInfo) -> None:
+        """Decide again by the rules about arguments, which hooks or middleware may have changed since they
+        were allowed. Raises GuardRefusal."""
+        entry, target = self.entry(call.principal), Target.of_call(call)
+        decision = self._decision_for(entry.caller_class, target)
+        if not decision.rules:
+            return
+        verdict = self._policy.judge(decision, entry.caller, target, call.bound_arguments())
+        if verdict.action == DENY:
+            raise self._refused_late(call, entry, verdict, self._not_allowed(call, decision, verdict))
+        if self._policy.asks(verdict):
+            error = ApprovalRejected(
+                f"{call.name} does not run: a hook or middleware of the server has changed its arguments, "
+                "and with these it needs an approval",
+                call.context.protocol_version,
+            )
+            raise self._refused_late(call, entry, verdict, error)
+
+    def _refused_late(
+        self, call: CallInfo, entry: Entry, verdict: Verdict, error: BaseException
+    ) -> BaseException:
+        """Return the refusal of a call that was allowed, and counted, before."""
+        if self._on_refusal is not None:
+            self._on_refusal(call, entry.caller, verdict, error)
+        return error
 
     def _state(self, call: CallInfo, verdict: Verdict, approval: str = "") -> None:
         """Have the record of a call say what was decided about this one, and not about all of the tool. The

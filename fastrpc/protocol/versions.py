@@ -43,6 +43,12 @@ SERVER_KEY = ENVELOPE + "serverInfo"
 LOG_KEY = ENVELOPE + "logLevel"
 SUBSCRIPTION_KEY = ENVELOPE + "subscriptionId"
 """Keys of ``_meta`` that 2026-07-28 defines."""
+HOP_KEYS = frozenset(
+    ("progressToken", VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, SERVER_KEY, LOG_KEY, SUBSCRIPTION_KEY)
+)
+"""Keys of ``_meta`` that belong to a connection."""
+HOP_PARAMS = frozenset(("_meta", "task", "requestState", "inputResponses"))
+"""Members of a request's params that belong to a connection; ``_meta`` is replaced key by key."""
 
 _FIRST, _SECOND, _THIRD, _FOURTH = LEGACY_VERSIONS
 

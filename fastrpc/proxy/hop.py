@@ -10,15 +10,7 @@ log levels, which no request of a client stands behind.
 
 from __future__ import annotations
 
-from fastrpc.protocol.versions import (
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
-    LATEST_LEGACY,
-    LOG_KEY,
-    SERVER_KEY,
-    SUBSCRIPTION_KEY,
-    VERSION_KEY,
-)
+from fastrpc.protocol.versions import HOP_KEYS, HOP_PARAMS, LATEST_LEGACY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +19,6 @@ if TYPE_CHECKING:
 
     from fastrpc.context import Context
 
-HOP_KEYS = frozenset(
-    ("progressToken", VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, SERVER_KEY, LOG_KEY, SUBSCRIPTION_KEY)
-)
-"""Keys of ``_meta`` that belong to a connection."""
-HOP_PARAMS = frozenset(("_meta", "task", "requestState", "inputResponses"))
-"""Members of a request's params that belong to a connection; ``_meta`` is replaced key by key."""
 HOP_RESULT = frozenset(("_meta", "resultType", "task", "inputRequests", "requestState"))
 """The same of a result."""
 ELICITED = "notifications/elicitation/complete"

@@ -82,6 +82,7 @@ approvals = Table(
     Column("valid_until", Double),
     Column("uses_left", Integer, nullable=False),
     Column("used_at", Double),
+    Column("extra_params", Text, nullable=False, server_default=""),
     Index("fastrpc_approvals_digest", "digest"),
     Index("fastrpc_approvals_call", "call_digest"),
     Index("fastrpc_approvals_state", "state", "caller"),
@@ -89,8 +90,8 @@ approvals = Table(
 )
 """`digest` is that of everything an approval is bound to, `call_digest` that of the caller and the call alone
 (`fastrpc.guard.approvals.binding`); `arguments`, `edited_arguments`, `schema`, `rest_digests`, the
-digest of all other arguments by the name of a text, and `prefix` are JSON; `approvers` are separated by line
-feeds."""
+digest of all other arguments by the name of a text, and `prefix` are JSON, `extra_params` JSON or nothing;
+`approvers` are separated by line feeds."""
 
 changes = Table(
     "fastrpc_changes",

@@ -212,6 +212,25 @@ def test_an_approver_changes_the_arguments_and_what_a_rule_denies_stays_denied(
     assert runs(folder) == ["attic 3"]
 
 
+def test_what_a_request_says_besides_its_arguments_is_shown_and_recorded(
+    folder: Path, background: Any
+) -> None:
+    with over_stdio(folder) as client:
+        meta = {"example.com/place": "x\u202e", "password": "Hunter2-99x"}
+        held = background.submit(client.call_tool, "wipe", {"place": "x"}, meta=meta)
+        approval = only_waiting(folder)
+        shown = approvals(folder, "show", approval["id"])
+        assert '"example.com/place": "x\\u202e"' in shown.partition("besides:")[2]
+        assert "example.com/place" in approvals(folder, "list")
+        approvals(folder, "approve", approval["id"])
+        assert held.result(60).text == "wiped x 1"
+    assert approval["extra_params"] == {"_meta": {"example.com/place": "x\u202e", "password": "****"}}
+    lines = fastrpc(folder, "audit", "search", "--json").splitlines()
+    records = [each for each in map(json.loads, lines) if each["category"] == "approval"]
+    assert [sorted(each["extra_params"]) for each in records] == [["salt", "sha256"]] * 3
+    assert "Hunter2" not in "".join(lines)
+
+
 def test_critical_calls_are_not_approved_by_the_user_who_calls(folder: Path, background: Any) -> None:
     forms: list[Any] = []
 

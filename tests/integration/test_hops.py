@@ -12,29 +12,29 @@ from typing import Any
 import pytest
 from support import echo_upstream as echo
 from support.echo_upstream import ANNOTATIONS, GOT, ICONS, MARK, META, URI
+from support.hops import (
+    COMMAND,
+    HOPS,
+    MORE,
+    NAMES,
+    SECONDS,
+    TRACE,
+    UPSTREAMS,
+    address,
+    assert_carried,
+    eventually_in,
+)
 from support.http_server import in_process
 from support.in_memory import ENVELOPE, RawConversation, in_loop
-from support.scripted_server import Scripted
 from support.stdio import serve
 
 from fastrpc import RemoteError, Server
-from fastrpc.compat.fastmcp import FastMCP, Middleware, ProxyClient, ProxyProvider, create_proxy
-from fastrpc.gateway import gateway_of
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, SUBSCRIPTION_KEY, VERSIONS
 from fastrpc.proxy import UpstreamServer
 from fastrpc.testing import Client
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
-COMMAND = [sys.executable, echo.__file__]
-TRACE = {
-    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-    "tracestate": "a=1",
-    "baggage": "k=v",
-    "example.com/tenant": {"id": 7, "deep": [None, {"é": '\n"'}]},
-}
-MORE = {"x-request": [1, {"a": None}]}
-SECONDS = 60.0
 HEADERS = {
     "mcp-protocol-version": MODERN,
     "mcp-method": "tools/call",
@@ -44,91 +44,6 @@ HEADERS = {
 }
 
 
-# --- the ways -----------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def over_stdio() -> AsyncIterator[Any]:
-    yield COMMAND
-
-
-@asynccontextmanager
-async def over_http() -> AsyncIterator[Any]:
-    async with Scripted(echo.play) as server:
-        yield server.url
-
-
-@asynccontextmanager
-async def stateless() -> AsyncIterator[Any]:
-    async with Scripted(echo.play_stateless) as server:
-        yield server.url
-
-
-def proxy(where: Any) -> Server:
-    return Server.proxy(where)
-
-
-def gateway(where: Any) -> Server:
-    entry = {"url": where} if isinstance(where, str) else {"command": where[0], "args": where[1:]}
-    return gateway_of({"up": entry})[0]
-
-
-def mounted(where: Any) -> Server:
-    app = Server("host")
-    app.mount(Server.proxy(where), "up")
-    return app
-
-
-def watched(where: Any) -> Server:
-    """A proxy whose guard sees each call, so that none is forwarded as bytes."""
-    app = Server.proxy(where)
-    app.guard(lambda call: None)
-    return app
-
-
-def compat_target(where: Any) -> Any:
-    """What FastMCP connects to, where a program and its arguments are an entry of a configuration."""
-    if isinstance(where, str):
-        return where
-    return {"mcpServers": {"up": {"command": where[0], "args": where[1:]}}}
-
-
-class Passing(Middleware):
-    async def on_request(self, context: Any, call_next: Any) -> Any:
-        return await call_next(context)
-
-
-def as_proxy(where: Any) -> Server:
-    return FastMCP.as_proxy(compat_target(where), "host")
-
-
-def provider(where: Any) -> Server:
-    app = FastMCP("host")
-    app.add_provider(ProxyProvider(lambda: ProxyClient(compat_target(where))))
-    return app
-
-
-def nested(where: Any) -> Server:
-    """A provider with a prefix, within a server that is mounted with one."""
-    inner, app = FastMCP("inner"), FastMCP("host")
-    inner.add_provider(ProxyProvider(lambda: ProxyClient(compat_target(where))), namespace="up")
-    app.mount(inner, "out")
-    return app
-
-
-def between(where: Any) -> Server:
-    """A proxy, with a prefix, within a server whose middleware sees each request."""
-    app = FastMCP("host", middleware=[Passing()])
-    app.mount(create_proxy(compat_target(where)), "up")
-    return app
-
-
-UPSTREAMS = {"stdio": over_stdio, "http": over_http, "stateless": stateless}
-HOPS = {"proxy": proxy, "gateway": gateway, "mounted": mounted, "guarded": watched}
-HOPS |= {"as_proxy": as_proxy, "provider": provider, "between": between, "nested": nested}
-NAMESPACES = {"between": ["up"], "nested": ["out", "up"]}
-"""What the hops of FastMCP have before names and paths."""
-NAMES = {"gateway": ["up"], "mounted": ["up"], **NAMESPACES}
 every_way = pytest.mark.parametrize(
     ("hop", "upstream"), [(hop, upstream) for hop in HOPS for upstream in UPSTREAMS]
 )
@@ -149,36 +64,15 @@ def through(hop: str, upstream: str, version: str, conversation: Callable[..., A
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
-def address(hop: str, uri: str) -> str:
-    """Return the URI that a resource of the upstream server has at a hop."""
-    scheme, _, path = uri.partition("://")
-    return f"{scheme}://{'/'.join((*NAMESPACES.get(hop, ()), path))}"
-
-
 @asynccontextmanager
 async def nothing() -> AsyncIterator[None]:
     yield
-
-
-async def eventually_in(notifications: list[dict[str, Any]], method: str) -> dict[str, Any]:
-    while not (found := [each for each in notifications if each["method"] == method]):
-        await asyncio.sleep(0.002)
-    return found[0]
 
 
 async def requested(client: Client, method: str, **params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Send a request with metadata; return its result, and the params that reached the upstream server."""
     result = await client.request(method, {**params, **MORE, "_meta": dict(TRACE)})
     return result, result["_meta"][GOT]
-
-
-def assert_carried(got: dict[str, Any]) -> None:
-    assert {name: got[name] for name in MORE} == MORE
-    meta = dict(got["_meta"])
-    own = [key for key in meta if key.startswith("io.modelcontextprotocol/") or key == "progressToken"]
-    for key in own:
-        del meta[key]
-    assert meta == TRACE
 
 
 def assert_marked(found: dict[str, Any], meta: dict[str, Any] = META) -> None:

@@ -46,6 +46,7 @@ SAMPLES = {
         " '', 0, 1700000000.5, 1700000300.5, 0)",
     ],
     "0003": [],  # an index
+    "0004": ["UPDATE fastrpc_approvals SET extra_params = '{{\"_meta\": {{}}}}'"],
 }
 """What a database of each revision holds, in its own tables: a new revision needs a line here."""
 

@@ -211,6 +211,32 @@ cat //dev/./zero
 cat /tmp/../dev/urandom
 wc /dev/zero
 head -c 5 /dev/tty
+cat /de[v]/zero
+cat /d?v/zero
+cat /*/zero
+wc -l /de*/zer*
+cat dev/zero
+cat ./dev/zero
+cat d*/zero
+cat ../../../dev/zero
+cat x/../dev/tty
+cd /dev; cat zero
+cd /dev && cat zero
+cd / ; cat dev/zero
+cd /; cd dev; cat zero
+cd ../../dev; head -c 5 tty
+cd /proc/self/root; cat dev/zero
+cat /proc/self/root/dev/zero
+cat /proc/self/fd/0
+cat /proc/1/mem
+cat /proc/kms[g]
+cat /sys/kernel/debug/tracing/trace_pipe
+cat /sys/kernel/tracing/trace_pipe
+grep -r x /proc
+grep -r x /sys
+grep -r x /
+rg x /
+grep -nf/dev/zero x
 od -A /dev/zero
 grep -f/dev/zero x
 grep --file=/dev/zero x

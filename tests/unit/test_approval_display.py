@@ -132,6 +132,58 @@ def test_a_value_under_a_secrets_name_is_masked_if_it_is_one_word() -> None:
     assert masked_member("path", "s3cret") == "s3cret"
 
 
+ASSETS = (
+    "USDC usdc WETH9 usd-coin 1inch wrapped-bitcoin bridged-usdc-polygon-pos-bridge ETH2X-FLI usdc-2024 "
+    "st.eth EURC.e 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48 1000000000000000000 4_096"
+)
+NAMED_TOKEN = ["token", "tokens", "from_token", "sellToken", "token_id", "tokenId"]
+
+
+@pytest.mark.parametrize("name", NAMED_TOKEN)
+@pytest.mark.parametrize("value", ASSETS.split())
+def test_a_token_that_is_what_a_call_is_about_is_shown(value: str, name: str) -> None:
+    assert masked_member(name, value) == value
+    assert masked_member(name, value, is_element=True) == value
+    assert masked_literals(f"swap --{name} {value} --amount 5") == f"swap --{name} {value} --amount 5"
+    assert masked_literals(f"{name}={value}") == f"{name}={value}"
+    document = json.dumps({name: value})
+    assert masked_literals(document) == document
+
+
+SECRETS = (
+    "s3cret abcdefgh12 ghp_abcdefghijklmnopqrst sk-proj-abc 9f86d081884c7d65 eyJhbGciOi.eyJzdWIi.x "
+    "glpat-xxxxx kJhGfDsAqWeRtYuIoPzX Env-Value-10-c8Ty2mXo"
+)
+
+
+@pytest.mark.parametrize("name", NAMED_TOKEN)
+@pytest.mark.parametrize("value", SECRETS.split())
+def test_a_token_that_is_made_as_secrets_are_is_masked(value: str, name: str) -> None:
+    assert masked_member(name, value) == "****"
+    assert masked_literals(f"tool --{name} {value} -v") == f"tool --{name} **** -v"
+    assert masked_literals(f"{name}={value}") == f"{name}=****"
+    assert masked_literals(json.dumps({name: value})) == json.dumps({name: "****"})
+
+
+SURE = (
+    "password secret client_secret api_key apiKey access_token accessToken GITHUB_TOKEN id_token credential "
+    "private_key refreshToken auth-token session_tokens X-Api-Key"
+)
+
+
+@pytest.mark.parametrize("name", SURE.split())
+@pytest.mark.parametrize("value", ["USDC", "abc", "1000"])
+def test_below_a_name_that_can_only_say_secret_every_word_is_masked(value: str, name: str) -> None:
+    assert masked_member(name, value) == "****"
+    assert masked_literals(f"tool --{name} {value} -v") == f"tool --{name} **** -v"
+
+
+def test_of_a_long_token_the_ends_tell_one_from_another() -> None:
+    mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
+    assert masked_member("token", mint) == "EPjF****Dt1v"
+    assert masked_member("access_token", mint) == "****"
+
+
 def test_a_secret_of_the_environment_is_masked_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "Env-Value-10-c8Ty2mXo")
     text = "echo Env-Value-10-c8Ty2mXo | sh -c '$(cat)'"
@@ -189,9 +241,50 @@ def test_texts_that_look_alike_are_shown_differently_with_what_differs_in_ascii(
     assert "\\" in mine + theirs
 
 
+CONFUSABLE = (
+    "\u2024\u201a\u0251\u0261\ua4f2\ua4d0\ua4f3\ua4f8\ua4fd\u13a0\u13c6\u15ea\u1566\u2c9f\u2ca3\u0555\u0405\u0441\u0455"
+    "\u03bf\u03f2\u0417\u0431\u0433\u051d\u04cf\u10ff\u12d0\u1200\u101d\u0d20\u0b20\u09e6\u0966\u0a66\u0ae6\u0be6\u0c66"
+    "\u0ce6\u0d66\u0e50\u0ed0\u1040\u06f1\u0660\u0665\u07c0\u05d5\u05df\u05e1\u0627\u0647\u2d54\u2d4f\u16c1\u16b7"
+    "\u1d0f\u1d04\u1d20\u1d22\ua731\u0280\u0299\u0269\u0184\u01c0\u01c3\ua78c\u02d7\u02d0\u02f8\u2032\u2033\u2035\u2039\u203a"
+    "\u2041\u2043\u204e\u2044\u2215\u2216\u29f5\u2571\u2573\u2223\u2236\u2217\u223c\u22c1\u2768\u2774\u2796\u2795\u3014\u3033"
+    "\u2f03\u31d3\u30ce\u4e36\u4e3f\uff01\uff07\uff3b\uff1b\uff5c\uff21\uff41\u2170\u217c\u2113\u212f\u2134\u00b4\u00b8"
+    "\U0001d41a\U0001d6a8\U0001d7ce\U0001d5ba\U0001d213\U0001f74c\U000118c8\U00010404\U000104c2\U00010282"
+    "\U000102a0\U00010315\U0001044c\U000114d0\U00016f16\U00010292\u0903\u0c02\u0ed6"
+)
+"""Signs, letters, digits and marks that look like one of ASCII (UTS #39: confusables)."""
+
+
+@pytest.mark.parametrize("text", ["rm -rf @x; y", "say @@ or not", "ap@le.com", "pay x @ now", "@rm"])
+def test_what_looks_like_a_character_of_ascii_is_shown_as_what_it_is(text: str) -> None:
+    shown_as_they_are = [
+        each
+        for each in CONFUSABLE
+        if each in visible(json.dumps(text.replace("@", each), ensure_ascii=False))
+    ]
+    assert shown_as_they_are == []
+
+
+@pytest.mark.parametrize("sign", "‘’“”‚„‹›«»—…×·′ʼ❤→ı！；＇")
+def test_in_what_may_be_run_every_sign_that_is_not_of_ascii_is_escaped(sign: str) -> None:
+    for text in (f"echo {sign}; rm -rf /", f"a{sign} | b", f"git commit -m {sign}", f"$({sign})"):
+        assert sign not in visible(json.dumps(text, ensure_ascii=False))
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "Привет, мир: git и коммит, IT-компания",
+        "git commit -m 'исправлено в main'",
+        "git commit -m '修复，完成：a 的 bug'",
+        "使用 git 提交，然后推送！",
+        "हिन्दी में git बदलाव।",
+        "Türkçe sınır, kapı",
+        "한국어 텍스트 API 호출; 一个 USBメモリ",
+        "ไทย ๆ ครับ",
+        "Việt Nam đẹp lắm, Ọlọ́run, Hawaiʻi, п’ять",
+        "العربية، نصّ ١٢٣؟",
+        "10 µs, 5 €, 3×4 → ok ✓ 🚀",
+        "git commit -m '🚀 ok'",
         "Здравствуйте, это обычный текст: он и она, а с ним сыр",
         "نصّ عربي كامل",
         "日本語のテキスト、（全角）です！",

@@ -20,7 +20,7 @@ from time import monotonic
 
 from fastrpc.callers import current_user
 from fastrpc.errors import ToolError
-from fastrpc.guard.approvals import at_terminal, form
+from fastrpc.guard.approvals import at_terminal, extra_params, form
 from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.canonical import Unbindable, canonical, order
 from fastrpc.guard.policy import risks
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc.callers import Caller
+    from fastrpc.engine.request import Request
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
     from fastrpc.guard.approvals.watching import Watcher
     from fastrpc.guard.policy.approval_config import ApprovalConfig
@@ -103,6 +104,29 @@ class CallToApprove:
         except Unbindable as error:
             raise ApprovalRejected(f"{self.call.name} needs an approval, but {error}", self.version) from None
 
+    def extra_params(self) -> str:
+        """Return what the request says besides the arguments, as it is kept and shown. Raises
+        ApprovalRejected for what nobody can be shown."""
+        request = self._request
+        try:
+            return "" if request is None else extra_params.kept(request.method, request.params)
+        except Unbindable as error:
+            raise ApprovalRejected(
+                f"{self.call.name} needs an approval, but of what the request says besides: {error}",
+                self.version,
+            ) from None
+
+    def say_besides(self, kept: str) -> None:
+        """Have the call run with what was shown besides its arguments, whatever its own request says."""
+        request = self._request
+        if request is not None:
+            request.params = extra_params.taken(kept, request.method, request.params)
+
+    @property
+    def _request(self) -> Request | None:
+        channel: Any = self.call.context._channel
+        return None if channel is None else channel.request
+
     def check_unchanged(self, binding: Binding) -> None:
         """Raise ApprovalRejected if the arguments are not any more what was hashed and shown: a default that
         calls share may have been changed meanwhile."""
@@ -113,9 +137,9 @@ class CallToApprove:
                 approval=self.approval,
             )
 
-    def confirm_at_start(self) -> None:
+    def confirm_at_start(self, refused: Callable[[BaseException], BaseException]) -> None:
         """Have the call refused if hooks or middleware, which run behind the guard, change the arguments that
-        have been approved."""
+        have been approved. `refused` is called with the refusal, and returns it."""
         approved, version = order(canonical(self.call.bound_arguments())), self.version
 
         def confirm() -> None:
@@ -124,12 +148,13 @@ class CallToApprove:
             except ValueError:
                 is_same = False
             if not is_same:
-                raise ApprovalRejected(
+                error = ApprovalRejected(
                     f"{self.call.name} does not run: a hook or middleware of the server has changed the "
                     "arguments that were approved",
                     version,
                     approval=self.approval,
                 )
+                raise refused(error)
 
         self.call.confirm = confirm
 
@@ -204,6 +229,7 @@ class Approvals:
                 asked.approval = used.id
                 self._note("used", asked, used)
                 asked.check_unchanged(binding)
+                asked.say_besides(used.extra_params)
                 return _edited(used)
         raise ApprovalRejected(f"the approvals of {asked.call.name} were used by other calls", asked.version)
 
@@ -225,6 +251,7 @@ class Approvals:
             timeout_seconds=config.timeout_seconds,
             most_waiting=config.most_waiting,
             rejection_seconds=config.valid_seconds,
+            extra_params=asked.extra_params(),
         )
         try:
             found = await kept.watcher.run(kept.store.ask, question)
@@ -240,9 +267,11 @@ class Approvals:
         from fastrpc.guard.approvals.store import CLIENT, TERMINAL, may_approve
 
         left = approval.expires_at - kept.store.clock()
-        question = form.text(asked.call, asked.verdict, binding.shown, asked.config.timeout_seconds)
+        besides, seconds = approval.extra_params, asked.config.timeout_seconds
+        question = form.text(asked.call, asked.verdict, binding.shown, besides, seconds)
+        key = form.key_of(binding.digest, besides)
         ways: tuple[tuple[str, str, Callable[[str], Coroutine[Any, Any, bool]]], ...] = (
-            (CLIENT, asked.caller.principal, lambda text: form.accepts(asked.call, binding.digest, text)),
+            (CLIENT, asked.caller.principal, lambda text: form.accepts(asked.call, key, text)),
             (TERMINAL, current_user(), at_terminal.accepts),
         )
         for channel, by, accepts in ways:
@@ -330,7 +359,9 @@ class Approvals:
             raise ApprovalRejected(
                 f"{name} cannot be approved through the client that calls it", asked.version
             )
-        question = form.text(asked.call, asked.verdict, binding.shown, seconds)
+        # a client of 2026-07-28 sends the call again with the answer, and may say something else besides
+        shown: str = asked.call.context.once(form.key_of(binding.digest, ""), asked.extra_params)
+        question = form.text(asked.call, asked.verdict, binding.shown, shown, seconds)
         if question is None:
             raise ApprovalRejected(
                 f"{name} needs an approval, but its arguments are too long for a form of the client",
@@ -338,7 +369,7 @@ class Approvals:
             )
         try:
             async with TimeLimit(seconds):
-                accepted = await form.accepts(asked.call, binding.digest, question)
+                accepted = await form.accepts(asked.call, form.key_of(binding.digest, shown), question)
         except TimeoutError:
             raise ApprovalTimedOut(_nobody(asked), asked.version) from None
         except ToolError as error:
@@ -347,6 +378,7 @@ class Approvals:
             raise ApprovalRejected(f"The call of {name} was not approved", asked.version)
         asked.check_current()
         asked.check_unchanged(binding)
+        asked.say_besides(shown)
 
     def _note(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         if self._on_event is not None:

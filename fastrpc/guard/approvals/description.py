@@ -25,6 +25,7 @@ def described(approval: Approval, now: float) -> dict[str, Any]:
         "kind": approval.kind,
         "name": approval.name,
         "arguments": _parsed(approval.arguments),
+        "extra_params": json.loads(approval.extra_params) if approval.extra_params else None,
         "edited": None if edited is None else json.loads(edited),
         "prefix": None if approval.prefix is None else json.loads(approval.prefix)["words"],
         "risk": approval.risk,

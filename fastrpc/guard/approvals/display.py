@@ -2,10 +2,13 @@
 
 A caller chooses the characters, and so may try to show something else than what would run. Escaped, as JSON
 escapes them, are characters that cannot be seen or that move what stands beside them (control characters,
-those that turn the direction of a text, fillers, variation selectors), letters that look like others (of
-another alphabet in a Latin word, full-width and mathematical ones), accents that stand apart from their
-letter, letters from right to left beside Latin ones, which a terminal would put in another order, and runs of
-spaces, which push what follows out of sight. Two texts that differ look different. Secrets are masked as
+those that turn the direction of a text, fillers, variation selectors), and by rule what may look like a
+character of ASCII: letters of another script in a word with Latin ones (UTS #39), but for those twice as
+wide; a word of letters that look Latin, in a text with Latin ones; letters of scripts that few use, and Latin
+ones of no language; digits of other scripts beside Latin letters; signs that ordinary texts do not have, and
+in a text that may be code every sign that is not of ASCII. Also accents that stand apart from their letter,
+letters from right to left beside Latin ones, which a terminal would put in another order, and runs of spaces,
+which push what follows out of sight. Two texts that differ look different. Secrets are masked as
 `fastrpc.guard.shell.masking` does, which hides nothing that runs. Nothing is cut: who shows a part says so.
 """
 
@@ -14,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import pairwise
-from unicodedata import bidirectional, category, name, normalize
+from unicodedata import bidirectional, category, east_asian_width, name, normalize
 
 from fastrpc.guard.shell.masking import masked_literals, masked_member
 from fastrpc.unicode_forms import normal_form
@@ -30,19 +33,61 @@ INVISIBLE = re.compile(
 LONG_SPACE = re.compile("(?<= {8}) +")
 WORD = re.compile(r"\w+")
 ESCAPE = re.compile(r"\\(?:u....|.)")
-LATIN_LOOK = frozenset(
-    "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0455\u0456\u0458\u04bb\u04cf\u0501\u051b\u051d\u0475"
-    "\u0410\u0412\u0421\u0415\u041d\u041a\u041c\u041e\u0420\u0422\u0425\u0423\u0405\u0406\u0408\u04ae"
-    "\u03b1\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03b3\u03c9"
-    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
-    "\u0578\u057d\u0581\u0585\u0566\u0570\u13a0\u13a1\u13a2\u13a9\u13aa\u13ab\u13ac\u13b3\u13b7\u13bb\u13c0"
+TOKEN = re.compile(rf"{ESCAPE.pattern}|{WORD.pattern}")
+MAY_RUN = re.compile(r"[;|&$`<>{}=]|\\\\|(?<![^\s\"'])--?\w")
+"""What no ordinary sentence has: such a text may be code, in which each sign counts."""
+SCRIPTS = frozenset(
+    (
+        *(
+            "ARABIC",
+            "ARMENIAN",
+            "BENGALI",
+            "BOPOMOFO",
+            "CJK",
+            "CYRILLIC",
+            "DEVANAGARI",
+            "ETHIOPIC",
+            "GEORGIAN",
+        ),
+        *("GREEK", "GUJARATI", "GURMUKHI", "HANGUL", "HEBREW", "HIRAGANA", "KANNADA", "KATAKANA", "KHMER"),
+        *("LAO", "LATIN", "MALAYALAM", "MYANMAR", "ORIYA", "SINHALA", "TAMIL", "TELUGU", "THAANA", "THAI"),
+        *("TIBETAN", "YI"),
+    )
 )
-"""Cyrillic, Greek, Armenian and Cherokee letters that look like Latin ones."""
+"""The scripts that are in everyday use (Unicode, UAX #31, table 5), and Yi, which looks like no other."""
+OWN_LETTERS = frozenset("ßæøœðþłđħŋŧəɛɔɓɗƙƴɖƒµẞÆØŒÐÞŁĐĦŊŦƏƐƆƁƊƘƳƉ")
+"""Latin letters of languages that are no letter of ASCII with a mark; all others are for phonetics and the
+like, but for the dotless i, which counts as one where a text is no code."""
+DOTLESS = "\u0131"
+LATIN_LOOK = frozenset(
+    "\u0430\u0431\u0433\u0441\u0435\u043e\u0440\u0445\u0443\u0455\u0456\u0458\u0461\u0475\u04af\u04bb\u04bd"
+    "\u04cf\u0501\u051b\u051d\ua647\u0410\u0412\u0417\u0421\u0415\u041d\u041a\u041c\u041e\u0420\u0422\u0425"
+    "\u0423\u042c\u0405\u0406\u0408\u0474\u04ae\u04c0\u04e0\u050c\u051c\ua644"
+    "\u03b1\u03b3\u03b9\u03ba\u03bd\u03bf\u03c1\u03c3\u03c4\u03c5\u03c7\u03c9\u03f2\u03f3\u1d26"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u037f\u03dc\u03f9\u03fa"
+    "\u0561\u0563\u0566\u0570\u0578\u057c\u057d\u0581\u0584\u0585\u054d\u054f\u0555"
+    "\u097d\u0b20\u0d20\u101d\u10e7\u10ff\u1200\u12d0"
+)
+"""Letters of everyday scripts that look like Latin ones, or a sign or digit of ASCII."""
 RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))
 SIGNS_LIKE = frozenset(
     "\u2010\u2011\u2012\u2013\u2212\u2044\u2215\u2216\u2223\u2236\u037e\u02d0\u05c3\u0589\ua789"
 )
 """Signs that look like the hyphen, slash, backslash, bar, colon and semicolon of ASCII."""
+PROSE = frozenset("‘’“”„«»—…·•¿¡§¶†‡‰×÷±°¬≤≥≠≈∞√∑∏∫∈∀∃ʻʼ")
+"""Signs and letters like signs that ordinary texts have."""
+SYMBOLS_LIKE = (
+    *("ALCHEMICAL", "APL", "BOX", "CANADIAN", "CJK STROKE", "ESTIMATED", "GREEK", "HALFWIDTH", "HEAVY"),
+    *("KANGXI", "MUSICAL", "POWER"),
+)
+"""How the names of those begin that are neither letters nor pictures and may look like a sign of ASCII."""
+BETWEEN_LETTERS = re.compile(r"(?<=[A-Za-z])[×·•](?=[A-Za-z])")
+BEYOND_ASCII = re.compile("[^\x00-\u10ff]+")
+"""What may be a run of characters as wide as two of ASCII, with others among them."""
+STROKES = re.compile(
+    r"(?<![\u1100-\uffff])[\u4e00\u4e28\u4e36\u4e3f\u4e59\u4e85\u30ce\u30fc\u30fd\u3007\u3033]+(?![\u1100-\uffff])"
+)
+"""Letters as wide as two of ASCII that look like a sign of it where they stand alone."""
 
 
 def masked_tree(tree: Any, of: str = "") -> Any:
@@ -108,25 +153,60 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     characters = set(text)
-    hidden = {each for each in characters if not each.isprintable() or (each > "~" and _deceives(each))}
-    has_latin = any(map(_is_latin, ESCAPE.sub("", text)))
-    if has_latin:
-        hidden |= {each for each in characters if bidirectional(each) in RIGHT_TO_LEFT}
+    bare = ESCAPE.sub(" ", text)
+    scripts = {_script(each) for each in characters if each.isalpha() and category(each) != "Lm"}
+    is_code = MAY_RUN.search(bare) is not None
+    hidden = {each for each in characters if not each.isprintable()}
+    hidden |= {each for each in characters if each > "~" and _deceives(each, scripts, is_code)}
     if normal_form("NFC", text) != text:
         hidden |= {each for each in characters if _is_part(each)}
-    if not LATIN_LOOK.isdisjoint(characters):
-        words = WORD.findall(text)
-        if has_latin or all(map(_may_be_latin, words)):
-            text = WORD.sub(_plain_word, text)
+    text = _plain_words(text, bare, "LATIN" in scripts)
     return "".join(_escaped(each) if each in hidden else each for each in text)
 
 
-def _deceives(each: str) -> bool:
-    """Whether a character looks like nothing, or like one of ASCII."""
-    if INVISIBLE.match(each) or each in SIGNS_LIKE:
+def _deceives(each: str, scripts: set[str], is_code: bool) -> bool:
+    """Whether a character looks like nothing or like one of ASCII, or may in a text that has letters of these
+    scripts."""
+    kind, has_latin = category(each), "LATIN" in scripts
+    if INVISIBLE.match(each) or each in SIGNS_LIKE or (has_latin and bidirectional(each) in RIGHT_TO_LEFT):
         return True
     plain = normalize("NFKC", each)
-    return plain != each and plain.isascii() and category(each)[0] in "LNS"
+    if plain != each and (plain.isascii() or plain in LATIN_LOOK) and kind[0] in "LNS":
+        return True
+    if kind[0] in "PS" or kind == "Lm":
+        return _is_odd_sign(each, kind, scripts, is_code)
+    if kind[0] == "N":
+        return has_latin
+    return kind[0] == "L" and (_is_uncommon(each) or (is_code and each == DOTLESS))
+
+
+def _is_odd_sign(each: str, kind: str, scripts: set[str], is_code: bool) -> bool:
+    """Whether a sign, which is not of ASCII, may look like one that is. Pictures do not, nor what is as wide
+    as two of ASCII and stands beside letters of that width (`_plain_words`)."""
+    if name(each, "").startswith(SYMBOLS_LIKE):
+        return True
+    if east_asian_width(each) in "WF":
+        return False
+    if is_code:
+        return True
+    is_known = each in PROSE or kind in ("Sc", "So") or (kind == "Sm" and "ARROW" in name(each, ""))
+    return not is_known and _script(each) not in scripts
+
+
+def _is_uncommon(letter: str) -> bool:
+    """Whether a letter is of a script that few can read, or a Latin one that no language writes."""
+    if letter in OWN_LETTERS or letter == DOTLESS:
+        return False
+    if _is_latin(letter):
+        return not normalize("NFD", letter)[0].isascii()
+    return _script(letter) not in SCRIPTS
+
+
+def _script(letter: str) -> str:
+    """Return the script of a letter, as its name begins."""
+    if letter.isascii():
+        return "LATIN"
+    return name(letter, "").replace("-", " ").partition(" ")[0]
 
 
 def _is_part(each: str) -> bool:
@@ -139,19 +219,53 @@ def _is_latin(each: str) -> bool:
     return each.isalpha() and (each.isascii() or name(each, "").startswith("LATIN"))
 
 
-def _plain_word(found: re.Match[str]) -> str:
-    """Return a word, with those letters escaped that look like Latin ones if it may be taken for such a
-    word."""
-    word = found[0]
-    if not _may_be_latin(word):
+def _plain_words(text: str, bare: str, has_latin: bool) -> str:
+    """Return a text in which those characters are escaped that look like others where they stand. `bare` is
+    the text without its escapes."""
+    if has_latin:
+        text = STROKES.sub(lambda run: "".join(map(_escaped, run[0])), text)
+        text = BETWEEN_LETTERS.sub(lambda sign: _escaped(sign[0]), text)
+    text = BEYOND_ASCII.sub(lambda run: _beside_wide_letters(run[0]), text)
+    if has_latin or all(map(_looks_latin, WORD.findall(bare))):
+        text = TOKEN.sub(lambda found: _plain_word(found[0]), text)
+    base, found = "", []
+    for each in text:
+        if each > "~" and category(each)[0] == "M" and (base < "\x80" or category(base)[0] not in "LM"):
+            found.append(_escaped(each))  # a mark that would stand on a sign, or on a letter of ASCII
+        else:
+            found.append(each)
+            base = each
+    return "".join(found)
+
+
+def _beside_wide_letters(run: str) -> str:
+    """Return a run of characters, with signs as wide as two of ASCII escaped if no such letter is there."""
+    if any(each.isalpha() and east_asian_width(each) == "W" for each in run):
+        return run
+    return "".join(
+        _escaped(each) if east_asian_width(each) in "WF" and category(each)[0] == "P" else each
+        for each in run
+    )
+
+
+def _plain_word(word: str) -> str:
+    """Return a word, with those letters escaped that may be taken for Latin ones: all of another script in a
+    word that has Latin ones, and all of one that looks Latin as a whole."""
+    if word.isascii():
         return word
-    return "".join(_escaped(each) if each in LATIN_LOOK else each for each in word)
+    if any(map(_is_latin, word)):
+        return "".join(_escaped(each) if _is_mixed(each) else each for each in word)
+    return "".join(map(_escaped, word)) if _looks_latin(word) else word
 
 
-def _may_be_latin(word: str) -> bool:
-    """Whether some letters of a word are Latin, or all only look like it."""
-    others = [each for each in word if each.isalpha() and each not in LATIN_LOOK]
-    return not others or any(map(_is_latin, others))
+def _looks_latin(word: str) -> bool:
+    return all(each in LATIN_LOOK for each in word if each.isalpha())
+
+
+def _is_mixed(each: str) -> bool:
+    """Whether a character of a word with Latin letters is of another script and no wider than these."""
+    is_other = category(each)[0] == "L" and not _is_latin(each) and each not in OWN_LETTERS | PROSE
+    return is_other and east_asian_width(each) != "W"
 
 
 def _escaped(character: str) -> str:

@@ -81,7 +81,8 @@ class NotAllowedToApprove(ApprovalError):
 @dataclass(frozen=True)
 class Approval:
     """An approval as it is kept. Times are seconds since 1970, None where that has not happened; `arguments`
-    and `schema` are JSON texts, `edited_arguments` too: the arguments that the approver has changed."""
+    and `schema` are JSON texts, `edited_arguments` too: the arguments that the approver has changed;
+    `extra_params` is what the request says besides (`fastrpc.guard.approvals.extra_params`)."""
 
     id: str
     state: str
@@ -113,6 +114,7 @@ class Approval:
     valid_until: float | None = None
     uses_left: int = 0
     used_at: float | None = None
+    extra_params: str = ""
 
     def state_at(self, now: float) -> str:
         """Return its state, which time alone may have changed."""
@@ -132,7 +134,8 @@ def state_at(now: float, state: str, expires_at: float, valid_until: float | Non
 
 @dataclass(frozen=True)
 class Question:
-    """A call that somebody has to approve. `timeout_seconds`: how long it waits for a decision;
+    """A call that somebody has to approve. `extra_params`: what its request says besides, as it is kept and
+    shown; `timeout_seconds`: how long it waits for a decision;
     `most_waiting`: how many of its caller's may wait; `rejection_seconds`: how long what others have rejected
     stays so."""
 
@@ -147,6 +150,7 @@ class Question:
     timeout_seconds: float = 300.0
     most_waiting: int = 20
     rejection_seconds: float = 300.0
+    extra_params: str = ""
 
 
 @dataclass(frozen=True)
@@ -427,6 +431,7 @@ def new_approval(question: Question, now: float) -> Approval:
         may_edit=int(question.may_edit),
         asked_at=now,
         expires_at=now + question.timeout_seconds,
+        extra_params=question.extra_params,
     )
 
 
@@ -464,7 +469,10 @@ def _remove_oldest(connection: Connection, question: Question, now: float) -> No
             or_(table.channel == CLIENT, table.decided_at < before - question.rejection_seconds),
         ),
     )
-    held = (table.arguments, table.rest_digests, table.schema, table.comment, table.edited_arguments)
+    held = (
+        *(table.arguments, table.rest_digests, table.schema, table.comment, table.edited_arguments),
+        table.extra_params,
+    )
     size = sum((func.coalesce(func.length(each), 0) for each in held[1:]), func.length(held[0]))
     rows = connection.execute(
         select(table.id, size)

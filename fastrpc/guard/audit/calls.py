@@ -235,6 +235,8 @@ class CallAudit:
             "by": approval.decided_by,
             "channel": approval.channel,
         }
+        if approval.extra_params:
+            fields["extra_params"] = salted_hash(approval.extra_params.encode())
         with suppress(AuditUnavailable):  # in mode strict the call is refused for that, before it runs
             self._log.append(fields)
 

@@ -22,11 +22,11 @@ What an audit log is
 
 What is found: a changed bit, a line that was dropped, doubled, swapped or put in, a file that is missing, in
 a chain and between chains; a signature that is missing where one is due: behind the first line of a chain,
-and after `MOST_UNSIGNED` lines or so many seconds. An end that is cut off is found if a later chain
-(`beside`) or a checkpoint that is kept elsewhere knows what stood there; else it looks like the end of a
-process that was killed, and is a note, as is how many lines behind the last checkpoint are not signed yet. A
-folder that was rewritten as a whole, with its key, is found by such a checkpoint, or by a public key that is
-kept elsewhere: give both.
+and after `MOST_UNSIGNED` lines or so many seconds; chains of another log, which know nothing of these. An end
+that is cut off is found if a later chain (`beside`) or a checkpoint that is kept elsewhere knows what stood
+there; else it looks like the end of a process that was killed, and is a note, as is how many lines behind the
+last checkpoint are not signed yet. A folder that was rewritten as a whole, with its key, is found by such a
+checkpoint, or by a public key that is kept elsewhere: give both.
 
 Exit code 0: verified; 1: something is wrong, and the output says where; 2: it could not be tried. Proofs
 that a record is in a log are made by `prove`, another file, and checked here.
@@ -54,6 +54,7 @@ SIGNATURE = re.compile(rb'(\{.*),"signature":"([A-Za-z0-9+/]{85}[AQgw]==)"\}', r
 DROPPED = "dropped.jsonl"
 MOST_SHOWN, MOST_KEPT = 100, 10_000
 """Faults that are shown, and that are kept in memory; the others are counted."""
+MOST_BESIDE = 32  # chains of which the first line of another says where they ended
 LONGEST_LINE = 128 * 1024  # no line of a log is longer: a record has 64 KiB at most
 MOST_UNSIGNED, LONGEST_UNSIGNED = 1000, 60.0
 """Lines behind a checkpoint before the next one, and seconds: those of a log are 10, if its disk is quick."""
@@ -69,18 +70,10 @@ Point = tuple[int, int, int, int]  # X, Y, Z, T: x = X/Z, y = Y/Z, xy = T/Z (sec
 
 
 def added(p: Point, q: Point) -> Point:
-    """Return the sum of two points (section 5.1.4)."""
+    """Return the sum of two points, which may be the same (section 5.1.4)."""
     a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
     c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
     e, f, g, h = b - a, d - c, d + c, b + a
-    return e * f % P, g * h % P, f * g % P, e * h % P
-
-
-def doubled(p: Point) -> Point:
-    """Return twice a point (section 5.1.4)."""
-    a, b, both = p[0] * p[0] % P, p[1] * p[1] % P, p[0] + p[1]
-    h, g = a + b, a - b
-    e, f = h - both * both % P, 2 * p[2] * p[2] % P + g
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 
@@ -111,11 +104,11 @@ def is_signature(public: bytes, message: bytes, signature: bytes) -> bool:
         return False
     challenge = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % ORDER
     minus_key = (P - key[0], key[1], 1, P - key[3])
-    # [S]B + [k](-A), both from the highest bit on, with one doubling for both
+    # [S]B + [k](-A), both from the highest bit on, doubled together
     steps = {(1, 0): BASE, (0, 1): minus_key, (1, 1): added(BASE, minus_key)}
     result: Point = (0, 1, 1, 0)
     for bit in range(255, -1, -1):
-        result = doubled(result)
+        result = added(result, result)
         step = steps.get((scalar >> bit & 1, challenge >> bit & 1))
         if step is not None:
             result = added(result, step)
@@ -137,11 +130,6 @@ def public_keys(path: str) -> dict[str, bytes]:
 # --- Merkle trees, RFC 6962 -------------------------------------------------------------------------------
 
 
-def leaf_hash(data: bytes) -> bytes:
-    """Return the hash of a leaf."""
-    return hashlib.sha256(b"\0" + data).digest()
-
-
 def node_hash(left: bytes, right: bytes) -> bytes:
     """Return the hash of a node."""
     return hashlib.sha256(b"\1" + left + right).digest()
@@ -158,7 +146,7 @@ class Tree:
 
     def add(self, data: bytes) -> None:
         """Add a leaf: as often as two trees are equally large, one is made of them."""
-        node = leaf_hash(data)
+        node = hashlib.sha256(b"\0" + data).digest()
         size = self.count
         while size & 1:
             node = node_hash(self._roots.pop(), node)
@@ -181,7 +169,7 @@ def root_of_path(data: bytes, index: int, count: int, path: list[bytes]) -> byte
     2.1.3.2)."""
     if not 0 <= index < count:
         return None
-    node, last = leaf_hash(data), count - 1
+    node, last = hashlib.sha256(b"\0" + data).digest(), count - 1
     for beside in path:
         if last == 0:
             return None
@@ -193,9 +181,6 @@ def root_of_path(data: bytes, index: int, count: int, path: list[bytes]) -> byte
             node = node_hash(node, beside)
         index, last = index >> 1, last >> 1
     return node if last == 0 else None
-
-
-# --- what is reported -------------------------------------------------------------------------------------
 
 
 class Report:
@@ -238,6 +223,9 @@ class Witness(NamedTuple):
     source: str
 
 
+Beginning = tuple[datetime, str, dict[str, Witness]]  # when a chain began, where, and what it knows of others
+
+
 def fields_of(line: bytes) -> dict[str, Any]:
     """Return the fields of a line; none if it is no JSON object."""
     try:
@@ -271,9 +259,6 @@ def is_written(file: BinaryIO) -> bool:
         return isinstance(error, BlockingIOError)
     fcntl.flock(file, fcntl.LOCK_UN)
     return False
-
-
-# --- one chain --------------------------------------------------------------------------------------------
 
 
 class ChainCheck:
@@ -360,7 +345,8 @@ class ChainCheck:
         if (kind == "segment") != (number == 1):
             self.fault(place, "a segment begins with its own line, and has no other such line")
         elif kind == "segment":
-            if (fields.get("chain"), fields.get("segment")) != (segment.chain, segment.number):
+            began = f"{re.sub('[-:]', '', str(fields.get('time')))}-{fields.get('chain')}"
+            if (began, fields.get("segment")) != (segment.name.rpartition("-")[0], segment.number):
                 self.fault(place, "this is not the segment that the file's name says")
         elif kind == "checkpoint":
             self._check_checkpoint(place, line, fields)
@@ -387,8 +373,6 @@ class ChainCheck:
             self.fault(place, "this is a checkpoint of another chain")
         elif was_clean and (fields.get("count"), fields.get("root")) != (tree.count, tree.root().hex()):
             self.fault(place, f"the {tree.count} lines before are not those of the checkpoint")
-
-    # --- what does not continue the chain -----------------------------------------------------------------
 
     def _unexpected(self, place: str, line: bytes, following: bytes) -> None:
         """Name what is wrong with a whole line that does not continue the chain, by the line that follows."""
@@ -528,41 +512,58 @@ def signed_lines(path: str, kind: str, keys: dict[str, bytes], report: Report) -
                 yield {"sha256": hashlib.sha256(line).hexdigest(), **fields, "place": place}
 
 
-def beside(folder: str, chains: dict[str, list[Segment]]) -> dict[str, list[Witness]]:
-    """Return what the first lines of chains say of other chains."""
-    found: dict[str, list[Witness]] = {}
+def beginnings(folder: str, chains: dict[str, list[Segment]]) -> dict[str, Beginning]:
+    """Return when chains began, and what their first lines say of others."""
+    found = {}
     for segment in itertools.chain.from_iterable(chains.values()):
         if segment.number == 1:
             with open(os.path.join(folder, segment.name), "rb") as file:
-                others = fields_of(file.readline(LONGEST_LINE)).get("beside")
-            for other in others if isinstance(others, list) else []:
-                try:
-                    known = Witness(int(other["seq"]), str(other["sha256"]), f"{segment.name}:1")
-                    found.setdefault(str(other["chain"]), []).append(known)
-                except (KeyError, TypeError, ValueError):
-                    pass  # the line was changed: its chain says so
+                fields = fields_of(file.readline(LONGEST_LINE))
+            source = f"{segment.name}:1"
+            try:
+                others = {
+                    str(each["chain"]): Witness(int(each["seq"]), str(each["sha256"]), source)
+                    for each in fields["beside"]
+                }
+                found[segment.chain] = datetime.fromisoformat(fields["time"][:23]), source, others
+            except (KeyError, TypeError, ValueError):
+                pass  # the line was changed: its chain says so
     return found
+
+
+def check_joined(began: dict[str, Beginning], report: Report) -> None:
+    """Report a chain that knows nothing of one that began a minute before it, as in a folder of its own."""
+    order = sorted((time, chain) for chain, (time, _, _) in began.items())
+    for at, (time, chain) in enumerate(order):
+        _, source, known = began[chain]
+        for before, other in order[:at] if len(known) < MOST_BESIDE else ():
+            if other not in known and chain not in began[other][2]:
+                if (time - before).total_seconds() > LONGEST_UNSIGNED:
+                    report.fault(source, f"it knows nothing of the chain {other}: two logs were joined")
+                break
 
 
 def verify(folder: str, key_file: str | None = None, checkpoint_files: Iterable[str] = ()) -> Report:
     """Verify an audit log. `key_file` holds the public keys, by default the one in the folder; the files hold
     checkpoints that were kept elsewhere. Raises OSError and ValueError if it cannot be tried."""
-    report = Report()
+    report, is_own = Report(), key_file is None
     if key_file is None:
         names = [name for name in os.listdir(folder) if name.endswith(".pub")]
         if len(names) != 1:
             raise ValueError(f"{folder}: expected one public key in it, found {len(names)}: name a file")
         key_file = os.path.join(folder, names[0])
-        report.note(
-            key_file, "the public key is the folder's own: who could rewrite the log could replace it"
-        )
+        report.note(key_file, "the public key is the folder's own: whoever rewrites the log can replace it")
     keys = public_keys(key_file)
     chains = segments_in(folder)
-    witnesses = beside(folder, chains)
+    began = beginnings(folder, chains)
+    check_joined(began, report)
+    witnesses: dict[str, list[Witness]] = {}
+    for chain, known in itertools.chain.from_iterable(each.items() for _, _, each in began.values()):
+        witnesses.setdefault(chain, []).append(known)
     for path in checkpoint_files:
         for kept in signed_lines(path, "checkpoint", keys, report):
-            known = Witness(kept["seq"], kept["sha256"], f"the checkpoint {kept['place']}")
-            witnesses.setdefault(kept["chain"], []).append(known)
+            witness = Witness(kept["seq"], kept["sha256"], f"the checkpoint {kept['place']}")
+            witnesses.setdefault(kept["chain"], []).append(witness)
     dropped: dict[str, dict[int, dict[str, Any]]] = {}
     if os.path.exists(os.path.join(folder, DROPPED)):
         for each in signed_lines(os.path.join(folder, DROPPED), "dropped", keys, report):
@@ -572,6 +573,8 @@ def verify(folder: str, key_file: str | None = None, checkpoint_files: Iterable[
         verify_chain(folder, check, found, dropped.get(chain, {}), report)
     for chain, known_lines in witnesses.items():
         verify_absent(chain, known_lines, dropped.get(chain, {}), report)
+    if not is_own and not chains and not dropped:
+        report.fault(folder, "there is no log, and so nothing that the key has signed")
     return report
 
 
@@ -606,9 +609,6 @@ def verify_absent(
             report.fault(
                 f"chain {chain}", f"{known.source} knows another line {known.sequence}: it was replaced"
             )
-
-
-# --- proofs -----------------------------------------------------------------------------------------------
 
 
 def check_proof(proof: str, keys: dict[str, bytes], record: bytes | None = None) -> str:

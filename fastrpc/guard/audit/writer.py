@@ -267,19 +267,22 @@ class Writer:
 def beside(path: str, own: str) -> list[dict[str, Any]]:
     """Return where the other chains in a folder end: their segments' last whole lines. What cannot be read is
     left out: `verify` says what is wrong with it."""
-    latest: dict[str, segments.Name] = {}
+    chains: dict[str, list[segments.Name]] = {}
     try:
         for name in segments.names_in(path):
-            if name.chain != own and name.number >= latest.get(name.chain, name).number:
-                latest[name.chain] = name
+            if name.chain != own:
+                chains.setdefault(name.chain, []).append(name)
     except OSError:
         return []
     found = []
-    for name in sorted(latest.values())[-MOST_BESIDE:]:
-        try:
-            line = segments.last_line(os.path.join(path, name.file))[1]
-            sequence = orjson.loads(line)["seq"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        found.append({"chain": name.chain, "seq": sequence, "sha256": sha256(line).hexdigest()})
+    latest = [sorted(names, key=lambda name: -name.number) for names in chains.values()]
+    for names in sorted(latest, key=lambda names: names[0])[-MOST_BESIDE:]:
+        for name in names:  # a segment that has just begun has no line yet
+            try:
+                line = segments.last_line(os.path.join(path, name.file))[1]
+                sequence = orjson.loads(line)["seq"]
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+            found.append({"chain": name.chain, "seq": sequence, "sha256": sha256(line).hexdigest()})
+            break
     return found

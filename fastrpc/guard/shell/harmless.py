@@ -14,14 +14,13 @@ import re
 from collections.abc import Callable, Sequence
 
 from fastrpc.guard.shell import git
+from fastrpc.guard.shell.devices import names_device
 from fastrpc.guard.shell.lexer import Command
 from fastrpc.guard.shell.parser import commands
 from fastrpc.guard.shell.programs import FIND, PROGRAMS, VERSIONS, is_option
 
 PRINTF = re.compile(r"(?:[^%\\]|%%|\\[abfnrtv\\]|%[-+ 0#]*(?:[1-9][0-9]*)?(?:\.[0-9]+)?[cdeEfgGioqsuxX])*")
 """The formats of printf that only print: ``%n`` sets a variable, and so may change PATH."""
-DEVICE = re.compile(r"(?:^|[=:,]|^-[A-Za-z0-9]+)/+(?:\.{1,2}/+|[^/]+/+\.\./+)*(?:dev/(?!null\Z)|proc/kmsg)")
-"""A word that names a device: reading one may never end, or change what it is about."""
 TAIL = re.compile(r"\+(?![0-9]+\Z)|[+-][0-9]*[bcl]*f")
 """Words that tail may take for an option of old: ``+f`` follows the file for ever."""
 JQ = re.compile(r"\b(?:repeat|while|until|def|range|recurse|infinite|import|include|inputs?)\b")
@@ -35,7 +34,7 @@ def only_reads(line: str) -> bool:
     found = commands(line)
     if found is None or not all(_reads(command) for command in found):
         return False
-    if any(DEVICE.search(word.text) for command in found for word in command):
+    if any(map(names_device, found)):
         return False
     programs = {command[0].text for command in found}
     return "cd" not in programs or programs.isdisjoint(BY_FOLDER)

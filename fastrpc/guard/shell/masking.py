@@ -10,8 +10,9 @@ be made to hide half of a command: ``TOKEN="$(rm -rf /)"``. Here only words are 
   one JSON document;
 * secrets that are known: of the environment, and those that were registered (`redaction.hide`).
 
-What is masked consists of letters, digits and a few signs that have no meaning to a shell, and does not begin
-like a path. All other text stays as it is, with whatever it holds.
+Below a name that may also mean something else, as ``token`` does, the form of the value decides
+(`secret_forms`). What is masked consists of letters, digits and a few signs that have no meaning to a shell,
+and does not begin like a path. All other text stays as it is, with whatever it holds.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import re
 from fastrpc._core.redaction import may_match
 from fastrpc.guard.shell.interpreters import is_interpreter
 from fastrpc.guard.shell.parser import commands
+from fastrpc.guard.shell.secret_forms import mask_of
 from fastrpc.redaction import MASK, NAMES, masked_values
 
 LITERAL = r"[A-Za-z0-9_+=][\w.~+/=:@%^#!-]*"
@@ -37,11 +39,13 @@ PART = r"[\w.~+/=:@%^#!-]+"
 QUOTED_VALUE = rf"{PART}(?:,\s?{PART}|;\s?[\w-]+={PART})*"
 """A header's value in quotes: what another shell reads behind its semicolons assigns, and runs nothing."""
 
+LONGEST_NAME = 40
+"""Characters before a name that belong to it."""
 USER = r"[A-Za-z0-9_+=][\w.~+=:%-]*"
 
 URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"'`$(){};|<>\\]+", re.IGNORECASE)
 USER_OF_URL = re.compile(rf"(://){USER}@", re.ASCII)
-MEMBER = re.compile(rf'("[\w-]{{0,40}}{NAME}"\s{{0,4}}:\s{{0,4}})"{LITERAL}"', re.IGNORECASE | re.ASCII)
+MEMBER = re.compile(rf'("[\w-]{{0,40}}{NAME}"\s{{0,4}}:\s{{0,4}})"({LITERAL})"', re.IGNORECASE | re.ASCII)
 ASSIGNMENT = re.compile(rf"([\w-]{{0,40}}{NAME}=){LITERAL}", re.IGNORECASE | re.ASCII)
 WORD = re.compile(LITERAL, re.ASCII)
 WORD_WITH_DIGIT = re.compile(WITH_DIGIT, re.ASCII)
@@ -49,6 +53,14 @@ SECRET_MEMBER = re.compile(rf"{NAME}\Z", re.IGNORECASE)
 SHORT = LITERAL.removesuffix("*") + "{0,2500}"
 """Of the words of a line many may begin in one another: what is looked at from each is bounded."""
 SHORT_WITH_DIGIT = WITH_DIGIT.replace(LITERAL, SHORT)
+
+
+def _masked_value(found: re.Match[str]) -> str:
+    """Return a match of a name and, behind that, its value."""
+    name = found.string[max(0, found.start() - LONGEST_NAME) : found.end(1)]
+    return f"{found[1]}{mask_of(name, found[0][len(found[1]) :])}"
+
+
 WORDS = tuple(
     (re.compile(pattern, re.IGNORECASE | re.ASCII), replacement)
     for pattern, replacement in (
@@ -56,8 +68,8 @@ WORDS = tuple(
         (rf"([\"'])({HEADER}{ANY_SCHEME}){QUOTED_VALUE}\1", rf"\1\2{MASK}\1"),
         (rf"\b({HEADER}{SCHEME}){SHORT}{END}", rf"\1{MASK}"),
         (rf"\b((?:bearer|basic)\s{{1,4}}){SHORT_WITH_DIGIT}{END}", rf"\1{MASK}"),
-        (rf"(?<![^\s\"'])(--?[\w-]{{0,40}}{NAME}(?:=|\s{{1,4}})[\"']?){SHORT}{END}", rf"\1{MASK}"),
-        (rf"({NAME}=[\"']?){SHORT_WITH_DIGIT}{END}", rf"\1{MASK}"),
+        (rf"(?<![^\s\"'])(--?[\w-]{{0,40}}{NAME}(?:=|\s{{1,4}})[\"']?){SHORT}{END}", _masked_value),
+        (rf"({NAME}=[\"']?){SHORT_WITH_DIGIT}{END}", _masked_value),
     )
 )
 
@@ -68,9 +80,9 @@ def masked_literals(text: str) -> str:
         if URL.fullmatch(text):
             text = USER_OF_URL.sub(rf"\1{MASK}@", text)
         elif (assigned := ASSIGNMENT.fullmatch(text)) is not None:
-            text = f"{assigned[1]}{MASK}"
+            text = _masked_value(assigned)
         elif _is_document(text):
-            text = MEMBER.sub(rf'\1"{MASK}"', text)
+            text = MEMBER.sub(lambda found: f'{found[1]}"{mask_of(found[1], found[2])}"', text)
         elif _runs_no_word(text):
             for pattern, replacement in WORDS:
                 text = pattern.sub(replacement, text)
@@ -82,7 +94,9 @@ def masked_member(name: str, value: str, *, is_element: bool = False) -> str:
     reason enough to mask it, if it is a word that may be masked. `is_element`: of a list of that name, which
     may be the words of a command: ``{"tokens": ["rm", "-rf"]}``."""
     is_word = WORD_WITH_DIGIT.fullmatch(value) if is_element else WORD.fullmatch(value)
-    return MASK if is_word and SECRET_MEMBER.search(name) else masked_literals(value)
+    if not is_word or not SECRET_MEMBER.search(name):
+        return masked_literals(value)
+    return masked_values(mask_of(name, value))
 
 
 def _is_document(text: str) -> bool:

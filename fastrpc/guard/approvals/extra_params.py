@@ -1,0 +1,92 @@
+"""What a request says besides the arguments: `_meta`, and members of its params that no version of MCP names.
+
+A tool may read them and a proxy carries them on, so they decide what runs. They are no part of what an
+approval is bound to: clients put fresh ids there, and no call would come again as it was. Instead they are
+shown with the arguments, kept with the approval, and an approved call runs with those that were shown,
+whatever the request says that uses the approval (`taken`). What belongs to the connection (progress token,
+the envelope of 2026-07-28, the state of a repeated request) and the ids of a trace pass as they are. Secrets
+are masked before anything is kept; of a member with a masked part the request's own is taken if it is shown
+alike, else none. Costs nothing to calls that nobody is asked about.
+"""
+
+from __future__ import annotations
+
+import json
+
+from fastrpc.guard.approvals.binding import shown
+from fastrpc.guard.approvals.canonical import canonical, order
+from fastrpc.guard.approvals.display import masked_tree
+from fastrpc.protocol.versions import HOP_KEYS, HOP_PARAMS
+from fastrpc.redaction import MASK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+META = "_meta"
+PASSED_KEYS = HOP_KEYS | {"traceparent", "tracestate"}
+"""Members of ``_meta`` that are neither shown nor replaced."""
+CALLED_BY = {"tools/call": ("name", "arguments"), "prompts/get": ("name", "arguments")}
+READ_BY = ("uri",)
+"""Members of params that an approval shows by itself: what is called, and with which arguments."""
+
+
+def kept(method: str, params: Mapping[str, Any]) -> str:
+    """Return what a request says besides as approvals keep it: JSON with secrets masked, "" for nothing.
+    Raises Unbindable for what is too long for anybody to read."""
+    found = _extra(method, params)
+    return shown(canonical(found)) if found else ""
+
+
+def taken(text: str, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the params that a request runs with, for which this was kept and shown."""
+    own = _extra(method, params)
+    members = dict(_members(json.loads(text) if text else {}))
+    meta = {key: value for key, value in _meta_of(params).items() if key in PASSED_KEYS}
+    meta |= _as_shown(dict(_members(members.pop(META, {}))), own.pop(META, {}))
+    named = _named(method)
+    found = {key: value for key, value in params.items() if key in named}
+    found |= _as_shown(members, own)
+    return {**found, META: meta} if meta else found
+
+
+def _named(method: str) -> frozenset[str]:
+    """Return the members of params that are neither shown besides nor replaced."""
+    return (HOP_PARAMS - {META}).union(CALLED_BY.get(method, READ_BY))
+
+
+def _extra(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    named = _named(method)
+    found = {key: value for key, value in params.items() if key not in named and key != META}
+    meta = {key: value for key, value in _meta_of(params).items() if key not in PASSED_KEYS}
+    return {**found, META: meta} if meta else found
+
+
+def _meta_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    found = params.get(META)
+    return found if isinstance(found, dict) else {}
+
+
+def _as_shown(members: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return the members that were shown, in their canonical form; those with a masked part as a request has
+    them."""
+    found = {}
+    for key, value in members.items():
+        if MASK not in json.dumps([key, value]):
+            found[key] = _value(value)
+        elif key in own and order(masked_tree(canonical(own[key]), key)) == order(value):
+            found[key] = own[key]
+    return found
+
+
+def _members(tree: Any) -> list[Any]:
+    """Return the members of an object in its canonical form."""
+    return tree["$object"] if "$object" in tree else [*tree.items()]
+
+
+def _value(tree: Any) -> Any:
+    """Return the value of JSON that has this canonical form."""
+    if isinstance(tree, list):
+        return [_value(each) for each in tree]
+    return {key: _value(each) for key, each in _members(tree)} if isinstance(tree, dict) else tree
