@@ -541,7 +541,7 @@ def _caller(function: Any, request_name: str) -> Callable[[dict[str, Any]], Awai
         annotation = annotations.get(name)
         shown = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
         if shown.rpartition(".")[2] == request_name and not _has_default(inner, code, name):
-            if name in names[: getattr(code, "co_posonlyargcount", 0)]:
+            if name in names[: code.co_posonlyargcount]:
                 return lambda raw: function(typed(request_name, raw))
             return lambda raw: function(**{name: typed(request_name, raw)})
     return lambda raw: function()
