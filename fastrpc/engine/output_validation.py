@@ -59,7 +59,7 @@ def conforming(signature: Signature, value: Any, *, is_strict: bool = True) -> A
     converter = signature.result_converter
     try:
         if hasattr(converter, "adapter"):  # pydantic's: it coerces, and instances are validated already
-            return converter.to_json(converter.accept(value, False))
+            return converter.to_json(converter.accept_result(value))
         if validates_itself(converter, value):
             return converter.to_json(value)
         return _checked(converter, converter.to_json(value))
