@@ -55,7 +55,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         for size in (" 31", " 33")
     },
     ("fastrpc/compat/lowlevel/own_methods.py", "- is_text = False", "+ is_text = True"): (
-        "it says how a result that is a text is written, and what handlers of methods return is a dict by then"
+        "it says how a text is written, and what the handler of a method returns is a dict by then"
     ),
     (LEDGER, "- if not ledger.begins <= now < ledger.ends:", "+ if not ledger.begins < now < ledger.ends:"): (
         "in the first moment of a day it begins once more"
