@@ -534,7 +534,7 @@ def _caller(function: Any, request_name: str) -> Callable[[dict[str, Any]], Awai
     inner = function
     while hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__
-    code = getattr(inner, "__code__", None)
+    code: Any = getattr(inner, "__code__", None)
     names = () if code is None else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     annotations = getattr(inner, "__annotations__", {})
     for name in names:
