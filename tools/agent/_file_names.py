@@ -41,7 +41,9 @@ def looking_like(folder: str, name: str) -> list[str]:
 
 
 def _looks(name: str) -> str:
-    """Return what is the same for names that look the same."""
-    from unicodedata import normalize
+    """Return what is the same for names that look the same; marks of direction, and others without a width,
+    come along when a name is copied."""
+    from unicodedata import category, normalize
 
-    return " ".join(normalize("NFKC", name).split())
+    seen = "".join(each for each in normalize("NFKC", name) if category(each) != "Cf")
+    return " ".join(seen.split())
