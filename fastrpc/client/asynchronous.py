@@ -19,7 +19,7 @@ from fastrpc.client.output_schemas import OutputSchemas
 from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult, entries_of
 from fastrpc.client.session import Session
 from fastrpc.client.targets import transport_of
-from fastrpc.errors import ConnectionLost, RemoteError, SessionExpired
+from fastrpc.errors import ArgumentError, ConnectionLost, RemoteError, SessionExpired, excerpt
 from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS
 
@@ -399,15 +399,10 @@ class AsyncClient(ToolCaller):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, *, timeout_seconds: float | None = None
     ) -> PromptResult:
-        """Get a prompt. Arguments are strings in MCP; other values are sent as JSON text, and None is left
-        out. Raises ClientError."""
-        import json
-
-        texts = {
-            key: value if isinstance(value, str) else json.dumps(value)
-            for key, value in (arguments or {}).items()
-            if value is not None
-        }
+        """Get a prompt. Arguments are strings in MCP; other values are sent as JSON text, those that are
+        texts in JSON (dates, enums) as these, and None is left out. Raises ClientError, and ArgumentError for
+        a value without JSON."""
+        texts = {key: _text_of(key, value) for key, value in (arguments or {}).items() if value is not None}
         params = {"name": name, "arguments": texts}
         return PromptResult(await self._complete("prompts/get", params, timeout_seconds=timeout_seconds))
 
@@ -493,3 +488,21 @@ class AsyncClient(ToolCaller):
         self._handlers.roots = roots
         if self.version != MODERN:
             self.notify("notifications/roots/list_changed")
+
+
+def _text_of(name: str, value: Any) -> str:
+    """Return an argument of a prompt as the text that it is sent as."""
+    from json import loads
+
+    from fastrpc.json_encoding import UnencodableResult, to_json
+
+    try:
+        if isinstance(value, str):
+            value.encode()
+            return value
+        text = to_json(value).decode()
+    except (UnencodableResult, UnicodeEncodeError):
+        raise ArgumentError(
+            f"arguments.{excerpt(name)}: expected a text or a value with JSON, got {type(value).__name__}"
+        ) from None
+    return loads(text) if text.startswith('"') else text

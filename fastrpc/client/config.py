@@ -249,7 +249,7 @@ def entry_of(raw: Any) -> ServerEntry:
     words = command if isinstance(command, list) else [] if command is None else [command]
     first, *more = [*_texts("command", words), *_texts("args", raw.get("args") or [])] or [""]
     url = _text("url", _member(raw, ADDRESSES) or "")
-    transport = _transport(raw.get("type") or raw.get("transport") or "", bool(first), bool(url))
+    transport = _transport(raw.get("type") or raw.get("transport") or "", bool(first.strip()), bool(url))
     if raw.get("envFile") is not None:
         raise InvalidConfig("envFile: no file of variables is read; write them into env")
     allowed, denied, cwd = _lists(raw, ALLOWED_TOOLS), _lists(raw, DENIED_TOOLS), raw.get("cwd")

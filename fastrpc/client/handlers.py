@@ -67,7 +67,7 @@ class Handlers:
         if method == "sampling/createMessage" and self.on_sample is not None:
             return sampled(await value_from(self.on_sample, params))
         if method == "roots/list" and self.roots is not None:
-            return {"roots": [rooted(root) for root in await value_from(self.roots, params)]}
+            return {"roots": rooted(await value_from(self.roots, params))}
         raise RemoteError({"code": MethodNotFound.code, "message": f"{method}: the client has no handler"})
 
 
@@ -84,10 +84,10 @@ def elicited(value: Any) -> dict[str, Any]:
     None cancels."""
     if isinstance(value, dict):
         return {"action": "accept", "content": value}
-    action = {True: "accept", False: "decline", None: "cancel"}.get(value, value)
-    if action not in ACTIONS:
-        raise ValueError(f"on_elicit: expected a dict, True, False, None or one of {ACTIONS}, got {value!r}")
-    return {"action": action}
+    for meant, action in ((True, "accept"), (False, "decline"), (None, "cancel")):
+        if value is meant or (isinstance(value, str) and value == action):
+            return {"action": action}
+    raise ValueError(f"on_elicit: expected a dict, True, False, None or one of {ACTIONS}, got {value!r:.200}")
 
 
 def sampled(value: Any) -> dict[str, Any]:
@@ -98,6 +98,8 @@ def sampled(value: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": content, "model": "unknown", "stopReason": "endTurn"}
 
 
-def rooted(root: Any) -> dict[str, Any]:
-    """Return a Root; a str is its URI."""
-    return {"uri": root} if isinstance(root, str) else root
+def rooted(roots: Any) -> list[dict[str, Any]]:
+    """Return the Roots of a list; a str in it is the URI of one."""
+    if isinstance(roots, (str, bytes, dict)) or not hasattr(roots, "__iter__"):
+        raise ValueError(f"roots: expected a list of URIs, got {roots!r:.200}")
+    return [{"uri": root} if isinstance(root, str) else root for root in roots]

@@ -12,6 +12,7 @@ from fastrpc.compat.inner_calls import call_plan
 from fastrpc.errors import FAILURES, InvalidParams, ProtocolError, ResourceNotFound, excerpt
 from fastrpc.methods.completion import COMPLETION_ENCODER, reference_of, wanted
 from fastrpc.methods.resources import subscribe_to_found, uri_of
+from fastrpc.protocol.uri_template import normal
 from fastrpc.protocol.versions import MODERN
 
 TYPE_CHECKING = False
@@ -52,7 +53,8 @@ async def _referred(chain: Any, kind: str, key: str) -> Any:
     """Return the prompt of a name, or the template that is written so; None if none is offered."""
     if kind == "prompt":
         return await chain.find(kind, key)
-    return next((each for each in await chain.objects(kind) if each.key == key), None)
+    key = normal(key)
+    return next((each for each in await chain.objects(kind) if normal(each.key) == key), None)
 
 
 async def subscribe(chain: Any, request: Request, call: CallInfo) -> bytes:

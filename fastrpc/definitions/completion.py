@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fastrpc.definitions.handler import Handler, is_unbound_method
 from fastrpc.errors import DefinitionError
+from fastrpc.protocol.uri_template import normal
 from fastrpc.schema.annotations import UnresolvedName
 
 TYPE_CHECKING = False
@@ -103,7 +104,8 @@ def completion_of(thing: Any, options: dict[str, Any]) -> Completion:
 
 def key_of(target: str, argument: str) -> str:
     """Return the registry key of an argument's completion; only a URI template contains braces."""
-    return f"{'resource' if '{' in target else 'prompt'}:{target}/{argument}"
+    is_template = "{" in target
+    return f"{'resource' if is_template else 'prompt'}:{normal(target) if is_template else target}/{argument}"
 
 
 def target_of(prompts: Entries, templates: Entries, target: Any, argument: str) -> str:
@@ -114,7 +116,7 @@ def target_of(prompts: Entries, templates: Entries, target: Any, argument: str) 
     """
     if isinstance(target, str):
         found = templates.get(target) if "{" in target else prompts.get(target)
-        key = target
+        key = target if found is None else found.key
     else:
         entries = (*prompts, *templates)
         found = next((entry for entry in entries if entry.function == target), None)

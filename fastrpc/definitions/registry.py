@@ -143,26 +143,27 @@ class Registry(Generic[Entry]):
 
 
 if TYPE_CHECKING:
-    OfResources = Registry["Resource"]
+    OfUris = Registry
     OfTools = Registry["Tool"]
 else:
-    OfResources = OfTools = Registry
+    OfUris = {Entry: Registry}
+    OfTools = Registry
 
 
-class ResourceRegistry(OfResources):
-    """Resources at fixed URIs: one is found by each spelling of its URI, as `normal` of
+class UriRegistry(OfUris[Entry]):
+    """Resources at fixed URIs, or templates: one is found by each spelling of its URI, as `normal` of
     `fastrpc.protocol.uri_template` has one for all."""
 
     __slots__ = ("_normal",)
 
-    def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Resource]) -> None:
+    def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Entry]) -> None:
         super().__init__(kind, make)
-        self._normal: dict[str, Resource] | None = None  # by the normal form, once one is asked for
+        self._normal: dict[str, Entry] | None = None  # by the normal form, once one is asked for
 
-    def get(self, key: str) -> Resource | None:
+    def get(self, key: str) -> Entry | None:
         return self._entries.get(key) or self._by_normal().get(_normal(key))
 
-    def changed(self, added: Resource | None = None) -> None:
+    def changed(self, added: Entry | None = None) -> None:
         if added is None:
             self._normal = None
         elif self._normal is not None:
@@ -172,7 +173,7 @@ class ResourceRegistry(OfResources):
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self.get(key) is not None
 
-    def _by_normal(self) -> dict[str, Resource]:
+    def _by_normal(self) -> dict[str, Entry]:
         if self._normal is None:
             self._normal = {_normal(entry.key): entry for entry in list(self._entries.values())}
         return self._normal
@@ -244,10 +245,10 @@ class Registries:
 
     def __init__(self) -> None:
         self.tools: ToolRegistry = ToolRegistry("tool", _made_by("fastrpc.definitions.tool", "tool_of"))
-        self.resources: Registry[Resource] = ResourceRegistry(
+        self.resources: Registry[Resource] = UriRegistry(
             "resource", _made_by("fastrpc.definitions.resource", "resource_of")
         )
-        self.templates: Registry[ResourceTemplate] = Registry(
+        self.templates: Registry[ResourceTemplate] = UriRegistry(
             "template", _made_by("fastrpc.definitions.resource", "template_of")
         )
         self.providers: Registry[Provider] = Registry(

@@ -58,8 +58,8 @@ def conforming(signature: Signature, value: Any, *, is_strict: bool = True) -> A
     `is_strict`, for a result that has to be an object and is none alone."""
     converter = signature.result_converter
     try:
-        if hasattr(converter, "adapter"):  # pydantic's: it coerces, and instances are validated already
-            return converter.to_json(converter.accept(value, False))
+        if hasattr(converter, "accept_result"):  # pydantic's: it coerces, and instances are validated already
+            return converter.to_json(converter.accept_result(value))
         if validates_itself(converter, value):
             return converter.to_json(value)
         return _checked(converter, converter.to_json(value))

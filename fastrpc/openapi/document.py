@@ -8,6 +8,7 @@ that refer to themselves keep a reference into ``$defs``.
 from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
+from fastrpc.openapi.styles import AS_JSON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,24 +20,38 @@ if TYPE_CHECKING:
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
 MOST_INLINE, DEEPEST_INLINE = 20_000, 16
 """Schemas of one operation, and levels of references, that stand where they are referred to."""
 _IGNORED = ("discriminator", "externalDocs", "xml")
 """Members of OpenAPI's schemas that are none of JSON Schema, and tell a model nothing."""
 
 
+def is_json(kind: str) -> bool:
+    """Whether a MIME type, perhaps with parameters, is JSON."""
+    return base_of(kind).endswith(("/json", "+json"))
+
+
+def base_of(kind: str) -> str:
+    """Return a MIME type in lower case without its parameters."""
+    return kind.partition(";")[0].strip().lower()
+
+
 class Parameter:
     """A parameter of an operation: its `name`, `place` (``path``, ``query``, ``header``, ``cookie``),
-    `schema`, whether it is `required`, and how an array is written (`style`, `explode`)."""
+    `schema`, whether it is `required`, and how it is written (`style`, `explode`, `keeps_reserved`)."""
 
-    __slots__ = ("explode", "name", "place", "required", "schema", "style")
+    __slots__ = ("explode", "keeps_reserved", "name", "place", "required", "schema", "style")
 
     def __init__(self, raw: Mapping[str, Any], schema: Schema) -> None:
         self.name: str = raw["name"]
         self.place: str = raw["in"]
         self.required = bool(raw.get("required")) or self.place == "path"
         self.schema = schema
+        self.keeps_reserved = bool(raw.get("allowReserved"))
         self.style: str = raw.get("style") or ("form" if self.place in ("query", "cookie") else "simple")
+        if any(map(is_json, raw.get("content") or ())):
+            self.style = AS_JSON
         self.explode: bool = raw.get("explode", self.style == "form")
 
 
@@ -83,7 +98,7 @@ class Operation:
         content = body.get("content") or {}
         if not content:
             return
-        known = (JSON, *(kind for kind in content if kind.endswith("+json")), FORM, *content)
+        known = (JSON, *filter(is_json, content), FORM, MULTIPART, *content)
         self.body_type = next(kind for kind in known if kind in content)
         self.body_required = bool(body.get("required"))
         self.body_encoding = content[self.body_type].get("encoding") or {}

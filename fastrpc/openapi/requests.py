@@ -11,17 +11,27 @@ from urllib.parse import quote
 from fastrpc.content import ToolResult
 from fastrpc.errors import ToolError
 from fastrpc.json_encoding import to_json
-from fastrpc.openapi.document import FORM
-from fastrpc.openapi.styles import pairs_of, segment_of, simple_of, text_of
+from fastrpc.openapi.document import FORM, JSON, MULTIPART, base_of, is_json
+from fastrpc.openapi.styles import (
+    AS_JSON,
+    pairs_of,
+    query_of,
+    quoted,
+    reserved,
+    segment_of,
+    simple_of,
+    text_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from fastrpc.openapi.document import Operation
 
 LONGEST_ERROR = 2_000
+BINARY = "application/octet-stream"
 
 
 class OperationRequest:
@@ -47,6 +57,10 @@ class OperationRequest:
         """
         options = self._options(arguments, headers)
         url = _absolute(client, self._path(arguments))
+        if getattr(client, "params", None):  # which httpx puts in the place of the URL's own query
+            options["params"] = self._query(arguments, str)
+        elif query := query_of(self._query(arguments, quoted)):
+            url = f"{url}?{query}"
         try:
             response = await client.send(_request(client, self.operation.method, url, options))
         except Exception as error:
@@ -73,35 +87,68 @@ class OperationRequest:
             path = path.replace(f"{{{parameter.name}}}", value)
         return path.lstrip("/") if path != "/" else path
 
+    def _query(self, arguments: Mapping[str, Any], written: Callable[[str], str]) -> list[tuple[str, str]]:
+        pairs: list[tuple[str, str]] = []
+        for parameter in self.operation.parameters:
+            if parameter.place == "query":
+                value = arguments.get(self.names[parameter.place, parameter.name])
+                keeps = parameter.keeps_reserved and written is quoted
+                form = reserved if keeps else written
+                pairs += pairs_of(parameter.name, value, parameter.style, parameter.explode, form)
+        return pairs
+
     def _options(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
-        params: list[tuple[str, str]] = []
         sent = dict(headers)
         cookies = []
         for parameter in self.operation.parameters:
-            value = arguments.get(self.names[parameter.place, parameter.name])
+            name = self.names[parameter.place, parameter.name]
+            value = arguments.get(name)
             if value is None:
                 continue
-            if parameter.place == "query":
-                params += pairs_of(parameter.name, value, parameter.style, parameter.explode)
-            elif parameter.place == "header":
-                sent[parameter.name] = simple_of(value, parameter.explode)
+            if parameter.place == "header":
+                is_json_text = parameter.style == AS_JSON
+                text = to_json(value).decode() if is_json_text else simple_of(value, parameter.explode)
+                if not text.isascii() or not text.replace("\t", " ").isprintable():
+                    raise ToolError(f"{name}: expected printable ASCII, for a header, got {text[:200]!r}")
+                sent[parameter.name] = text
             elif parameter.place == "cookie":
                 pairs = pairs_of(parameter.name, value, parameter.style, parameter.explode)
                 cookies += [f"{key}={quote(text)}" for key, text in pairs]
         if cookies:
             sent["Cookie"] = "; ".join(cookies)
         options: dict[str, Any] = {"headers": sent}
-        if params:
-            options["params"] = params
-        body = self._body(arguments)
-        kind = self.operation.body_type
-        if isinstance(body, dict) and kind == FORM:
-            options["data"] = self._form(body)
-        elif body is not None:
-            sent["Content-Type"] = kind or ""
-            is_text = isinstance(body, str) and not (kind or "").endswith("json")
-            options["content"] = body.encode() if is_text else to_json(body)
+        self._add_body(options, self._body(arguments))
         return options
+
+    def _add_body(self, options: dict[str, Any], body: Any) -> None:
+        kind = self.operation.body_type or ""
+        if isinstance(body, dict) and base_of(kind) == FORM:
+            options["data"] = self._form(body)
+        elif isinstance(body, dict) and base_of(kind) == MULTIPART:
+            options["files"] = self._parts(body)
+        elif body is not None:
+            is_text = isinstance(body, str) and not is_json(kind)
+            if "*" in kind:
+                kind = "text/plain" if is_text else JSON
+            options["headers"]["Content-Type"] = kind
+            options["content"] = body.encode() if is_text else to_json(body)
+
+    def _parts(self, body: Mapping[str, Any]) -> list[tuple[str, tuple[str | None, bytes, str | None]]]:
+        """Return the parts of a form of several (OpenAPI 3.1, 4.8.15.2): one for each item of an array, an
+        object as JSON, what is binary as a file with the member's name."""
+        found: list[tuple[str, tuple[str | None, bytes, str | None]]] = []
+        members = self.operation.body_schema.get("properties") or {}
+        for member, value in body.items():
+            schema = members.get(member) or {}
+            encoding = self.operation.body_encoding.get(member) or {}
+            given = encoding.get("contentType", "").partition(",")[0].strip()
+            is_file = _is_binary((schema.get("items") or {}) if isinstance(value, list) else schema)
+            for each in _defined(value):
+                kind = JSON if isinstance(each, (dict, list)) else BINARY if is_file else None
+                if given and "*" not in given:
+                    kind = given
+                found.append((member, (member if is_file else None, text_of(each).encode(), kind)))
+        return found
 
     def _form(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of a form (OpenAPI 3.1, 4.8.15: encoding). An object is JSON unless its encoding
@@ -126,6 +173,16 @@ class OperationRequest:
             return arguments.get("body")
         found = {member: arguments[name] for member, name in self.body_names.items() if name in arguments}
         return found if found or self.operation.body_required else None
+
+
+def _defined(value: Any) -> list[Any]:
+    return [each for each in (value if isinstance(value, list) else [value]) if each is not None]
+
+
+def _is_binary(schema: Mapping[str, Any]) -> bool:
+    return schema.get("format") == "binary" or (
+        "contentMediaType" in schema and "contentEncoding" not in schema
+    )
 
 
 def _absolute(client: Any, path: str) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 DELIMITERS = {"spaceDelimited": " ", "pipeDelimited": "|"}
+AS_JSON = "json"
+"""The style of a parameter that has a content of JSON in the place of a schema (4.8.12.3)."""
 LEADS = {"label": ".", "matrix": ";"}
 
 
@@ -24,26 +26,35 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else to_json(value).decode()
 
 
-def pairs_of(name: str, value: Any, style: str, explode: bool) -> list[tuple[str, str]]:
-    """Return the pairs of a parameter in a query or a cookie, or of a member of a form."""
-    if isinstance(value, dict):
+def pairs_of(
+    name: str, value: Any, style: str, explode: bool, written: Callable[[str], str] = str
+) -> list[tuple[str, str]]:
+    """Return the pairs of a parameter in a query or a cookie, or of a member of a form. `written` is called
+    with each text, so that a comma in one is not one between two."""
+    if isinstance(value, dict) and style != AS_JSON:
         members = _members(value)
         if style == "deepObject":
             return [
-                (f"{name}[{key}]", text_of(each))
+                (f"{name}[{key}]", written(text_of(each)))
                 for key, values in members
                 for each in (_defined(values) if isinstance(values, list) else [values])
             ]
         if explode:
-            return [(key, text_of(each)) for key, each in members]
-        flat = [text for key, each in members for text in (key, text_of(each))]
-    elif isinstance(value, list):
-        flat = [text_of(each) for each in _defined(value)]
+            return [(key, written(text_of(each))) for key, each in members]
+        flat = [written(text) for key, each in members for text in (key, text_of(each))]
+    elif isinstance(value, list) and style != AS_JSON:
+        flat = [written(text_of(each)) for each in _defined(value)]
         if explode:
             return [(name, text) for text in flat]
     else:
-        return [] if value is None else [(name, text_of(value))]
-    return [(name, DELIMITERS.get(style, ",").join(flat))] if flat else []
+        return [] if value is None else [(name, written(_whole(value, style)))]
+    delimiter = written(DELIMITERS[style]) if style in DELIMITERS else ","
+    return [(name, delimiter.join(flat))] if flat else []
+
+
+def query_of(pairs: list[tuple[str, str]]) -> str:
+    """Return the query of pairs whose values are written as they stand in a URL."""
+    return "&".join(f"{quoted(key)}={text}" for key, text in pairs)
 
 
 def simple_of(value: Any, explode: bool, written: Callable[[str], str] = str) -> str:
@@ -51,15 +62,23 @@ def simple_of(value: Any, explode: bool, written: Callable[[str], str] = str) ->
     return ",".join(_parts(value, explode, written))
 
 
+def reserved(text: str) -> str:
+    """Return a text in which characters that URIs reserve stay (`allowReserved`), but for those that would
+    end the value: an argument adds no other parameter."""
+    return quote(text, safe=":/?@!$'()*,;[]")
+
+
 def segment_of(name: str, value: Any, style: str, explode: bool) -> str:
     """Return a value as it is put into a path, percent-encoded; "" where there is none."""
+    if style == AS_JSON:
+        return quoted(_whole(value, style))
     lead = LEADS.get(style)
-    parts = _parts(value, explode, _quoted)
+    parts = _parts(value, explode, quoted)
     if lead is None or not parts:
         return ",".join(parts)
     if style == "label":
         return lead + (lead if explode else ",").join(parts)
-    named = _quoted(name)
+    named = quoted(name)
     if not explode or not isinstance(value, (dict, list)):
         joined = ",".join(parts)
         return f";{named}={joined}" if joined else f";{named}"
@@ -84,5 +103,9 @@ def _defined(values: list[Any]) -> list[Any]:
     return [each for each in values if each is not None]
 
 
-def _quoted(text: str) -> str:
+def _whole(value: Any, style: str) -> str:
+    return to_json(value).decode() if style == AS_JSON else text_of(value)
+
+
+def quoted(text: str) -> str:
     return quote(text, safe="")

@@ -22,6 +22,7 @@ LEAVE_SECONDS = 0.5  # seconds that it may take to end after its input was close
 GRACE_SECONDS = 0.2  # seconds between SIGTERM and SIGKILL
 LAST_SECONDS = 0.3  # seconds to wait after SIGKILL
 NOT_FOUND = 127  # the exit code of a shell for a command that there is not
+NO_PROGRAM = 126  # and for one that cannot be run
 LOST = "its supervisor was killed"
 
 # A reaper gives its program one pipe for both outputs, and passes a third descriptor: standard error is
@@ -44,10 +45,35 @@ def not_found(started: tuple[str, str | None, Mapping[str, str] | None]) -> str:
     if exists(command):
         return ""
     said = f"the command {command!r:.200} does not exist"
-    first, *rest = command.split() or [""]
+    first, *rest = _words(command) or [""]
     if rest and exists(first):
         said += f"; arguments belong in args: command {first!r:.80}, args {rest!r:.200}"
+    elif first != command and exists(first):
+        said += f"; without blanks and quotation marks around it: {first!r:.80}"
     return f"{said} (exit code {NOT_FOUND})"
+
+
+def _words(command: str) -> list[str]:
+    from shlex import split
+
+    try:
+        return split(" ".join(command.split()))
+    except ValueError:  # a quotation mark without another
+        return command.split()
+
+
+def not_executable(started: tuple[str, str | None, Mapping[str, str] | None]) -> str:
+    """Say why a command cannot be run; "" for one that can, and has itself ended so."""
+    command, cwd, _ = started
+    path = os.path.join(cwd or ".", command)
+    if os.path.isdir(path):
+        return f"the command {command!r:.200} is a folder (exit code {NO_PROGRAM})"
+    if not os.path.exists(path) or os.access(path, os.X_OK):
+        return ""
+    return (
+        f"the command {command!r:.200} is no program: make it one (chmod +x), or name what runs it "
+        f"(exit code {NO_PROGRAM})"
+    )
 
 
 class ServerProcess:
@@ -138,6 +164,8 @@ class ServerProcess:
             how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
             if code == NOT_FOUND:
                 how = not_found(self._started) or how
+            elif code == NO_PROGRAM:
+                how = not_executable(self._started) or how
             self.end(LOST if self._lost else how)
         elif kind == reapers.LOST:
             self._lost = True  # `ended` is called when all processes have ended

@@ -347,6 +347,22 @@ class PydanticConverter(Converter):
                     return self.accept(parsed, False)
             raise self._mismatch(error) from None
 
+    def accept_result(self, value: Any) -> Any:
+        """`accept` for what a function returns: its dicts may have the members' own names, as those of a
+        TypedDict that it was given have, though an alias is published for them."""
+        try:
+            return self.accept(value, False)
+        except Mismatch:
+            from pydantic import VERSION
+
+            if tuple(map(int, VERSION.split(".")[:2])) < (2, 11):
+                raise
+            try:
+                return self.adapter.validate_python(value, by_name=True, by_alias=True)
+            except self._refused:
+                pass
+            raise
+
     def _mismatch(self, error: Any) -> Mismatch:
         first, *others = error.errors(include_url=False, include_context=False)
         path = "".join(f"[{step}]" if isinstance(step, int) else step_to(step) for step in first["loc"])

@@ -352,6 +352,17 @@ def test_an_error_of_the_server_has_its_code() -> None:
         (["no-such-program x"], "'no-such-program x' does not exist (exit code 127)"),
         (["./nowhere/x"], "'./nowhere/x' does not exist (exit code 127)"),
         (["sh", "-c", "exit 127"], "it ended with exit code 127"),
+        (
+            [" sh "],
+            "' sh ' does not exist; without blanks and quotation marks around it: 'sh'",
+        ),
+        (["'sh' -c x"], "does not exist; arguments belong in args: command 'sh', args ['-c', 'x']"),
+        (["/etc"], "the command '/etc' is a folder (exit code 126)"),
+        (
+            ["/etc/passwd"],
+            "the command '/etc/passwd' is no program: make it one (chmod +x), or name ",
+        ),
+        (["sh", "-c", "exit 126"], "it ended with exit code 126"),
     ],
 )
 def test_a_command_that_does_not_exist_is_named_so(command: list[str], said: str) -> None:

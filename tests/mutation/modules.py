@@ -54,8 +54,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         ): ("a key of one random byte more or less seals as well")
         for size in (" 31", " 33")
     },
-    ("fastrpc/compat/lowlevel/own_methods.py", "- self.vectorizable = False", "+ self.vectorizable = True"): (
-        "the dispatcher binds the params of methods: compiled code, for which this is, never calls them"
+    ("fastrpc/compat/lowlevel/own_methods.py", "- is_text = False", "+ is_text = True"): (
+        "it says how a text is written, and what the handler of a method returns is a dict by then"
     ),
     (LEDGER, "- if not ledger.begins <= now < ledger.ends:", "+ if not ledger.begins < now < ledger.ends:"): (
         "in the first moment of a day it begins once more"

@@ -10,6 +10,7 @@ Nothing waits longer than its `seconds`. Python's standard library only; nothing
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -95,6 +96,7 @@ class Serving(HttpProcess):
         self.token = token
         self.tls = tls
         self.path = path
+        self._opened = contextlib.ExitStack()
         super().__init__(
             *arguments, command=command, folder=folder, environment=environment(**environ), ready=ready
         )
@@ -116,7 +118,25 @@ class Serving(HttpProcess):
 
     # --- clients --------------------------------------------------------------------------------------
 
+    def close(self) -> None:
+        super().close()
+        self._opened.close()
+
     def connection(self) -> http.client.HTTPConnection:
+        """Return a connection that is closed with the server, and so are the responses that it gives: one may
+        have taken over the socket."""
+        connection = self._connection()
+
+        def response(*arguments: Any, **options: Any) -> http.client.HTTPResponse:
+            found = http.client.HTTPResponse(*arguments, **options)
+            self._opened.callback(found.close)
+            return found
+
+        connection.response_class = response  # type: ignore[assignment]
+        self._opened.callback(connection.close)
+        return connection
+
+    def _connection(self) -> http.client.HTTPConnection:
         if self.place.startswith("unix:"):
             return UnixConnection(self.place[5:])
         host = "::1" if "[::1]" in self.place else "127.0.0.1"

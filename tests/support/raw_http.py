@@ -6,6 +6,7 @@ would. Bounded in time.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import socket
@@ -216,6 +217,7 @@ class Server(HttpProcess):
             options=options,
             lifespan=lifespan,
         )
+        self._opened = contextlib.ExitStack()
         super().__init__(command=command, files=files)
 
     def __exit__(self, kind: object, *exception: object) -> None:
@@ -224,9 +226,16 @@ class Server(HttpProcess):
             for words in ("ASGI", "POST /", "looked at", "Fatal", "never retrieved"):
                 assert words not in self.stderr, self.stderr
 
+    def close(self) -> None:
+        super().close()
+        self._opened.close()
+
     def socket(self, source: str = "127.0.0.1") -> Socket:
-        """Connect, from another loopback address if one is given (Linux has them all)."""
-        return Socket(self.port, source)
+        """Connect, from another loopback address if one is given (Linux has them all); until the server's end
+        at most."""
+        found = Socket(self.port, source)
+        self._opened.callback(found.plain.close)
+        return found
 
     def ask(self, *pieces: bytes) -> Answer:
         """Send one request on a connection of its own and return the answer."""

@@ -96,6 +96,7 @@ class Scripted:
         self._play = play
         self._tls = tls
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
 
     @property
     def port(self) -> int:
@@ -118,14 +119,24 @@ class Scripted:
     async def __aexit__(self, *exception: Any) -> None:
         assert self._server is not None
         self._server.close()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        await asyncio.sleep(0)  # in which their sockets are closed
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            while await self._answer(reader, writer):
-                pass
-        with contextlib.suppress(ConnectionError):
-            writer.close()
-            await writer.wait_closed()
+        task: Any = asyncio.current_task()
+        self._serving.add(task)
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                while await self._answer(reader, writer):
+                    pass
+            with contextlib.suppress(ConnectionError):
+                writer.close()
+                await writer.wait_closed()
+        finally:
+            writer.transport.abort()
+            self._serving.discard(task)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request. Return whether another may follow."""

@@ -30,6 +30,8 @@ COMPOSED = unicodedata.normalize("NFC", "Übersicht é.png")
         (unicodedata.normalize("NFD", COMPOSED), COMPOSED),
         (COMPOSED, unicodedata.normalize("NFD", COMPOSED)),
         ("a\u00a0b  c.png", "a b c.png"),
+        ("report.png", "\u202areport.png"),  # as Windows copies it
+        ("\u200eIMG\ufeff-1.png", "IMG-1.png"),
     ],
 )
 def test_the_only_file_whose_name_looks_the_same_is_read(there: str, given: str, tmp_path: Any) -> None:

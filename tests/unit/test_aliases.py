@@ -7,6 +7,7 @@ import warnings
 from typing import Annotated, Any
 
 import pytest
+import typing_extensions
 from support.in_memory import ask, with_client
 
 from fastrpc import Context, Server
@@ -176,6 +177,38 @@ def test_models_are_taken_and_written_as_their_schemas_say(model: Any) -> None:
     app = Server("models")
     app.tool(through)
     asyncio.run(asyncio.wait_for(_with(app, conversation), 60))
+
+
+class Members(typing_extensions.TypedDict):
+    a: Annotated[int, Field(alias="A")]
+    rest: typing_extensions.NotRequired[list[Aliased]]
+
+
+def test_a_typed_dict_goes_through_a_function_and_is_written_by_its_aliases() -> None:
+    def through(m: Members) -> Members:
+        assert m["a"] == 1
+        return m
+
+    async def conversation(client: Client) -> None:
+        result = await client.call("through", m={"A": 1, "rest": [{"A": 2}]})
+        assert result.structured == {"A": 1, "rest": [{"A": 2}]}
+
+    app = Server("members")
+    app.tool(through)
+    asyncio.run(asyncio.wait_for(_with(app, conversation), 60))
+
+
+def test_structured_content_that_a_tool_makes_itself_is_held_against_the_aliases() -> None:
+    from fastrpc.engine.output_validation import OutputMismatch, check_structured
+    from fastrpc.schema import describe
+
+    def through() -> Members:
+        raise NotImplementedError
+
+    signature = describe(through)
+    check_structured(signature, {"A": 1})
+    with pytest.raises(OutputMismatch, match="A: required, missing"):
+        check_structured(signature, {"a": 1})
 
 
 async def _with(app: Server, conversation: Any) -> None:

@@ -168,6 +168,20 @@ def test_the_folders_are_told(version: str) -> None:
     assert text_of(app, "ask", version=version, roots=["file:///a"]) == "[{'uri': 'file:///a'}]"
 
 
+@pytest.mark.parametrize("roots", ["file:///a", {"uri": "file:///a"}, b"file:///a", 5])
+def test_folders_that_are_no_list_are_refused_by_the_client(roots: Any) -> None:
+    app = one_question(lambda ctx: ctx.roots())
+    with pytest.raises(ValueError, match="roots: expected a list of URIs, got"):
+        text_of(app, "ask", version=MODERN, roots=roots)
+
+
+@pytest.mark.parametrize("given", [[1], 1, "yes", 0.0])
+def test_an_answer_of_a_client_that_is_none_is_refused_by_its_name(given: Any) -> None:
+    app = one_question(lambda ctx: ctx.elicit("?", int))
+    with pytest.raises(ValueError, match="on_elicit: expected a dict, True, False, None or one of"):
+        text_of(app, "ask", version=MODERN, on_elicit=lambda request: given)
+
+
 def test_folders_are_asked_once_until_they_change_where_the_client_says_when() -> None:
     app = one_question(lambda ctx: ctx.roots())
 

@@ -243,6 +243,7 @@ def test_a_variable_that_is_not_set_is_named_when_its_entry_is_used(tmp_path: An
         ('{"mcpServers": []}', "mcpServers: expected an object"),
         ('{"mcpServers": {"a": 5}}', "a: expected an object, got 5"),
         ('{"mcpServers": {"a": {}}}', "a: expected a command or a url"),
+        ('{"mcpServers": {"a": {"command": " "}}}', "a: expected a command or a url"),
         ('{"mcpServers": {"a": {"command": 5}}}', "a: command: expected a string, got 5"),
         ('{"mcpServers": {"a": {"command": "c", "args": "x"}}}', "a: args: expected an array of strings"),
         (

@@ -322,6 +322,16 @@ def test_roots_that_are_given_up_give_back_what_they_took_and_no_more() -> None:
         assert session.quota.used == kept
 
 
+def test_a_second_handshake_gives_back_what_the_first_took() -> None:
+    session = Session()
+    session.agree(CLIENT)
+    kept = session.quota.used
+    assert kept > 0
+    session.take_roots([{"uri": "file:///a"}])
+    session.agree(CLIENT)
+    assert session.quota.used == kept
+
+
 def test_roots_before_a_handshake_give_back_what_they_took_too() -> None:
     session = Session()
     session.take_roots([{"uri": "file:///a"}])

@@ -210,7 +210,7 @@ def test_parameters_go_where_the_document_says() -> None:
         "session": "s",
     }
     result = call(served(api), "list_pets", arguments)
-    assert api.last == "GET /api/pets?limit=2&kinds=a+b&kinds=c&ids=1%2C2&filter%5Bx%5D=true"
+    assert api.last == "GET /api/pets?limit=2&kinds=a%20b&kinds=c&ids=1,2&filter%5Bx%5D=true"
     assert api.requests[-1].headers["x-key"] == "k"
     assert api.requests[-1].headers["cookie"] == "session=s"
     assert result["structuredContent"] == {"result": [1]}

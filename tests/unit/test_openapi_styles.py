@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import httpx
 import pytest
+
+from fastrpc import ToolError
 
 pytest.importorskip("openapi_pydantic", reason="the extra openapi is not installed")
 
@@ -136,8 +140,99 @@ def test_parameters_are_written_where_they_belong() -> None:
     arguments = {"p": ["a", "b/c"], "q": ["1", "2"], "none": [], "h": {"a": 1}, "c": ["x", "y z"]}
     assert request._path(arguments) == "x/;p=a;p=b%2Fc/y"
     options = request._options(arguments, {})
-    assert options["params"] == [("q", "1,2")]
+    assert request._query(arguments, str) == [("q", "1,2")]
     assert options["headers"] == {"h": "a=1", "Cookie": "c=x; c=y%20z"}
+
+
+def sent(operation: dict[str, Any], arguments: dict[str, Any], **options: Any) -> httpx.Request:
+    """Return the request that a call of an operation sends."""
+    found: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        found.append(request)
+        return httpx.Response(200)
+
+    async def send() -> None:
+        transport = httpx.MockTransport(answer)
+        async with httpx.AsyncClient(base_url="http://a.example", transport=transport, **options) as client:
+            await request_of(operation).send(client, arguments, {})
+
+    asyncio.run(asyncio.wait_for(send(), 60))
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "value", "query"),
+    [
+        ({"explode": False}, ["a,b", "c d", "x&y"], "c=a%2Cb,c%20d,x%26y"),
+        ({"explode": False}, {"R": "1,2", "G": 3}, "c=R,1%2C2,G,3"),
+        ({"style": "spaceDelimited"}, ["a b", "c"], "c=a%20b%20c"),
+        ({"style": "pipeDelimited"}, ["a|b", "c,d"], "c=a%7Cb%7Cc%2Cd"),
+        ({"style": "deepObject"}, {"k": "a=b"}, "c%5Bk%5D=a%3Db"),
+        ({"allowReserved": True}, "a/b:c?d&e=f#g+h%20", "c=a/b:c?d%26e%3Df%23g%2Bh%2520"),
+        ({"content": {"application/json; v=1": {"schema": {}}}}, {"a": [1]}, "c=%7B%22a%22%3A%5B1%5D%7D"),
+        ({"content": {"application/json": {"schema": {}}}}, "a", "c=%22a%22"),
+    ],
+)
+def test_what_stands_between_values_of_a_query_is_told_from_what_stands_in_them(
+    more: Any, value: Any, query: str
+) -> None:
+    parameter = {"name": "c", "in": "query", **({} if "content" in more else {"schema": {}}), **more}
+    assert sent({"parameters": [parameter]}, {"c": value}).url.query.decode() == query
+
+
+def test_parameters_of_the_client_and_of_a_call_are_both_sent() -> None:
+    parameter = {"name": "c", "in": "query", "schema": {}, "explode": False}
+    url = sent({"parameters": [parameter]}, {"c": ["a", "b"]}, params={"key": "k"}).url
+    assert dict(url.params) == {"key": "k", "c": "a,b"}
+
+
+@pytest.mark.parametrize("value", ["é", "a\r\nX-B: 1", "\0"])
+def test_a_header_that_cannot_be_sent_is_named(value: str) -> None:
+    parameter = {"name": "X-A", "in": "header", "schema": {"type": "string"}}
+    with pytest.raises(ToolError, match=r"^X-A: expected printable ASCII, for a header, got "):
+        sent({"parameters": [parameter]}, {"X-A": value})
+
+
+def test_a_form_of_several_parts_says_of_each_what_it_is() -> None:
+    members = {
+        "text": {"type": "string"},
+        "file": {"type": "string", "format": "binary"},
+        "picture": {"contentMediaType": "image/png"},
+        "who": {"type": "object"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "none": {},
+    }
+    schema = {"type": "object", "properties": members}
+    encoding = {"picture": {"contentType": "image/png, image/gif"}}
+    body = {"content": {"multipart/form-data": {"schema": schema, "encoding": encoding}}}
+    values = {"text": "é", "file": "data", "picture": "P", "who": {"k": 1}, "tags": ["a", "b"], "none": None}
+    request = sent({"requestBody": body}, values)
+    kind, _, boundary = request.headers["content-type"].partition("; boundary=")
+    assert kind == "multipart/form-data"
+    parts = [part.strip("\r\n") for part in request.content.decode().split(f"--{boundary}")[1:-1]]
+    assert [part.removeprefix("Content-Disposition: form-data; ") for part in parts] == [
+        'name="text"\r\n\r\né',
+        'name="file"; filename="file"\r\nContent-Type: application/octet-stream\r\n\r\ndata',
+        'name="picture"; filename="picture"\r\nContent-Type: image/png\r\n\r\nP',
+        'name="who"\r\nContent-Type: application/json\r\n\r\n{"k":1}',
+        'name="tags"\r\n\r\na',
+        'name="tags"\r\n\r\nb',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "sent_kind", "content"),
+    [
+        ("application/json; charset=utf-8", "a", "application/json; charset=utf-8", b'"a"'),
+        ("application/vnd.x+json;v=1", {"a": 1}, "application/vnd.x+json;v=1", b'{"a":1}'),
+        ("*/*", {"a": 1}, "application/json", b'{"a":1}'),
+        ("text/*", "é", "text/plain", b"\xc3\xa9"),
+    ],
+)
+def test_a_body_is_written_as_its_type_says(kind: str, value: Any, sent_kind: str, content: bytes) -> None:
+    request = sent({"requestBody": {"content": {kind: {"schema": {}}}}}, {"body": value})
+    assert (request.headers["content-type"], request.content) == (sent_kind, content)
 
 
 @pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import enum
 import os
 import subprocess
@@ -523,3 +524,39 @@ def test_the_example_serves_its_prompts_and_completes_their_arguments() -> None:
         "context": {"arguments": {"language": "c"}},
     }
     assert ask(app, "completion/complete", params)["completion"]["values"] == ["main.c", "main.h"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (datetime.date(2024, 1, 2), "2024-01-02"),
+        (Colour.BLUE, "blue"),
+        ({"a": 1}, '{"a":1}'),
+        ((1, True), "[1,true]"),
+        ("", ""),
+        (5, "5"),
+    ],
+)
+def test_a_client_sends_any_value_with_json_as_the_text_of_an_argument(value: Any, text: str) -> None:
+    """Those whose JSON is a text are sent as this text, without quotation marks."""
+    assert _said(value) == text
+
+
+@pytest.mark.parametrize("value", [float("nan"), object(), "\ud800", ["\ud800"]])
+def test_a_client_names_an_argument_that_cannot_be_sent(value: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^arguments\.words: expected a text or a value with JSON, got "):
+        _said(value)
+
+
+def _said(value: Any) -> str:
+    app = Server("says")
+
+    @app.prompt
+    def say(words: str) -> str:
+        return words
+
+    async def run() -> str:
+        async with Client(app) as client:
+            return str((await client.get_prompt("say", {"words": value})).messages[0]["content"]["text"])
+
+    return asyncio.run(asyncio.wait_for(run(), 60))

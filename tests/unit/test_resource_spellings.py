@@ -42,6 +42,31 @@ def test_two_spellings_are_one_resource() -> None:
         app_with().add_resource(SPELLINGS[1], "again")
 
 
+@pytest.mark.parametrize("is_completed_first", [False, True])
+def test_a_template_is_completed_by_every_spelling_and_two_spellings_are_one(
+    is_completed_first: bool,
+) -> None:
+    app = Server("spellings")
+
+    def at(name: str) -> str:
+        return name
+
+    def names(value: str) -> list[str]:
+        return [f"{value}!"]
+
+    if is_completed_first:
+        app.complete(f"{SPELLINGS[2]}/{{name}}", "name")(names)
+    app.resource(f"{LISTED}/{{name}}")(at)
+    if not is_completed_first:
+        app.complete(f"{SPELLINGS[2]}/{{name}}", "name")(names)
+    for uri in SPELLINGS:
+        ref = {"type": "ref/resource", "uri": f"{uri}/{{name}}"}
+        got = ask(app, "completion/complete", {"ref": ref, "argument": {"name": "name", "value": "a"}})
+        assert got["completion"]["values"] == ["a!"]
+    with pytest.raises(DefinitionError, match="already"):
+        app.resource(f"{SPELLINGS[1]}/{{name}}")(at)
+
+
 def test_names_in_the_place_of_a_host_differ_by_case() -> None:
     app = app_with("users://Alice")
     app.add_resource("users://alice", "another")

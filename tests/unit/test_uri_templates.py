@@ -146,6 +146,8 @@ def test_the_rest_of_a_path_keeps_its_slashes() -> None:
         ("a:plain", "a:plain", {}),
         ("a:plain", "a:plain/", None),
         ("a:{x}", "a:\ud800", None),
+        ("x://h/{/p}", "x://h//v", {"p": "v"}),  # what begins a value stands there twice in a row
+        ("x://{p}a", "x://aaaa", {"p": "aaa"}),
     ],
 )
 def test_a_uri_gives_its_values(template: str, uri: str, values: dict[str, str] | None) -> None:

@@ -41,7 +41,11 @@ def looking_like(folder: str, name: str) -> list[str]:
 
 
 def _looks(name: str) -> str:
-    """Return what is the same for names that look the same."""
+    """Return what is the same for names that look the same; marks of direction, and others without a width,
+    come along when a name is copied."""
+    from unicodedata import category
+
     from fastrpc.unicode_forms import normal_form
 
-    return " ".join(normal_form("NFKC", name).split())
+    seen = "".join(each for each in normal_form("NFKC", name) if category(each) != "Cf")
+    return " ".join(seen.split())

@@ -20,6 +20,7 @@ from fastrpc.protocol.uri_template import normal
 from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS, known
 from fastrpc.schema import Parameter, Signature
 from fastrpc.schema.converters import ANY
+from fastrpc.schema.passed_signature import PassedSignature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ KINDS = {"resources/read": "resource", "prompts/get": "prompt"}
 SUBSCRIPTIONS = ("resources/subscribe", "resources/unsubscribe")
 
 
-class ParamsSignature(Signature):
+class ParamsSignature(PassedSignature):
     """Hands all arguments over as one dict, and the Context behind it."""
 
     __slots__ = ("check",)
@@ -58,20 +59,12 @@ class ParamsSignature(Signature):
     check: Callable[[dict[str, Any]], str | None] | None
     """Returns what is wrong with the arguments."""
     binds_whole = True
-    has_vector_form = False
+    changed = Signature.changed
 
     def __init__(self, input_schema: dict[str, Any]) -> None:
-        self.parameters = (Parameter("arguments", ANY, {}),)
-        self.input_schema = input_schema
-        self.output_schema = None
-        self.context_parameter = "context"
-        self.context_index = 1
-        self.positional_count = 1
+        super().__init__([Parameter("arguments", ANY, {})], input_schema)
+        self.context_index = self.positional_count = 1
         self.takes_others = False
-        self.keywords = ()
-        self.vectorizable = False
-        self.wraps_result = False
-        self.result_converter = ANY
         self.check = None
 
     @property
@@ -86,10 +79,6 @@ class ParamsSignature(Signature):
         if problem is not None:
             raise ArgumentError(problem)
         return [arguments]
-
-    def named(self, values: list[Any]) -> dict[str, Any]:
-        (arguments,) = values
-        return dict(arguments)
 
     def call(self, function: Callable[..., Any], values: Any, context: object = None) -> Any:
         (arguments,) = values

@@ -534,14 +534,14 @@ def _caller(function: Any, request_name: str) -> Callable[[dict[str, Any]], Awai
     inner = function
     while hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__
-    code = getattr(inner, "__code__", None)
+    code: Any = getattr(inner, "__code__", None)
     names = () if code is None else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     annotations = getattr(inner, "__annotations__", {})
     for name in names:
         annotation = annotations.get(name)
         shown = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
         if shown.rpartition(".")[2] == request_name and not _has_default(inner, code, name):
-            if name in names[: getattr(code, "co_posonlyargcount", 0)]:
+            if name in names[: code.co_posonlyargcount]:
                 return lambda raw: function(typed(request_name, raw))
             return lambda raw: function(**{name: typed(request_name, raw)})
     return lambda raw: function()

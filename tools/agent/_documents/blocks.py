@@ -30,17 +30,28 @@ KNOWN = words(
     "typescript xml yaml yml"
 )
 LINE_NUMBERS = re.compile(
-    r"(?<![a-z])(?:linenos?|linenodiv|line-?numbers?(?:-rows)?|line-?nums?|gutter|hljs-ln-numbers|blob-num|ln)(?![a-z])"
+    r"(?<![a-z])(?:linenos?|linenodiv|line-?numbers?(?:-rows)?|line-?nums?|gutter|hljs-ln-numbers|blob-num|"
+    r"crayon-nums?|ln)(?![a-z])"
 )
 DIGITS = re.compile(r"[\d\s.:|]*")
 LINE = re.compile(r"(?<![a-z])(?:line|cl|code-line|token-line|view-line)(?![a-z])")
 CODE_LINE_TABLE = re.compile(r"blob-code|js-file-line|hljs-ln-code")
 LINES = ("div", "p", "li", "tr")
+IN_DIVS = re.compile(  # code without `pre`: of Doxygen, SyntaxHighlighter, Crayon, and of editors
+    r"(?<!\S)(?:fragment|syntaxhighlighter|crayon-pre|CodeMirror-code|cm-content|view-lines|ace_text-layer)(?!\S)"
+)
+AS_WRITTEN = re.compile(r"white-space\s*:\s*pre\s*(?:;|$)", re.IGNORECASE)
 ADDRESSES = (
     "data-src", "data-original", "data-lazy-src", "data-lazy", "data-url", "src",
     "srcset", "data-srcset", "data-lazy-srcset",
 )  # fmt: skip
+ANY_ADDRESS = re.compile(r"src|img|image|original|url|lazy|full")
+IS_IMAGE = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)(?:$|[?#])", re.IGNORECASE)
 WAITING = re.compile(r"/(?:blank|spacer|placeholder|transparent|pixel|1x1|loading)[^/]*$", re.IGNORECASE)
+EXPONENT = re.compile(r"[+−-]?\w{1,6}[+−-]?\)?")
+ORDINAL = re.compile(r"st|nd|rd|th|er|ère|ème|º|ª", re.IGNORECASE)
+ATOMS = re.compile(r"[A-Z][a-z]?$|[)\]]$")  # what a number of atoms stands behind
+FRACTION = re.compile(r"\s*[/⁄]\s*")
 SCHEMES = ("http:", "https:", "mailto:", "tel:", "ftp:", "geo:", "magnet:", "xmpp:", "sms:")
 
 
@@ -88,12 +99,54 @@ def image_address(element: Any, base: str) -> str:
                 if not WAITING.search(address):
                     return address
                 found = found or address
-    return found
+    return _waiting_address(element, base) or found
+
+
+def _waiting_address(element: Any, base: str) -> str:
+    """The address that an image keeps for a script, in an attribute of the page's own naming."""
+    for name, value in element.items():
+        if name.startswith("data-") and ANY_ADDRESS.search(name) and IS_IMAGE.search(value):
+            address = absolute(value.split()[0].rstrip(","), base)
+            if address.startswith("http"):
+                return address
+    return ""
+
+
+def media_address(element: Any, base: str) -> str:
+    """Return where a frame, a video or a sound lies, also where it waits for a script."""
+    for name in ("src", *ADDRESSES[:5]):
+        address = absolute(element.get(name), base)
+        if address.startswith("http"):
+            return address
+    return ""
 
 
 def _is_shown_alone(element: Any) -> bool:
     """Whether an image is all that a figure, or a picture in several sizes, shows."""
     return any(above.tag in ("figure", "picture") for above in islice(element.iterancestors(), 4))
+
+
+# --- above and below the line ------------------------------------------------------------------------------
+
+
+def index_signs(tag: str, element: Any, before: str) -> tuple[str, str]:
+    """What to put around an exponent or an index, so that 10³ is not 103, nor x₁ of another kind than x1."""
+    text = plain_text(element).strip()
+    if tag == "sup":
+        if FRACTION.fullmatch(element.tail or "") and element.getnext() is not None:
+            return (" " if before[-1:].isdigit() else "", "")  # 2 1/2
+        if ORDINAL.fullmatch(text) and before[-1:].isdigit():
+            return "", ""
+        mark = "^"
+    elif "/" in before or "⁄" in before or (text.isdigit() and ATOMS.search(before)):
+        return "", ""
+    else:
+        mark = "_"
+    if EXPONENT.fullmatch(text):
+        return mark, ""
+    if text[:1] in "[(" or not any(map(str.isalnum, text)):
+        return "", ""
+    return f"{mark}(", ")"
 
 
 # --- code ---------------------------------------------------------------------------------------------------
@@ -108,9 +161,18 @@ def is_code(element: Any) -> bool:
         return "\n" in (element.text or "").strip() or (
             len(element) > 0 and "\n" in plain_text(element).strip() and element.find(".//br") is None
         )
+    if tag == "div":
+        return _is_code_in_divs(element)
     return tag == "table" and any(
         CODE_LINE_TABLE.search(cell.get("class") or "") for cell in islice(element.iter("td"), 8)
     )
+
+
+def _is_code_in_divs(element: Any) -> bool:
+    names, style = element.get("class"), element.get("style")
+    if names and IN_DIVS.search(names):
+        return next(element.iter("div", "p", "pre", "td"), None) is not None
+    return style is not None and AS_WRITTEN.search(style) is not None and "\n" in plain_text(element).strip()
 
 
 def is_line_numbers(element: Any) -> bool:
@@ -125,26 +187,38 @@ def is_line_numbers(element: Any) -> bool:
 
 def code_text(element: Any) -> str:
     """Return code as it is shown, line by line."""
+    in_divs = element.tag == "div"  # where what stands between lines is the page's own spacing
     has_lines = "\n" in plain_text(element).strip("\n")
     parts: list[str] = []
     walk = lxml.etree.iterwalk(element, events=("start", "end"))
     skipped = None
+    closing: dict[Any, str] = {}  # of exponents and indices
     for event, inner in walk:
         tag = inner.tag
         if event == "start":
             if inner is not element and (tag == "button" or is_line_numbers(inner)):
                 skipped = inner
                 walk.skip_subtree()
-            elif tag == "br":
+                continue
+            if tag == "br":
                 parts.append("\n")
-            elif inner.text:
+            elif tag == "img":
+                parts.append(inner.get("alt") or "")
+            elif tag in ("sup", "sub") and parts and not parts[-1][-1:].isspace():
+                opening, closing[inner] = index_signs(tag, inner, parts[-1][-3:])
+                parts.append(opening)
+            elif tag in LINES and inner is not element and _is_in_line(parts):
+                parts.append("\n")
+            if inner.text:
                 parts.append(inner.text)
             continue
+        if inner in closing:
+            parts.append(closing.pop(inner))
         if inner is skipped:
             skipped = None
         elif inner is not element and _ends_a_line(inner, has_lines, parts):
             parts.append("\n")
-        if inner is not element and inner.tail:
+        if inner is not element and inner.tail and not (in_divs and inner.tail.isspace() and tag in LINES):
             parts.append(inner.tail)
     code = "".join(parts).replace("\r\n", "\n").replace("\r", "\n")
     lines = code.split("\n")
@@ -155,13 +229,19 @@ def code_text(element: Any) -> str:
     return "\n".join(lines)
 
 
+def _is_in_line(parts: list[str]) -> bool:
+    """Whether something stands in the last line so far."""
+    return bool(parts) and bool(parts[-1][-200:].rpartition("\n")[2].strip())
+
+
 def _ends_a_line(element: Any, has_lines: bool, parts: list[str]) -> bool:
     """Whether a line ends with this element although no line feed says so."""
     if parts and parts[-1].endswith("\n"):
         return False
     if element.tag not in LINES:
         is_line = element.tag in ("span", "code") and LINE.search(names_of(element)) is not None
-        if has_lines or not is_line:
+        behind = element.getnext()
+        if has_lines or not is_line or (behind is not None and behind.tag == "br"):
             return False
     return element.getnext() is not None or bool((element.tail or "").strip())
 

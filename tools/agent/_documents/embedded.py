@@ -1,9 +1,9 @@
-"""What a page shows that is no text of its own: frames, media, drawings, fields, tabs; `settle` says it.
+"""What a page shows that is no text of its own: frames, media, drawings, signs, fields; `settle` says it.
 
 A frame's own document where the page holds it, else `[frame: address]`; video, sound and objects likewise; a
-drawing's title and labels; what is chosen or typed in a field; over each panel the tab that opens it, and the
-panel shown. What says nothing (an icon, a tracker's frame) goes. One walk over such elements, each of
-which is read at most `LONGEST` characters far.
+drawing's title and labels; a sign's label; what is chosen, ticked or typed in a field. What says nothing (an
+icon, a tracker's frame) goes. One walk over such elements, each of which is read at most `LONGEST` characters
+far. What the page shows only when something is pressed is `folded`'s part.
 """
 
 from __future__ import annotations
@@ -13,8 +13,20 @@ from itertools import islice
 
 import lxml.etree
 
-from . import blocks
-from .tree import drop, is_never_shown, is_tick, parse, plain_text, remove, squeeze, words
+from . import blocks, folded
+from .tree import (
+    BESIDE_BOXES,
+    drop,
+    has_many,
+    head,
+    is_never_shown,
+    is_tick,
+    parse,
+    plain_text,
+    remove,
+    squeeze,
+    words,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +42,11 @@ TRACKERS = re.compile(
 )
 FIELDS = words("text number date time datetime-local month week email url tel range color")
 HEADINGS = words("h1 h2 h3 h4 h5 h6 dt summary legend")
-FOLDS = re.compile(r"accordion|collaps|expand|disclosure|faq", re.IGNORECASE)
-OPENS_A_MENU = re.compile(r"nav|menu|toggler", re.IGNORECASE)
+BESIDE_SIGNS = words("p li td th dd span div strong b")
+MEDIA = ("img", "iframe", "video", "audio")
+STRUCK = re.compile(r"text-decoration(?:-line)?\s*:[^;:]*line-through", re.IGNORECASE)
+STRUCK_CLASS = re.compile(r"(?<!\S)(?:line-through|strikethrough|text-decoration-line-through)(?!\S)")
+TICKED = {"true": "[x] ", "false": "[ ] "}
 
 
 def settle(root: Any, base: str) -> None:
@@ -42,28 +57,64 @@ def settle(root: Any, base: str) -> None:
 
 
 def reveal(root: Any, base: str) -> None:
-    """Show what a reader gets to see though the page hides it: the panels of tabs, what hangs in a shadow
-    root, images that wait for a script."""
+    """Show what a reader gets to see though the page hides or draws it: what hangs in a shadow root, images
+    that wait for a script, what is struck through by a style, signs."""
     for element in root.iter("template"):
         if element.get("shadowrootmode") or element.get("shadowroot"):
             element.tag = "div"
-    for element in root.iter("noscript"):
-        before = element.getprevious()
-        inside = list(element)
-        is_twin = before is not None and before.tag == "img" and [inner.tag for inner in inside] == ["img"]
-        if is_twin and not blocks.image_address(before, base):
-            before.attrib.update(inside[0].attrib)
-    _show_tabs(root)
+    for element in list(root.iter("noscript")):
+        _show_without_scripts(element, base)
+    for element in root.iter("span", "font", "u", "i", "b", "div", "li", "button", "time", "relative-time"):
+        if element.tag in ("span", "font", "u", "b") and _is_struck(element):
+            element.tag = "del"
+        elif element.tag in ("time", "relative-time") and not head(element):
+            element.text = element.get("datetime")
+        elif element.get("aria-checked") or element.get("data-inline-task-id"):
+            _tick(element)
+        elif element.get("role") == "img" or element.tag in ("i", "span"):
+            _name_sign(element)
 
 
-def _head(element: Any, most: int = LABEL) -> str:
-    """The beginning of an element's text."""
-    text = ""
-    for part in element.itertext():
-        text += part[:most]
-        if len(text) > most:
-            return squeeze(text)[:most].rstrip() + "…"
-    return squeeze(text)
+def _show_without_scripts(element: Any, base: str) -> None:
+    """Show the media that stand in for those which a script brings, where these have no address yet."""
+    found = list(islice(element.iter(*MEDIA), 8))
+    if not found or element.getparent().tag == "head":
+        return
+    before = element.getprevious()
+    if before is not None and before.tag == "img" and [inner.tag for inner in element] == ["img"]:
+        if not blocks.image_address(before, base):
+            before.attrib.update(found[0].attrib)
+        return
+    for near in (before, element.getnext()):
+        twins = () if near is None else islice(near.iter(*MEDIA), 8)
+        if any(blocks.media_address(twin, base) or blocks.image_address(twin, base) for twin in twins):
+            return
+    element.tag, element.text = "div", None
+    for inner in list(element):
+        if next(inner.iter(*MEDIA), None) is None:
+            remove(inner)
+
+
+def _is_struck(element: Any) -> bool:
+    return bool(STRUCK.search(element.get("style") or "") or STRUCK_CLASS.search(element.get("class") or ""))
+
+
+def _tick(element: Any) -> None:
+    """Say of a box of the page's own making whether it is ticked, and of a task of Confluence."""
+    if element.tag == "li":
+        is_done = "checked" in (element.get("class") or "").split()
+        element.text = TICKED["true" if is_done else "false"] + (element.text or "").lstrip()
+    elif element.get("role") in ("checkbox", "radio") and element.getparent().tag in BESIDE_BOXES:
+        _become(element, "span", TICKED.get(element.get("aria-checked"), ""))
+
+
+def _name_sign(element: Any) -> None:
+    """Give an empty sign, of an icon's font or drawn by a style, the name that it has for who cannot see."""
+    if element.get("aria-hidden") == "true" or element.getparent().tag in ("a", "button", *HEADINGS):
+        return
+    label = element.get("aria-label") if element.get("role") == "img" else element.get("title")
+    if label and len(element) == 0 and not (element.text or "").strip():
+        _become(element, "span", squeeze(label)[:LABEL])
 
 
 def _become(element: Any, tag: str, text: str) -> None:
@@ -98,7 +149,7 @@ def _is_tiny(element: Any) -> bool:
 
 def _frame(element: Any, base: str) -> None:
     inner = element.get("srcdoc")
-    address = blocks.absolute(element.get("src"), base)
+    address = blocks.media_address(element, base)
     if _is_tiny(element) or TRACKERS.search(address):
         remove(element)
     elif inner and inner.strip():
@@ -126,7 +177,7 @@ def _object(element: Any, base: str) -> None:
     elif not address.startswith("http"):
         element.tag = "div"  # shown is what it holds
     elif (element.get("type") or "").startswith("image/"):
-        label = squeeze(element.get("title") or element.get("aria-label") or "") or _head(element)
+        label = squeeze(element.get("title") or element.get("aria-label") or "") or head(element)
         _become(element, "img", "")
         element.set("src", address)
         element.set("alt", label)
@@ -135,7 +186,8 @@ def _object(element: Any, base: str) -> None:
 
 
 def _media(element: Any, base: str) -> None:
-    address = element.get("src") or next((inner.get("src") or "" for inner in element.iter("source")), "")
+    places = [element, *islice(element.iter("source"), 8)]
+    address = next(filter(None, (blocks.media_address(place, base) for place in places)), "")
     if address or element.get("controls") is not None:
         _note(element, element.tag, address, base)
     else:
@@ -147,11 +199,12 @@ def _drawing(element: Any, _: str) -> None:
         remove(element)
         return
     title = element.find("title")
-    label = squeeze(element.get("aria-label") or "") or (_head(title) if title is not None else "")
-    texts: list[str] = []
+    label = squeeze(element.get("aria-label") or "") or (head(title) if title is not None else "")
+    described = element.find("desc")
+    texts = [] if described is None else list(filter(None, [head(described, LONGEST)]))
     length = 0
     for inner in element.iter("text", "foreignobject", "foreignObject"):
-        text = _head(inner)
+        text = head(inner)
         if text and length < LONGEST:
             texts.append(text)
             length += len(text)
@@ -166,7 +219,8 @@ def _label(element: Any, label: str, texts: str) -> None:
     in_control = around.tag in ("a", "button", "summary", "span", *HEADINGS)
     said = " | ".join(filter(None, (label, texts)))
     if not said or (not texts and (in_control or _is_icon(element))):
-        alone = label and around.tag in ("a", "td", "th") and not _head(around).replace(label, "")
+        named = element.get("role") == "img" and element.get("aria-label") and around.tag in BESIDE_SIGNS
+        alone = named or (label and around.tag in ("a", "td", "th") and not head(around).replace(label, ""))
         if alone:
             _become(element, "span", label)
         else:
@@ -184,7 +238,7 @@ def _is_icon(element: Any) -> bool:
 
 
 def _canvas(element: Any, _: str) -> None:
-    label = squeeze(element.get("aria-label") or "") or _head(element, LONGEST)
+    label = squeeze(element.get("aria-label") or "") or head(element, LONGEST)
     if label:
         _become(element, "p", f"[drawing: {label[:LONGEST]}]")
     else:
@@ -210,11 +264,17 @@ def _map(element: Any, base: str) -> None:
 
 def _choice(element: Any, _: str) -> None:
     options = list(element.iter("option"))
-    names = [
-        f"{name} (chosen)" if option.get("selected") is not None and len(options) > 1 else name
-        for option in islice(options, OPTIONS)
-        if (name := _head(option) or squeeze(option.get("label") or ""))
-    ]
+    names = []
+    group = None
+    for option in islice(options, OPTIONS):
+        name = head(option) or squeeze(option.get("label") or "")
+        above = option.getparent()
+        if name and above is not group and above.tag == "optgroup" and above.get("label"):
+            name = f"{squeeze(above.get('label'))}: {name}"
+        group = above if name else group
+        if name:
+            is_chosen = option.get("selected") is not None and len(options) > 1
+            names.append(f"{name} (chosen)" if is_chosen else name)
     if len(options) > OPTIONS:
         names.append(f"{len(options) - OPTIONS} more")
     if names:
@@ -250,87 +310,30 @@ def _meter(element: Any, _: str) -> None:
     _become(element, "span", said[:LABEL])
 
 
+def _items(element: Any, _: str) -> None:
+    """A menu of nothing to press is a list."""
+    if next(element.iter("a", "button", "input"), None) is None:
+        element.tag = "ul"
+
+
+def _facade(element: Any, _: str) -> None:
+    """A picture of a video in the video's place, as YouTube's and Vimeo's are often shown."""
+    host = "https://vimeo.com/" if "vimeo" in element.tag else "https://www.youtube.com/watch?v="
+    id = (element.get("videoid") or element.get("data-videoid") or "").strip()
+    element.set("title", element.get("playlabel") or element.get("title") or element.get("videotitle") or "")
+    _note(element, "video", f"{host}{id}" if id else "", "")
+
+
 def _button(element: Any, _: str) -> None:
     """A button that is a heading, or folds a part of the text, is read; one that does something is not."""
     around = element.getparent()
     if around.tag in HEADINGS:
-        element.tag = "span"
+        if has_many(around) or not squeeze(plain_text(around).replace(plain_text(element), "")):
+            element.tag = "span"
         return
-    names = f"{element.get('class') or ''} {around.get('class') or ''}"
-    if element.get("aria-expanded") is None or not FOLDS.search(names) or OPENS_A_MENU.search(names):
-        return
-    if next(element.iterancestors("nav", "header"), None) is None:
+    if folded.is_head(element):
         element.tag = "summary"
         element.attrib.pop("role", None)
-
-
-# --- tabs ---------------------------------------------------------------------------------------------------
-
-
-def _show_tabs(root: Any) -> None:
-    """Show every panel, under the label of its tab."""
-    panels = []
-    rows = []
-    by_id: dict[str, Any] = {}
-    by_panel: dict[str, Any] = {}
-    for element in root.iter():
-        role, id = element.get("role"), element.get("id")
-        if id:
-            by_id[id] = element
-        if role == "tab":
-            for name in ("aria-controls", "data-target", "data-bs-target", "href"):
-                if element.get(name):
-                    by_panel[element.get(name).lstrip("#")] = element
-        elif role == "tabpanel":
-            panels.append(element)
-        elif role == "tablist":
-            rows.append(element)
-    in_order = _tabs_in_order(rows)
-    for panel in panels:
-        tab = by_id.get(panel.get("aria-labelledby") or "")
-        if tab is None:
-            tab = by_panel.get(panel.get("id") or "")
-        if tab is None:
-            tab = next(in_order.get(panel.getparent(), iter(())), None)
-        _show_panel(panel, _head(tab) if tab is not None else squeeze(panel.get("aria-label") or ""))
-    for row in rows if panels else ():
-        remove(row)
-    for box in list(root.iter("div")):
-        if "tabbed-set" in (box.get("class") or "").split():
-            _show_labelled(box)
-
-
-def _tabs_in_order(rows: list[Any]) -> dict[Any, Any]:
-    """The tabs of each row, by the elements in which its panels may stand: beside the row, or one deeper."""
-    found: dict[Any, Any] = {}
-    for row in rows:
-        tabs = iter([tab for tab in row.iter() if tab.get("role") == "tab"])
-        behind = row.getnext()
-        for place in (row.getparent(), behind):
-            if place is not None:
-                found[place] = tabs
-    return found
-
-
-def _show_labelled(box: Any) -> None:
-    parts = {part.get("class"): part for part in box.iterchildren("div")}
-    labels, content = parts.get("tabbed-labels"), parts.get("tabbed-content")
-    if labels is not None and content is not None and len(labels) == len(content):
-        for label, panel in zip(labels, content, strict=True):
-            _show_panel(panel, _head(label))
-        remove(labels)
-
-
-def _show_panel(panel: Any, label: str) -> None:
-    panel.attrib.pop("hidden", None)
-    panel.attrib.pop("aria-hidden", None)
-    panel.attrib.pop("style", None)
-    panel.attrib.pop("role", None)
-    if label:
-        head = lxml.etree.Element("p")
-        lxml.etree.SubElement(head, "b").text = label
-        head.tail, panel.text = panel.text, None
-        panel.insert(0, head)
 
 
 FORMS: dict[str, Callable[[Any, str], None]] = {
@@ -341,6 +344,9 @@ FORMS: dict[str, Callable[[Any, str], None]] = {
     "applet": _object,
     "video": _media,
     "audio": _media,
+    **dict.fromkeys(("lite-youtube", "lite-vimeo", "amp-youtube", "amp-vimeo"), _facade),
+    "menu": _items,
+    "dir": _items,
     "svg": _drawing,
     "canvas": _canvas,
     "map": _map,

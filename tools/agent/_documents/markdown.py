@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SECONDS = 10.0
 BATCH = 50_000  # characters of HTML that are converted at once
 LIKE_A_MARK = re.compile(r"(?:#{1,6}|[-+*]|[-=*_]{3,}|>.*|```.*|~~~.*)(?=\s|$)|(\d{1,9})([.)])(?=\s|$)")
+EDGES = re.compile(r"^\*+|\*+$")
 REST = "[The page is too long to be converted whole; from here on it is plain text.]"
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
@@ -109,6 +110,12 @@ class _Converter(markdownify.MarkdownConverter):
             return f"{mark}{space}{text}{space}{mark}"
         return str(super().convert_code(el, text, parent_tags))  # type: ignore[misc]
 
+    def convert_em(self, el: Any, text: str, parent_tags: set[str]) -> str:
+        return str(super().convert_em(el, _without_marks(el, text), parent_tags))  # type: ignore[misc]
+
+    def convert_strong(self, el: Any, text: str, parent_tags: set[str]) -> str:
+        return str(super().convert_strong(el, _without_marks(el, text), parent_tags))  # type: ignore[misc]
+
     def convert_li(self, el: Any, text: str, parent_tags: set[str]) -> str:
         """An item of a numbered list has the number that it is given, else the next."""
         parent = el.parent
@@ -139,6 +146,11 @@ def _guarded(text: str) -> str:
     if match[1]:
         return f"{match[1]}\\{text[match.end(1) :]}"
     return f"\\{text}"
+
+
+def _without_marks(element: Any, text: str) -> str:
+    """Put a backslash before asterisks at the ends of what is put between such: `*args` is no `**args`."""
+    return text if element.find(True) else EDGES.sub(lambda edge: edge[0].replace("*", "\\*"), text)
 
 
 def _cell(text: str) -> str:

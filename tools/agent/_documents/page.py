@@ -13,8 +13,8 @@ import re
 
 import lxml.etree
 
-from . import embedded, formulas
-from .tree import drop, is_never_shown, is_tick, names_of, parse, plain_text, remove, squeeze, words
+from . import embedded, folded, formulas
+from .tree import drop, has_many, is_never_shown, is_tick, names_of, parse, plain_text, remove, squeeze, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,19 +48,22 @@ LEADING = (  # what leads elsewhere consists of links
     r"side-?bars?|bread-?crumbs?|nav|navbox|navbar|navigation(?!-not)|menus?|drop-?downs?|toc|table-of-contents|"
     r"pagination|pagers?"
 )
+TOPICS = (  # what a page may write about as well
+    r"related|recommend(?:ed|ations?)?|subscription|share|sharing|social|pop-?ups?|modals?|overlays?"
+)
 SURROUNDING = re.compile(
     WORD
     % (
-        r"ads?|adverts?|advertisements?|advertising|adsense|adsbygoogle|sponsor(?:ed|s)?|promo(?:s|tion|ted)?|"
-        r"related|recommend(?:ed|ations?)?|newsletters?|subscri(?:be|ption)|sign-?up|share|sharing|social|"
+        r"ads?|adverts?|advertisements?|advertising|adsense|adsbygoogle|sponsor(?:ed|s)?|promo(?:s|tion|ted)?(?!-?code)|"
+        r"newsletters?|subscribe|sign-?up|"
         r"addthis|interlanguage-link|language-(?:list|switcher|selector)|footers?|site-?header|page-?header|top-?bar|"
-        r"skip-?(?:link|nav|to-content|to-main)|pop-?ups?|modals?|overlays?|toast|"
+        r"skip-?(?:link|nav|to-content|to-main)|toast|"
         r"mw-editsection|editsection|edit-(?:link|page|this-page)|header-?links?|anchor-?links?|"
-        r"copy-?(?:btn|button|code)|mw-jump-link|catlinks|site-?notice|noprint|print-?only|sr-only|"
-        rf"visually-?hidden|screen-reader-text|paywall|outbrain|taboola|disqus|(?P<leading>{LEADING})"
+        r"copy-?(?:btn|button|code)|mw-jump-link|catlinks|site-?notice|noprint|print-?only|"
+        rf"paywall|outbrain|taboola|disqus|(?P<aloud>visually-?hidden|sr-only|screen-reader-text)|"
+        rf"(?P<topic>{TOPICS})|(?P<leading>{LEADING})"
     )
 )
-UNSEEN = re.compile(r"(?<!\S)(?:hidden|invisible|d-none|is-hidden)(?!\S)")  # a class of its own
 PAGES = re.compile(r"(?<!\S)(?:pagination|pagers?)(?!\S)")
 SEEN_ON_WIDE = re.compile(
     r":(?:block|flex|grid|inline|table|contents|visible)|(?<!\S)d-(?:sm|md|lg|x+l)-(?!none)"
@@ -71,9 +74,11 @@ OF_ANY_PART = re.compile(
 )
 PLACES = words("h1 h2 h3 h4 h5 h6 dt dd tr td th li span a code p pre table tbody")
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+ALONE = words("td th li dd dt p span label a")
+NAMED_OTHERWISE = ("article", "sup")  # after what they are about; a remark that is not printed
 SLUG = re.compile(r"[\W_]+")
 ICON = re.compile(r"icon|symbol|glyph")
-REMARK = re.compile(r"note|warn|tip|hint|admonition|callout|alert|info|important|caution|danger")
+REMARK = re.compile(r"onebox|note|warn|tip|hint|admonition|callout|alert|info|important|caution|danger")
 AGREE = re.compile(
     r"^(?:i )?(?:accept|agree|allow|reject|decline|got it|ok|okay|manage|only necessary)\b.{0,30}$"
     r"|^(?:alle )?(?:akzeptieren|ablehnen|zustimmen)|^(?:tout )?(?:accepter|refuser)"
@@ -124,6 +129,7 @@ def _show(root: Any, base: str) -> None:
     """Leave what a reader gets to see, as text."""
     formulas.settle(root)
     embedded.reveal(root, base)
+    folded.reveal(root)
     drop(root, is_never_shown)
     embedded.settle(root, base)
 
@@ -259,21 +265,28 @@ class _Surroundings:
         tag, role = element.tag, element.get("role")
         if role in SURROUNDING_ROLES and not (role == "complementary" and _is_remark(element)):
             return True
-        if names and tag != "article" and self._is_named_so(element, names):
+        if names and tag not in NAMED_OTHERWISE and self._is_named_so(element, names):
             return True
         if tag == "aside":
             return not _is_remark(element) and not (_in_main(element) and not self._leads_elsewhere(element))
         if tag == "header":
             return not _in_any(element, ("article", "main", "section"))
         if tag == "footer":
-            return not _in_any(element, ("blockquote",))
+            of_a_part = _in_main(element) and _in_any(element, ("article", "section"))
+            return not _in_any(element, ("blockquote",)) and (not of_a_part or self._does_something(element))
         return bool(element.get("aria-hidden") == "true") and not _is_seen(element)
 
     def _is_named_so(self, element: Any, names: str) -> bool:
         for match in SURROUNDING.finditer(names):
-            if match["leading"] is None or self._leads_elsewhere(element):
+            if match["leading"] is not None:
+                is_so = element.tag != "h1" and self._leads_elsewhere(element)
+            elif match["topic"] is not None:
+                is_so = self._does_something(element)
+            else:
+                is_so = match["aloud"] is None or not _says_all(element)
+            if is_so:
                 return True
-        if UNSEEN.search(names) and not SEEN_ON_WIDE.search(names):
+        if folded.UNSEEN.search(names) and not SEEN_ON_WIDE.search(names):
             return True
         return PAGES.search(names) is not None
 
@@ -285,6 +298,15 @@ class _Surroundings:
         return (
             linked > 0 or text == 0 or next(element.iter("a", "button", "h2", "h3", "h4"), None) is not None
         )
+
+    def _does_something(self, element: Any) -> bool:
+        """Whether an element is there to be used or to lead elsewhere, not to be read."""
+        if not _in_main(element) or element.tag == "aside" or self._leads_elsewhere(element):
+            return True
+        if self.lengths.text[element] == 0 or next(element.iter("button", "form"), None) is not None:
+            return True
+        heads = element.iter(*HEADINGS)
+        return any((link.get("href") or "#")[0] != "#" for head in heads for link in head.iter("a"))
 
     def _id_tells(self, element: Any) -> bool:
         """Whether an id says what an element is. Most are places to link to, named after a heading."""
@@ -327,6 +349,22 @@ def _is_seen(element: Any) -> bool:
         twin is not None and SLUG.sub("", plain_text(twin)) == SLUG.sub("", text)
         for twin in (element.getprevious(), element.getnext())
     )
+
+
+def _says_all(element: Any) -> bool:
+    """Whether words for those who are read to are all that stands in a place: beside a picture, a sign."""
+    around = element.getparent()
+    if element.tag not in ("span", "b", "strong", "em", "small") or around.tag not in ALONE:
+        return False
+    if has_many(around):
+        return False
+    if around.tag == "a" and (around.get("href") or "#")[0] == "#":
+        return False
+    beside = [around.text, *(child.tail for child in around)]
+    beside += [
+        plain_text(child) for child in around if child is not element and child.get("aria-hidden") != "true"
+    ]
+    return not any(text and text.strip() for text in beside)
 
 
 def _in_main(element: Any) -> bool:

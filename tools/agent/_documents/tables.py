@@ -144,14 +144,9 @@ def write(element: Any, write_cell: Callable[[Any], str]) -> str:
     for line in grid:
         line.extend([""] * (width - len(line)))
     header, body = _split(_has_no_th(all_rows), grid, heads, width)
-    caption = element.find("caption")
     after = ""
-    before = "".join(
-        f"<p>{escape(squeeze(part), quote=False) if isinstance(part, str) else write_cell(part)}</p>"
-        for part in stray
-    )
-    if caption is not None and squeeze(plain_text(caption)):
-        before += f"<p><em>{escape(squeeze(plain_text(caption)), quote=False)}</em></p>"
+    before = "".join(f"<p>{part}</p>" for part in _outside(stray, write_cell))
+    before += "".join(f"<p><em>{caption}</em></p>" for caption in _captions(element, write_cell))
     if beyond:
         after = f"<p>[{beyond} more columns of the table are left out.]</p>"
     lines = "".join(_row(line, "td") for line in body)
@@ -160,7 +155,20 @@ def write(element: Any, write_cell: Callable[[Any], str]) -> str:
 
 def inner_lines(element: Any, write_cell: Callable[[Any], str]) -> list[str]:
     """Return a table inside a cell: a line for each row, with bars between the cells."""
-    return [" | ".join(filter(None, map(write_cell, row))) for row in _rows(element)]
+    stray: list[Any] = []
+    rows = [" | ".join(filter(None, map(write_cell, row))) for row in _rows(element, stray)]
+    return [*_outside(stray, write_cell), *_captions(element, write_cell), *rows]
+
+
+def _outside(stray: list[Any], write_cell: Callable[[Any], str]) -> list[str]:
+    return [
+        escape(squeeze(part), quote=False) if isinstance(part, str) else write_cell(part) for part in stray
+    ]
+
+
+def _captions(element: Any, write_cell: Callable[[Any], str]) -> list[str]:
+    written = map(write_cell, element.iterchildren("caption"))
+    return [text.replace("<em>", "").replace("</em>", "") for text in written if text]
 
 
 def _is_head(row: list[Any]) -> bool:

@@ -5,6 +5,7 @@ DTD loaded."""
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 import lxml.etree
 
@@ -19,6 +20,7 @@ def words(text: str) -> frozenset[str]:
 
 
 NEVER_TEXT = words("script style template noscript link meta base title param track datalist")
+BESIDE_BOXES = words("li p label td th dt dd")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 HIDING = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 SPACE = re.compile(r"\s+")
@@ -64,13 +66,31 @@ def plain_text(element: Any) -> str:
     return "".join(element.itertext())
 
 
+def head(element: Any, most: int = 200) -> str:
+    """The beginning of an element's text."""
+    text = ""
+    for part in element.itertext():
+        text += part[:most]
+        if len(text) > most:
+            return squeeze(text)[:most].rstrip() + "…"
+    return squeeze(text)
+
+
+def has_many(element: Any) -> bool:
+    """Whether an element has more children than one looks at for each of them; counting them takes as long as
+    there are."""
+    return next(islice(element, 8, None), None) is not None
+
+
 def is_tick(element: Any) -> bool:
     """Whether an element is a box that is ticked or not: in a list of things to do, a table, a form."""
-    return (
-        element.tag == "input"
-        and element.get("type") in ("checkbox", "radio")
-        and element.getparent().tag in ("li", "p", "label", "td", "th", "dt", "dd")
-    )
+    if element.tag != "input" or element.get("type") not in ("checkbox", "radio"):
+        return False
+    if element.getparent().tag in BESIDE_BOXES:
+        return True
+    behind = element.getnext()
+    in_form = next(element.iterancestors("fieldset"), None) is not None
+    return in_form and behind is not None and behind.tag == "label"
 
 
 def names_of(element: Any, with_id: bool = True) -> str:

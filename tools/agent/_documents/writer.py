@@ -35,15 +35,12 @@ INLINE = {
 }
 LABELS = {"dt": "strong", "summary": "strong", "legend": "strong", "caption": "em", "figcaption": "em"}
 GROUPING = words(  # inline, and of no meaning of their own here
-    "abbr acronym bdi bdo big data font ins label mark nobr output picture q rb rp rt ruby small span sub "
-    "sup time u wbr semantics source area"
+    "abbr acronym bdi bdo big data font ins label mark nobr output picture q rb rbc rp rt rtc ruby small "
+    "span sub sup time u wbr semantics source area"
 )
 ANCHOR_TEXTS = frozenset(("#", "¶", "§", "🔗", "🔗︎", "\uf0c1", "^", "↑", "↩", "↩︎"))
-EXPONENT = re.compile(r"[\w+−-]{1,6}\)?")
 SIGNED = words("sup sub q rt abbr acronym")
-ORDINAL = re.compile(r"st|nd|rd|th|er|ère|ème|º|ª", re.IGNORECASE)
-ATOMS = re.compile(r"[A-Z][a-z]?$|[)\]]$")  # what a number of atoms stands behind
-FRACTION = re.compile(r"\s*[/⁄]\s*")
+TITLE = 300  # characters of what an image says when it is pointed at
 ABBREVIATIONS = 500  # whose long form is given, where it first stands
 INNERMOST = 3  # tables inside cells
 
@@ -191,7 +188,9 @@ class Writer:
             return
         address = blocks.image_address(element, self.base)
         if address:
-            self.inline(f'<img src="{escape(address)}" alt="{escape(alt)}">')
+            title = squeeze(element.get("title") or "")[:TITLE]
+            said = f' title="{escape(title)}"' if alt and title and title.lower() != alt.lower() else ""
+            self.inline(f'<img src="{escape(address)}" alt="{escape(alt or title)}"{said}>')
 
     # --- blocks -----------------------------------------------------------------------------------------
 
@@ -421,7 +420,7 @@ class Writer:
         elif tag == "rt" and not _has_brackets(element):
             opening, closing = "(", ")"
         elif tag in ("sup", "sub") and self._block is not None and not self._space and not self._breaks:
-            opening, closing = _index_signs(tag, element, self._out[-1][-3:] if self._out else "")
+            opening, closing = blocks.index_signs(tag, element, self._out[-1][-3:] if self._out else "")
         if opening:
             self.text(opening)
         self._signs.append(closing)
@@ -467,26 +466,6 @@ class Writer:
             if tag in LABELS:
                 self._end_inline()
             self._end_block()
-
-
-def _index_signs(tag: str, element: Any, before: str) -> tuple[str, str]:
-    """What to put around an exponent or an index, so that 10³ is not 103, nor x₁ of another kind than x1."""
-    text = plain_text(element).strip()
-    if tag == "sup":
-        if FRACTION.fullmatch(element.tail or "") and element.getnext() is not None:
-            return (" " if before[-1:].isdigit() else "", "")  # 2 1/2
-        if ORDINAL.fullmatch(text) and before[-1:].isdigit():
-            return "", ""
-        mark = "^"
-    elif "/" in before or "⁄" in before or (text.isdigit() and ATOMS.search(before)):
-        return "", ""
-    else:
-        mark = "_"
-    if EXPONENT.fullmatch(text):
-        return mark, ""
-    if text[:1] in "[(" or not any(map(str.isalnum, text)):
-        return "", ""
-    return f"{mark}(", ")"
 
 
 def _has_brackets(element: Any) -> bool:
