@@ -277,13 +277,14 @@ def test_a_text_at_which_the_model_breaks_keeps_none_of_the_others_back(store: E
     assert len(found(store, "car")) == 6
 
 
+@pytest.mark.parametrize("dimensions", [300, DIMENSIONS])
 def test_another_model_leaves_old_vectors_alone_until_they_are_made_anew(
-    store: Entries, model: Model, monkeypatch: pytest.MonkeyPatch
+    store: Entries, model: Model, monkeypatch: pytest.MonkeyPatch, dimensions: int
 ) -> None:
     write(store, "An automobile.")
     embedded(store)
     monkeypatch.setenv("FASTRPC_KNOWLEDGE_EMBEDDINGS_MODEL", "other")
-    model.dimensions = 300
+    model.dimensions = dimensions
     write(store, "A vehicle.")
     embedded(store)
     assert found(store, "car") == ["A vehicle."]
@@ -358,7 +359,7 @@ def test_an_answer_that_cannot_be_used_is_one_clear_error(
 def test_vectors_of_several_lengths_are_one_clear_error(store: Entries, model: Model) -> None:
     model.says = data_of([1.0], [1.0, 2.0])
     with pytest.raises(embedding.ModelUnavailable, match="expected vectors of one length, got 1 and 2"):
-        embedding.embed(embedding.endpoint(), ["a", "b"], 5.0)
+        embedding.embed(embedding.model(), ["a", "b"], 5.0)
 
 
 @ON_SQLITE

@@ -86,7 +86,7 @@ class Embedding(Job):
     refuses."""
 
     def read(self, database: Database, claimed: Sequence[Claimed]) -> Iterator[int]:
-        model, end = embedding.endpoint(), monotonic() + WORK_SECONDS
+        model, end = embedding.model(), monotonic() + WORK_SECONDS
         lots = [claimed]
         while lots and monotonic() < end:
             lot = lots.pop()
@@ -99,7 +99,7 @@ class Embedding(Job):
                 self.texts.put_off(database, lot[0].number, is_refused=True)
             else:
                 numbers = [each.number for each in lot]
-                vectors.store(database, self.texts, model.model, dict(zip(numbers, made, strict=True)))
+                vectors.store(database, self.texts, model.name(), dict(zip(numbers, made, strict=True)))
             yield from (each.number for each in lot)
 
 
@@ -175,8 +175,8 @@ _running: list[Background] = []
 def jobs() -> list[Job]:
     """Return the jobs of the models that the settings name. Raises UsageError."""
     found: list[Job] = []
-    if _settings.EMBEDDINGS.read():
-        endpoint.check(embedding.endpoint(), numpy="NumPy")
+    if _settings.embeds():
+        embedding.check()
         found += [Embedding(readings.ENTRIES), Embedding(readings.PASSAGES)]
     if _settings.ENTITIES.read():
         endpoint.check(naming.endpoint())
