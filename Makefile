@@ -163,6 +163,7 @@ $(DOCS)/.made $(FASTMCP)/.made $(MUTATION)/.made:
 lock: $(WHEELS_VENV)/.made  ## write down anew what makes the wheels, by version and hash; choose with LOCK="--upgrade"
 	$(call pinned,3.10) --no-deps --output-file .ci/programs/node.txt .ci/programs/node.in
 	$(call pinned,3.10) --no-deps --output-file .ci/programs/haproxy.txt .ci/programs/haproxy.in
+	$(call pinned,3.10) --no-deps --output-file .ci/programs/pgvector.txt .ci/programs/pgvector.in
 	$(call write_down,build,3.10)
 	$(call write_down,wheels,3.10)
 	$(call write_down,native,3.11)

@@ -4,7 +4,7 @@ away or answers nonsense; in both kinds of databases."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,7 +15,7 @@ from fastrpc.tools.knowledge._extraction import Extracted, passages
 from fastrpc.tools.knowledge._models import embedding
 from fastrpc.tools.knowledge._models.background import Embedding, Job
 from fastrpc.tools.knowledge._search.question import read
-from fastrpc.tools.knowledge._store import moving, readings, vectors
+from fastrpc.tools.knowledge._store import moving, pgvector, readings, vectors
 from fastrpc.tools.knowledge._store.documents import Documents, FoundPassage
 from fastrpc.tools.knowledge._store.entries import Entries, Reader
 from sqlalchemy import text
@@ -24,6 +24,17 @@ from support.model_server import DIMENSIONS, KEY, Model, served, vector_of
 from support.waiting import eventually
 
 pytest_plugins = ["support.postgres", "support.entries_store"]
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "pgvector"])
+def database_url(
+    request: pytest.FixtureRequest, new_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The URL of a new database, in which pgvector is used in the last kind alone."""
+    if request.param != "pgvector":
+        monkeypatch.setattr(pgvector, "OLDEST", (99,))
+    return new_url(request.param)
+
 
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 """For what has nothing to do with the kind of database."""
@@ -60,7 +71,7 @@ def found(store: Entries, query: str, reader: Reader = ADA, scope: str = "all", 
 def number_of_vectors(store: Entries) -> int:
     with store.database.reading() as connection:
         wanted = " + ".join(
-            f"(SELECT count(*) FROM knowledge_{each}_vectors WHERE vector IS NOT NULL)"
+            f"(SELECT count(*) FROM knowledge_{each}_vectors WHERE dimensions > 0)"
             for each in ("entry", "passage")
         )
         return int(connection.execute(text(f"SELECT {wanted}")).scalar_one())

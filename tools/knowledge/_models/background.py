@@ -11,7 +11,7 @@ from threading import Lock, Thread
 from time import monotonic
 
 from .. import _settings, _store
-from .._store import readings, vectors
+from .._store import pgvector, readings, vectors
 from .._store.mentions import replace_mentions
 from . import embedding, endpoint, naming
 from .endpoint import ModelUnavailable, TextRefused
@@ -84,6 +84,16 @@ class Job:
 class Embedding(Job):
     """Makes the vectors of texts. A lot that the model refuses is halved until the text is found that it
     refuses."""
+
+    def __init__(self, texts: Texts) -> None:
+        super().__init__(texts)
+        self._is_prepared = False
+
+    def read_lot(self, database: Database) -> bool:
+        if not self._is_prepared:
+            pgvector.prepare(database, self.texts.readings)
+            self._is_prepared = True
+        return super().read_lot(database)
 
     def read(self, database: Database, claimed: Sequence[Claimed]) -> Iterator[int]:
         model, end = embedding.model(), monotonic() + WORK_SECONDS
