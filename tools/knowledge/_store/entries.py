@@ -229,7 +229,7 @@ class Entries:
         return [Entry(row) for row in rows]
 
     def nearest(self, reader: Reader, question: Question, scope: str) -> dict[str, str]:
-        """Return, of words that no entry of the reader has, those that are like them (SQLite)."""
+        """Return, of words that no entry of the reader has, those that are like them."""
         with self.database.reading() as connection:
             own = own_numbers(connection, reader, scope)
             return nearest_words(index_of(connection), connection, question, own)
@@ -238,9 +238,8 @@ class Entries:
 def nearest_words(
     index: Fts5Index | TextSearchIndex, connection: Connection, question: Question, own: list[int]
 ) -> dict[str, str]:
-    """Return, of the words of a question that these spaces do not have, those that are like them; none where
-    the database has no such index."""
-    if not own or not isinstance(index, Fts5Index):
+    """Return, of the words of a question that these spaces do not have, those that are like them."""
+    if not own:
         return {}
     found = {word: index.nearest(connection, word, own) for word in question.words[:MOST_MISSPELT]}
     return {word: near for word, near in found.items() if near}
@@ -288,8 +287,8 @@ def _choice(conditions: list[tuple[str, dict[str, object]]]) -> Choice:
     if not conditions:
         return EVERY
     parameters = {name: value for _, values in conditions for name, value in values.items()}
-    table = " CROSS JOIN knowledge_entries AS e ON e.number = w.rowid"
-    return Choice(table, [condition for condition, _ in conditions], parameters)
+    wanted = tuple(condition for condition, _ in conditions)
+    return Choice(*CHOSEN, wanted, parameters)
 
 
 def _scored(connection: Connection, ranked: list[tuple[int, float]]) -> list[tuple[Any, float]]:
@@ -348,6 +347,11 @@ def _chosen(question: Question) -> list[tuple[str, dict[str, object]]]:
     ]
 
 
+CHOSEN = (
+    " CROSS JOIN knowledge_entries AS e ON e.number = w.rowid",
+    "knowledge_entries AS e",
+    "e.space",
+)
 _FIELDS = {
     "tag": "e.tags LIKE :{} ESCAPE '\\'",
     "category": "e.category = :{}",
