@@ -260,12 +260,16 @@ class TextSearchIndex(WordIndex):
         space, tables = "e.space", self.tables
         if self.texts == PASSAGES[1]:
             space, tables = "d.space", f"{tables} JOIN knowledge_documents AS d ON d.number = e.document"
-        rows = (
-            f"SELECT w.words FROM {tables} WHERE {space} IN ({', '.join(map(str, spaces))}) "
-            f"AND w.words @@ CAST(:query AS tsquery) LIMIT {MOST_LIKE_ROWS:d}"
+        # PostgreSQL expects an answer in all rows for so many words, and would look at each row.
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        having = f"SELECT number FROM {self.table} WHERE words @@ CAST(:query AS tsquery)"
+        statement = (
+            f"WITH like_it AS MATERIALIZED ({having}), own AS MATERIALIZED "
+            f"(SELECT w.words FROM {tables} JOIN like_it ON like_it.number = w.number "
+            f"WHERE {space} IN ({', '.join(map(str, spaces))}) LIMIT {MOST_LIKE_ROWS:d}) "
+            "SELECT DISTINCT lexeme FROM own CROSS JOIN LATERAL unnest(own.words)"
         )
-        words = f"SELECT DISTINCT lexeme FROM ({rows}) AS w CROSS JOIN LATERAL unnest(w.words)"
-        return list(connection.execute(text(words), {"query": query}).scalars())
+        return list(connection.execute(text(statement), {"query": query}).scalars())
 
     def without(self, question: Question) -> tuple[str, Parameters]:
         query = " | ".join(f"({_followed(each)})" for each in question.without)
