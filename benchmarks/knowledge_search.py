@@ -141,8 +141,9 @@ def both_orders(searcher: Any, asked: list[Question]) -> list[tuple[list[Any], l
     from fastrpc.tools.knowledge._models import meaning_of
     from fastrpc.tools.knowledge._store import readings, vectors
     from fastrpc.tools.knowledge._store.entries import own_numbers
+    from fastrpc.tools.knowledge._store.meaning import Place
 
-    place, orders = vectors.Place(readings.ENTRIES, ""), []
+    place, orders = Place(readings.ENTRIES, ""), []
     with searcher.store.database.reading() as connection:
         own = own_numbers(connection, searcher.reader, "all")
         names = dict(connection.exec_driver_sql("SELECT number, source FROM knowledge_entries").all())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fastrpc.tools.knowledge._store import moving, pgvector, readings, vectors
 from fastrpc.tools.knowledge._store.entries import Entries, own_numbers
+from fastrpc.tools.knowledge._store.meaning import Meaning, Place
 from sqlalchemy import text
 from support.knowledge_entries import ADA, BOB
 
@@ -48,10 +49,10 @@ def prepare(database: Database) -> None:
 
 def nearest(store: Entries, question: list[float], reader: object = ADA) -> list[str]:
     numpy = pytest.importorskip("numpy")
-    meaning = vectors.Meaning(MODEL, numpy.array(question, "<f4"))
+    meaning = Meaning(MODEL, numpy.array(question, "<f4"))
     with store.database.reading() as connection:
         own = own_numbers(connection, reader, "all")  # type: ignore[arg-type]
-        found = vectors.nearest(connection, meaning, vectors.Place(readings.ENTRIES, ""), own)
+        found = vectors.nearest(connection, meaning, Place(readings.ENTRIES, ""), own)
         contents = dict(connection.execute(text("SELECT number, content FROM knowledge_entries")).all())
     return [contents[number] for number in found]
 

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-    from .._store.vectors import Meaning
+    from .._store.meaning import Meaning
 
 
 def attach(server: Server) -> None:

@@ -14,6 +14,7 @@ from fastrpc import UsageError
 
 from .. import _settings, _store
 from .._store import vectors
+from .._store.meaning import Meaning
 from . import endpoint, folder_model
 from .endpoint import Endpoint, ModelUnavailable, TextRefused
 from .folder_model import FolderModel
@@ -60,14 +61,14 @@ def check() -> None:
     asked.check()
 
 
-def meaning_of(question: str) -> tuple[vectors.Meaning | None, str]:
+def meaning_of(question: str) -> tuple[Meaning | None, str]:
     """Return what a question means; None, and why, where the model is away."""
     asked = model()
     key = asked, question[:LONGEST_TEXT]
     with _lock:
         known, (until, reason) = _known.get(key), _away.get(asked, (0.0, ""))
     if known is not None:
-        return vectors.Meaning(asked.name(), known), ""
+        return Meaning(asked.name(), known), ""
     if monotonic() < until:
         return None, _by_words(reason)
     try:
@@ -86,7 +87,7 @@ def meaning_of(question: str) -> tuple[vectors.Meaning | None, str]:
         while len(_known) >= REMEMBERED:
             del _known[next(iter(_known))]
         _known[key] = vector
-    return vectors.Meaning(asked.name(), vector), ""
+    return Meaning(asked.name(), vector), ""
 
 
 def _by_words(reason: str) -> str:

@@ -28,6 +28,7 @@ from .entries import (
     space_of,
     tags_in,
 )
+from .meaning import Meaning, Place
 from .originals import Originals
 from .ranking import EVERY, Choice, best
 from .schema import documents, pages, passages
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from .._extraction import Extracted, Passage
     from .._search.question import Question
     from .entries import Reader
-    from .vectors import Meaning
 
 EXTRACTING, CHUNKING, READY, FAILED = "extracting", "chunking", "ready", "failed"
 GIVEN_UP_SECONDS = 300.0
@@ -329,7 +329,7 @@ def _fused(
     limits = [(each, parameters) for each in [f"d.state = '{READY}'", *conditions]]
     limits += index_of(connection, PASSAGES).limits(question)
     tables = "knowledge_passages AS e JOIN knowledge_documents AS d ON d.number = e.document"
-    near = vectors.nearest(connection, meaning, vectors.Place(readings.PASSAGES, tables, limits), [space])
+    near = vectors.nearest(connection, meaning, Place(readings.PASSAGES, tables, limits), [space])
     if new := [number for number in near if number not in found]:
         where = [f"e.number IN ({', '.join(map(str, new))})"]
         rows = connection.execute(text(_statement("knowledge_passages AS e", "0", where, "e.number")))

@@ -18,6 +18,7 @@ from sqlalchemy import bindparam, delete, func, insert, select, text, update
 from .._search.fusion import fused
 from .._search.words import stems, terms
 from . import readings
+from .meaning import Meaning, Place
 from .mentions import add_mentions
 from .ranking import EVERY, Choice, best
 from .schema import entries, mentions, spaces, tombstones
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
     from .._search.question import Question
-    from .vectors import Meaning
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
@@ -273,7 +273,7 @@ def _fused(
     by_words = _answering(connection, question, own, max(limit, RERANKED))
     rows = {row.number: row for row in by_words}
     limits = [*_chosen(question), *index_of(connection).limits(question)]
-    place = vectors.Place(readings.ENTRIES, "knowledge_entries AS e", limits)
+    place = Place(readings.ENTRIES, "knowledge_entries AS e", limits)
     near = vectors.nearest(connection, meaning, place, own)
     if new := [number for number in near if number not in rows]:
         found = connection.execute(columns().where(entries.c.number.in_(new)))
@@ -414,7 +414,14 @@ def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:
 
 def own_numbers(connection: Connection, reader: Reader, scope: str) -> list[int]:
     """Return the numbers of the spaces of a scope that are a reader's."""
-    return [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
+    values = {"owner": reader.owner, "classes": list(reader.classes_in(scope))}
+    return [int(number) for number in connection.execute(OWN_NUMBERS, values).scalars()]
+
+
+OWN_NUMBERS = select(spaces.c.number).where(
+    spaces.c.owner == bindparam("owner"), spaces.c.caller_class.in_(bindparam("classes", expanding=True))
+)
+"""Made once: each search begins with it."""
 
 
 def own_spaces(reader: Reader, scope: str) -> Any:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fastrpc.storage.database import Database
 
-    from .vectors import Meaning, Place
+    from .meaning import Meaning, Place
 
     Numbered = list[tuple[float, int]]
 

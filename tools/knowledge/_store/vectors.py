@@ -9,7 +9,6 @@ one by one as well. Vectors of another model, or of other dimensions, are left a
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import bindparam, func, select, text, update
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from fastrpc.storage.database import Database
 
+    from .meaning import Meaning, Place
     from .readings import Texts
 
 LOT = 1000
@@ -38,22 +38,6 @@ NEAREST = 50
 _kept: WeakKeyDictionary[Engine, dict[tuple[str, str, int, int], tuple[Any, Any]]] = WeakKeyDictionary()
 """Of each database, by table, model, dimensions and space: numbers with the times of their claims, rising,
 and their vectors."""
-
-
-class Meaning(NamedTuple):
-    """What a model says that a question means: its vector, an array of NumPy of length 1."""
-
-    model: str
-    vector: Any
-
-
-class Place(NamedTuple):
-    """Which vectors are compared: of which texts; the tables of those (`e`), conditions on them and their
-    parameters."""
-
-    texts: Texts
-    tables: str
-    conditions: Sequence[tuple[str, Mapping[str, object]]] = ()
 
 
 class OtherDimensions(Exception):
