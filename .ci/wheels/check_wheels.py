@@ -73,9 +73,10 @@ TEST_PACKAGES = [
 ]
 EXTRAS = (
     *("schema", "contracts", "vyper", "guard", "knowledge", "documents", "postgresql", "http", "oauth"),
-    *("tools", "embeddings", "all"),
+    *("tools", "embeddings", "local-embeddings", "all"),
 )
-NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "all")}  # playwright has no wheel for musl
+# Neither playwright nor ONNX Runtime has a wheel for musl.
+NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "local-embeddings", "all")}
 # Of the environment: how to reach the registry; that nothing may skip.
 KEPT = ("PIP_", "UV_", "SSL_", "CI")
 SECONDS = 900

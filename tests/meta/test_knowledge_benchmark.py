@@ -13,6 +13,7 @@ sys.path.append(os.path.join(REPOSITORY, "benchmarks"))
 
 import knowledge_search as benchmark  # noqa: E402
 import knowledge_searchers  # noqa: E402
+from fastrpc.tools.knowledge._search import fusion  # noqa: E402
 
 pytestmark = pytest.mark.long
 
@@ -51,7 +52,7 @@ def test_the_page_shows_what_was_measured() -> None:
 
 def test_what_is_found_now_is_what_was_measured() -> None:
     kept = benchmark.kept()["quality"]
-    for name, halves in benchmark.quality(["FTS5", "reference"]).items():
+    for name, halves in benchmark.quality(["FTS5", "reference"])["quality"].items():
         for half, found in halves.items():
             assert abs(found["hit@5"] - kept[name][half]["hit@5"]) <= 1, (name, half, found)
 
@@ -60,6 +61,16 @@ def test_the_recipe_finds_more_than_plain_full_text_search_on_both_halves() -> N
     quality = benchmark.kept()["quality"]
     for half in benchmark.HALVES:
         assert quality["reference"][half]["hit@5"] > quality["FTS5"][half]["hit@5"], half
+
+
+def test_words_and_meaning_are_fused_as_one_half_had_it_best_and_the_other_bears_out() -> None:
+    results = benchmark.kept()
+    chosen = results["fusion"]["chosen on"]["tuned"]
+    assert chosen["k"] == fusion.K
+    assert chosen["weight"] == fusion.MEANING / (fusion.WORDS + fusion.MEANING)
+    by_words = results["quality"]["ours"]["held out"]
+    for measure in benchmark.MEASURES:
+        assert chosen[measure] > by_words[measure], measure
 
 
 def test_a_question_of_function_words_alone_is_searched_as_it_stands() -> None:

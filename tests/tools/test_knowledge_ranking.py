@@ -11,7 +11,6 @@ from fastrpc.tools.knowledge._search.question import read
 from fastrpc.tools.knowledge._store import moving, ranking, row_sets
 from fastrpc.tools.knowledge._store.entries import Entries, Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
-from fastrpc.tools.knowledge._store.word_index import is_one_edit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
@@ -31,13 +30,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Entries]:
     monkeypatch.setattr(row_sets, "KEPT_FROM", 5)
     database = open_database(f"sqlite:///{tmp_path}/knowledge.sqlite3", KNOWLEDGE)
     for owner in ("ada", "bob"):
-        texts = [
-            " ".join([f"{owner} {number}", *(word for at, word in enumerate(COMMON) if number >> at & 1)])
-            for number in range(400)
-        ]
+        texts = [content_of(owner, number) for number in range(400)]
         moving.add(database, owner, [moving.Record(text, "fact", "", [], "") for text in texts])
     yield Entries(database)
     database.close()
+
+
+def content_of(owner: str, number: int) -> str:
+    return " ".join([f"{owner} {number}", *(word for at, word in enumerate(COMMON) if number >> at & 1)])
 
 
 def found(store: Entries, question: str, reader: Reader = ADA, limit: int = 10) -> list[str]:
@@ -84,6 +84,42 @@ def test_fields_choose_among_all_that_answer(store: Entries) -> None:
     assert found(store, "red green blue category:preference") == ["red and nothing else"]
 
 
+@pytest.mark.parametrize(("every", "limit"), [(1, 10), (3, 10), (100, 10), (3, 200)])
+def test_what_fields_choose_is_ranked_by_sets_however_much_it_is(
+    store: Entries, monkeypatch: pytest.MonkeyPatch, every: int, limit: int
+) -> None:
+    monkeypatch.setattr(ranking, "_of_fts5", None)
+    monkeypatch.setattr(ranking, "TRIED", 2)
+    for number in range(0, 400, every):
+        tag(store, content_of("ada", number))
+    contents = found(store, "red green blue tag:x", limit=limit)
+    numbers = [int(each.split()[1]) for each in contents]
+    expected = [number for number in range(0, 400, every) if number & 7]
+    assert len(numbers) == min(limit, len(expected))
+    assert set(numbers) <= set(expected)
+    common = [(number & 7).bit_count() for number in numbers]
+    assert common == sorted(((number & 7).bit_count() for number in expected), reverse=True)[:limit]
+
+
+def test_what_fields_choose_is_what_the_store_has_now(
+    store: Entries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranking, "_of_fts5", None)
+    monkeypatch.setattr(ranking, "TRIED", 1)
+    assert found(store, "red green blue tag:x") == []
+    tag(store, "ada 8")
+    tag(store, "ada 9 red")
+    assert found(store, "red green blue tag:x") == ["ada 9 red"]
+    assert found(store, "red green blue tag:x", BOB) == []
+    assert store.forget(ADA, store.search(ADA, read("tag:x red"), "all", 10)[0].id)
+    assert found(store, "red green blue tag:x") == []
+
+
+def tag(store: Entries, content: str) -> None:
+    """Write an entry again, with a tag."""
+    assert store.write(ADA, content, "fact", "user", ["x"], "") is not None
+
+
 def test_what_is_superseded_comes_behind_all_that_holds_however_much_of_it_there_is(store: Entries) -> None:
     id = write(store, "the weight is 80")
     for number in range(60):
@@ -92,32 +128,6 @@ def test_what_is_superseded_comes_behind_all_that_holds_however_much_of_it_there
     contents = found(store, "weight of ada", limit=20)
     assert contents[0] == "weight weight 59"
     assert not any(each.startswith("weight") for each in contents[1:])
-
-
-def test_the_nearest_word_is_one_of_the_readers(store: Entries) -> None:
-    write(store, "harbour harbours")
-    other = store.write(BOB, "harbor arbour", "fact", "user", [], "")
-    assert other is not None
-    assert store.nearest(ADA, read("harbous"), "all") == {"harbous": "harbour"}
-    assert store.nearest(ADA, read("harbo"), "all") == {"harbo": "harbour"}
-    assert store.nearest(BOB, read("harbo"), "all") == {"harbo": "harbor"}
-    assert store.nearest(BOB, read("harb harbourss"), "all") == {}
-    assert store.nearest(ADA, read("harbour"), "all") == {}
-
-
-@given(st.text("abc", max_size=6), st.text("abc", max_size=6))
-def test_one_edit_is_a_letter_more_or_less_or_another_or_two_that_change_places(
-    word: str, other: str
-) -> None:
-    edits = {word[:at] + word[at + 1 :] for at in range(len(word))}
-    edits |= {
-        word[:at] + each + word[at + more :]
-        for at in range(len(word) + 1)
-        for each in "abc"
-        for more in (0, 1)
-    }
-    edits |= {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
-    assert is_one_edit(word, other) is (other in edits - {word})
 
 
 @settings(max_examples=200, deadline=None)

@@ -18,7 +18,7 @@ from fastrpc.regular_files import replace_file
 from fastrpc.storage import StorageError, open_database
 
 from . import _import_formats, memory
-from ._settings import DATABASE, EMBEDDINGS, ENTITIES, MODEL_OPTIONS
+from ._settings import DATABASE, ENTITIES, MODEL_OPTIONS, embeds
 from ._store import moving
 from ._store.entries import CATEGORIES
 from ._store.kind import KNOWLEDGE
@@ -101,7 +101,7 @@ def _parse(
         parser.add_argument(argument, help=text, nargs="?" if argument == "folder" else None)
     if name == "reindex":
         for option, setting in MODEL_OPTIONS.items():
-            metavar = "NAME" if option.endswith("-model") else "URL"
+            metavar = {"model": "NAME", "folder": "DIR"}.get(option.rpartition("-")[2], "URL")
             parser.add_argument(option, default=setting.read(), metavar=metavar, help=setting.description)
     parser.add_argument("--database", default=DATABASE.read(), metavar="URL", help=DATABASE.description)
     if name in ("import", "export"):
@@ -246,7 +246,7 @@ def _reindex(database: Database, options: Namespace) -> int:
     for option, setting in MODEL_OPTIONS.items():
         os.environ[setting.name] = getattr(options, option.removeprefix("--").replace("-", "_"))
     jobs: list[Any] = []
-    if EMBEDDINGS.read() or ENTITIES.read():
+    if embeds() or ENTITIES.read():
         from ._models import background
 
         jobs += background.jobs()

@@ -54,6 +54,12 @@ EMBEDDINGS = Setting(
 )
 EMBEDDINGS_MODEL = Setting("FASTRPC_KNOWLEDGE_EMBEDDINGS_MODEL", "text", "", "the name of that model")
 EMBEDDINGS_KEY = Setting("FASTRPC_KNOWLEDGE_EMBEDDINGS_KEY", "secret", "", "the key for that endpoint")
+EMBEDDINGS_FOLDER = Setting(
+    "FASTRPC_KNOWLEDGE_EMBEDDINGS_FOLDER",
+    "folder",
+    "",
+    "instead of an endpoint: a folder with model.onnx and tokenizer.json, whose model this process runs",
+)
 ENTITIES = Setting(
     "FASTRPC_KNOWLEDGE_ENTITIES",
     "address",
@@ -70,6 +76,7 @@ WEBHOOK_SECRET = Setting(
 MODEL_OPTIONS = {
     "--embeddings": EMBEDDINGS,
     "--embeddings-model": EMBEDDINGS_MODEL,
+    "--embeddings-folder": EMBEDDINGS_FOLDER,
     "--entities": ENTITIES,
     "--entities-model": ENTITIES_MODEL,
 }
@@ -89,3 +96,8 @@ OPTIONS = {
     **MODEL_OPTIONS,
 }
 """What `fastrpc serve` takes for this toolset besides its own options."""
+
+
+def embeds() -> bool:
+    """Whether a model for search by meaning is named."""
+    return bool(EMBEDDINGS.read() or EMBEDDINGS_FOLDER.read())

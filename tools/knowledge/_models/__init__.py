@@ -1,6 +1,6 @@
-"""Models at endpoints that speak OpenAI's API: one makes vectors for search by meaning (`embedding`), one
-finds what entries name (`naming`). Nothing waits for them but a question, for some seconds: what is written
-is read behind its writing (`background`).
+"""Models at endpoints that speak OpenAI's API, or in a folder (`folder_model`): one makes vectors for search
+by meaning (`embedding`), one finds what entries name (`naming`). Nothing waits for them but a question, for
+some seconds: what is written is read behind its writing (`background`).
 
 Importing this imports no library. Where the settings name no model, nothing below is imported.
 """
@@ -13,12 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc import Server
 
-    from .._store.vectors import Meaning
+    from .._store.meaning import Meaning
 
 
 def attach(server: Server) -> None:
     """Have the models that the settings name read what is written. Raises UsageError."""
-    if _settings.EMBEDDINGS.read() or _settings.ENTITIES.read():
+    if _settings.embeds() or _settings.ENTITIES.read():
         from . import background
 
         background.attach(server)
@@ -26,7 +26,7 @@ def attach(server: Server) -> None:
 
 def wrote() -> None:
     """Something was written that a model may have to read."""
-    if _settings.EMBEDDINGS.read() or _settings.ENTITIES.read():
+    if _settings.embeds() or _settings.ENTITIES.read():
         from . import background
 
         background.wake()
@@ -35,7 +35,7 @@ def wrote() -> None:
 def meaning_of(question: str) -> tuple[Meaning | None, str]:
     """Return what a question means, None where the settings name no model or the model is away; and words for
     the caller if it is."""
-    if not question or not _settings.EMBEDDINGS.read():
+    if not question or not _settings.embeds():
         return None, ""
     from . import embedding
 

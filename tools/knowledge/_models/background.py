@@ -11,7 +11,7 @@ from threading import Lock, Thread
 from time import monotonic
 
 from .. import _settings, _store
-from .._store import readings, vectors
+from .._store import pgvector, readings, vectors
 from .._store.mentions import replace_mentions
 from . import embedding, endpoint, naming
 from .endpoint import ModelUnavailable, TextRefused
@@ -85,8 +85,18 @@ class Embedding(Job):
     """Makes the vectors of texts. A lot that the model refuses is halved until the text is found that it
     refuses."""
 
+    def __init__(self, texts: Texts) -> None:
+        super().__init__(texts)
+        self._is_prepared = False
+
+    def read_lot(self, database: Database) -> bool:
+        if not self._is_prepared:
+            pgvector.prepare(database, self.texts.readings)
+            self._is_prepared = True
+        return super().read_lot(database)
+
     def read(self, database: Database, claimed: Sequence[Claimed]) -> Iterator[int]:
-        model, end = embedding.endpoint(), monotonic() + WORK_SECONDS
+        model, end = embedding.model(), monotonic() + WORK_SECONDS
         lots = [claimed]
         while lots and monotonic() < end:
             lot = lots.pop()
@@ -99,7 +109,7 @@ class Embedding(Job):
                 self.texts.put_off(database, lot[0].number, is_refused=True)
             else:
                 numbers = [each.number for each in lot]
-                vectors.store(database, self.texts, model.model, dict(zip(numbers, made, strict=True)))
+                vectors.store(database, self.texts, model.name(), dict(zip(numbers, made, strict=True)))
             yield from (each.number for each in lot)
 
 
@@ -175,8 +185,8 @@ _running: list[Background] = []
 def jobs() -> list[Job]:
     """Return the jobs of the models that the settings name. Raises UsageError."""
     found: list[Job] = []
-    if _settings.EMBEDDINGS.read():
-        endpoint.check(embedding.endpoint(), numpy="NumPy")
+    if _settings.embeds():
+        embedding.check()
         found += [Embedding(readings.ENTRIES), Embedding(readings.PASSAGES)]
     if _settings.ENTITIES.read():
         endpoint.check(naming.endpoint())

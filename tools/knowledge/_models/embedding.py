@@ -1,4 +1,5 @@
-"""Vectors of texts and of questions, from the endpoint that ``--embeddings`` names.
+"""Vectors of texts and of questions, from the endpoint that ``--embeddings`` names, or the model in the
+folder of ``--embeddings-folder``.
 
 A question waits `QUESTION_SECONDS` for its vector, and not at all for a while after the model was away; those
 asked last are remembered. Every answer is checked whole before any of it is used.
@@ -9,14 +10,21 @@ from __future__ import annotations
 from threading import Lock
 from time import monotonic
 
+from fastrpc import UsageError
+
 from .. import _settings, _store
 from .._store import vectors
-from .endpoint import Endpoint, ModelUnavailable, TextRefused, named_by
+from .._store.meaning import Meaning
+from . import endpoint, folder_model
+from .endpoint import Endpoint, ModelUnavailable, TextRefused
+from .folder_model import FolderModel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
+
+    Model: TypeAlias = Endpoint | FolderModel
 
 QUESTION_SECONDS = 5.0
 LOT_SECONDS = 60.0
@@ -28,32 +36,45 @@ MOST_DIMENSIONS = 16_384
 REMEMBERED = 256
 
 _lock = Lock()
-_known: dict[tuple[Endpoint, str], Any] = {}
-_away: dict[Endpoint, tuple[float, str]] = {}
+_known: dict[tuple[Model, str], Any] = {}
+_away: dict[Model, tuple[float, str]] = {}
 """Until when a model is not asked again, and why."""
 
 
-def endpoint() -> Endpoint:
-    """Return the endpoint that the settings name."""
-    return named_by(
+def model() -> Model:
+    """Return the model that the settings name."""
+    if folder := _settings.EMBEDDINGS_FOLDER.read():
+        return folder_model.of_folder(folder)
+    return endpoint.named_by(
         "--embeddings", _settings.EMBEDDINGS, _settings.EMBEDDINGS_MODEL, _settings.EMBEDDINGS_KEY
     )
 
 
-def meaning_of(question: str) -> tuple[vectors.Meaning | None, str]:
+def check() -> None:
+    """Raise UsageError where the settings name two models, or one that lacks something."""
+    asked = model()
+    if isinstance(asked, Endpoint):
+        endpoint.check(asked, numpy="NumPy")
+        return
+    if _settings.EMBEDDINGS.read():
+        raise UsageError(f"--embeddings: {folder_model.OPTION} names a model, too: expected one of them")
+    asked.check()
+
+
+def meaning_of(question: str) -> tuple[Meaning | None, str]:
     """Return what a question means; None, and why, where the model is away."""
-    asked = endpoint()
+    asked = model()
     key = asked, question[:LONGEST_TEXT]
     with _lock:
         known, (until, reason) = _known.get(key), _away.get(asked, (0.0, ""))
     if known is not None:
-        return vectors.Meaning(asked.model, known), ""
+        return Meaning(asked.name(), known), ""
     if monotonic() < until:
         return None, _by_words(reason)
     try:
-        (vector,) = embed(asked, [question], QUESTION_SECONDS)
+        (vector,) = embed(asked, [question], QUESTION_SECONDS, is_question=True)
         with _store.current().database.reading() as connection:
-            vectors.check_dimensions(connection, asked.model, len(vector))
+            vectors.check_dimensions(connection, asked.name(), len(vector))
     except vectors.OtherDimensions as error:
         return None, _by_words(f"{asked.words(str(error))} (fastrpc knowledge reindex makes them anew)")
     except ModelUnavailable as error:
@@ -66,18 +87,21 @@ def meaning_of(question: str) -> tuple[vectors.Meaning | None, str]:
         while len(_known) >= REMEMBERED:
             del _known[next(iter(_known))]
         _known[key] = vector
-    return vectors.Meaning(asked.model, vector), ""
+    return Meaning(asked.name(), vector), ""
 
 
 def _by_words(reason: str) -> str:
     return f"Searched by words alone: {reason}."
 
 
-def embed(endpoint: Endpoint, texts: Sequence[str], seconds: float) -> list[Any]:
-    """Return a vector of length 1 for each text. Raises ModelUnavailable."""
-    body = {"input": [each[:LONGEST_TEXT] for each in texts], "encoding_format": "float"}
-    answer = endpoint.ask_now("/embeddings", body, seconds)
-    return _checked(endpoint, answer.get("data"), len(texts))
+def embed(asked: Model, texts: Sequence[str], seconds: float, *, is_question: bool = False) -> list[Any]:
+    """Return a vector of length 1 for each text; a model in a folder takes as long as it takes. Raises
+    ModelUnavailable."""
+    texts = [each[:LONGEST_TEXT] for each in texts]
+    if isinstance(asked, FolderModel):
+        return asked.vectors(texts, is_question=is_question)
+    answer = asked.ask_now("/embeddings", {"input": texts, "encoding_format": "float"}, seconds)
+    return _checked(asked, answer.get("data"), len(texts))
 
 
 def _checked(endpoint: Endpoint, data: Any, count: int) -> list[Any]:

@@ -46,6 +46,10 @@ class Endpoint(NamedTuple):
     def __repr__(self) -> str:
         return f"Endpoint({self.option})"
 
+    def name(self) -> str:
+        """Return the name by which its vectors are kept."""
+        return self.model
+
     def order(self, path: str, body: dict[str, Any]) -> web_request.Order:
         """Return the request for an answer of the model."""
         return web_request.Order(

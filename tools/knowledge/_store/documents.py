@@ -28,6 +28,7 @@ from .entries import (
     space_of,
     tags_in,
 )
+from .meaning import Meaning, Place
 from .originals import Originals
 from .ranking import EVERY, Choice, best
 from .schema import documents, pages, passages
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from .._extraction import Extracted, Passage
     from .._search.question import Question
     from .entries import Reader
-    from .vectors import Meaning
 
 EXTRACTING, CHUNKING, READY, FAILED = "extracting", "chunking", "ready", "failed"
 GIVEN_UP_SECONDS = 300.0
@@ -263,7 +263,7 @@ class Documents:
             return _fused(connection, question, own[0], ids, tags, limit, meaning)
 
     def nearest(self, reader: Reader, question: Question) -> dict[str, str]:
-        """Return, of words that no document of the reader has, those that are like them (SQLite)."""
+        """Return, of words that no document of the reader has, those that are like them."""
         with self.database.reading() as connection:
             own = own_numbers(connection, reader, "user")
             return nearest_words(index_of(connection, PASSAGES), connection, question, own)
@@ -282,7 +282,7 @@ def _answering(
     conditions, parameters = _chosen(question, ids, tags)
     most = max(limit, RERANKED)
     if isinstance(index, Fts5Index) and question.asks:
-        choice = Choice(CHOSEN, conditions, parameters) if conditions else EVERY
+        choice = Choice(*CHOSEN, tuple(conditions), parameters) if conditions else EVERY
         scores = dict(best(connection, index, question, [space], most, choice))
         where, parameters = [f"e.number IN ({', '.join(map(str, scores))})"], {}
         statement = _statement(f"{index.texts} AS e", "NULL AS score", where, "e.number")
@@ -329,7 +329,7 @@ def _fused(
     limits = [(each, parameters) for each in [f"d.state = '{READY}'", *conditions]]
     limits += index_of(connection, PASSAGES).limits(question)
     tables = "knowledge_passages AS e JOIN knowledge_documents AS d ON d.number = e.document"
-    near = vectors.nearest(connection, meaning, vectors.Place(readings.PASSAGES, tables, limits), [space])
+    near = vectors.nearest(connection, meaning, Place(readings.PASSAGES, tables, limits), [space])
     if new := [number for number in near if number not in found]:
         where = [f"e.number IN ({', '.join(map(str, new))})"]
         rows = connection.execute(text(_statement("knowledge_passages AS e", "0", where, "e.number")))
@@ -368,7 +368,9 @@ def _chosen(
 
 CHOSEN = (
     " CROSS JOIN knowledge_passages AS e ON e.number = w.rowid"
-    " CROSS JOIN knowledge_documents AS d ON d.number = e.document"
+    " CROSS JOIN knowledge_documents AS d ON d.number = e.document",
+    "knowledge_documents AS d CROSS JOIN knowledge_passages AS e ON e.document = d.number",
+    "d.space",
 )
 _FIELDS = {
     "tag": "d.tags LIKE :{} ESCAPE '\\'",

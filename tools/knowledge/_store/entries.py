@@ -18,6 +18,7 @@ from sqlalchemy import bindparam, delete, func, insert, select, text, update
 from .._search.fusion import fused
 from .._search.words import stems, terms
 from . import readings
+from .meaning import Meaning, Place
 from .mentions import add_mentions
 from .ranking import EVERY, Choice, best
 from .schema import entries, mentions, spaces, tombstones
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
     from .._search.question import Question
-    from .vectors import Meaning
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
@@ -229,7 +229,7 @@ class Entries:
         return [Entry(row) for row in rows]
 
     def nearest(self, reader: Reader, question: Question, scope: str) -> dict[str, str]:
-        """Return, of words that no entry of the reader has, those that are like them (SQLite)."""
+        """Return, of words that no entry of the reader has, those that are like them."""
         with self.database.reading() as connection:
             own = own_numbers(connection, reader, scope)
             return nearest_words(index_of(connection), connection, question, own)
@@ -238,9 +238,8 @@ class Entries:
 def nearest_words(
     index: Fts5Index | TextSearchIndex, connection: Connection, question: Question, own: list[int]
 ) -> dict[str, str]:
-    """Return, of the words of a question that these spaces do not have, those that are like them; none where
-    the database has no such index."""
-    if not own or not isinstance(index, Fts5Index):
+    """Return, of the words of a question that these spaces do not have, those that are like them."""
+    if not own:
         return {}
     found = {word: index.nearest(connection, word, own) for word in question.words[:MOST_MISSPELT]}
     return {word: near for word, near in found.items() if near}
@@ -274,7 +273,7 @@ def _fused(
     by_words = _answering(connection, question, own, max(limit, RERANKED))
     rows = {row.number: row for row in by_words}
     limits = [*_chosen(question), *index_of(connection).limits(question)]
-    place = vectors.Place(readings.ENTRIES, "knowledge_entries AS e", limits)
+    place = Place(readings.ENTRIES, "knowledge_entries AS e", limits)
     near = vectors.nearest(connection, meaning, place, own)
     if new := [number for number in near if number not in rows]:
         found = connection.execute(columns().where(entries.c.number.in_(new)))
@@ -288,8 +287,8 @@ def _choice(conditions: list[tuple[str, dict[str, object]]]) -> Choice:
     if not conditions:
         return EVERY
     parameters = {name: value for _, values in conditions for name, value in values.items()}
-    table = " CROSS JOIN knowledge_entries AS e ON e.number = w.rowid"
-    return Choice(table, [condition for condition, _ in conditions], parameters)
+    wanted = tuple(condition for condition, _ in conditions)
+    return Choice(*CHOSEN, wanted, parameters)
 
 
 def _scored(connection: Connection, ranked: list[tuple[int, float]]) -> list[tuple[Any, float]]:
@@ -348,6 +347,11 @@ def _chosen(question: Question) -> list[tuple[str, dict[str, object]]]:
     ]
 
 
+CHOSEN = (
+    " CROSS JOIN knowledge_entries AS e ON e.number = w.rowid",
+    "knowledge_entries AS e",
+    "e.space",
+)
 _FIELDS = {
     "tag": "e.tags LIKE :{} ESCAPE '\\'",
     "category": "e.category = :{}",
@@ -410,7 +414,14 @@ def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:
 
 def own_numbers(connection: Connection, reader: Reader, scope: str) -> list[int]:
     """Return the numbers of the spaces of a scope that are a reader's."""
-    return [int(number) for number in connection.execute(own_spaces(reader, scope)).scalars()]
+    values = {"owner": reader.owner, "classes": list(reader.classes_in(scope))}
+    return [int(number) for number in connection.execute(OWN_NUMBERS, values).scalars()]
+
+
+OWN_NUMBERS = select(spaces.c.number).where(
+    spaces.c.owner == bindparam("owner"), spaces.c.caller_class.in_(bindparam("classes", expanding=True))
+)
+"""Made once: each search begins with it."""
 
 
 def own_spaces(reader: Reader, scope: str) -> Any:

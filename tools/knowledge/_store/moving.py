@@ -20,9 +20,7 @@ from .schema import (
     documents,
     entity_readings,
     entries,
-    entry_vectors,
     mentions,
-    passage_vectors,
     passages,
     spaces,
     tombstones,
@@ -166,10 +164,8 @@ def problems(database: Database) -> list[str]:
         lost = select(func.count()).where(mentions.c.entry.not_in(select(entries.c.number)))
         if number := int(connection.execute(lost).scalar_one()):
             found.append(f"{number:,} entities that no entry names: fastrpc knowledge reindex mends it")
-        for table, texts in ((entry_vectors, "entries"), (passage_vectors, "passages")):
-            is_broken = func.length(table.c.vector) != 4 * table.c.dimensions
-            broken = select(func.count()).where(table.c.done.is_(True), is_broken)
-            if number := int(connection.execute(broken).scalar_one()):
+        for read, texts in ((readings.ENTRIES, "entries"), (readings.PASSAGES, "passages")):
+            if number := vectors.damaged(connection, read):
                 found.append(f"{number:,} vectors of {texts} are damaged: fastrpc knowledge reindex mends it")
         wrong = sum(
             hashlib.sha256(content.encode()).digest() != bytes(digest)

@@ -2,8 +2,8 @@
 
 FTS5 ranks a thousand rows in 1.5 ms, so where few rows have a word of the question its order is the order.
 Where many have one, sets of rows (`row_sets`) tell which have the words that say most, each word weighed by
-how rare it is; these are ranked here, by BM25 over the owner's own entries. A question that chooses by
-fields is always ranked by FTS5.
+how rare it is; these are ranked here, by BM25 over the owner's own entries. What a question chooses by fields
+is one more set, which changes no weight.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from __future__ import annotations
 from math import log, sqrt
 from types import MappingProxyType
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
-from .row_sets import RowSets, heaviest, numbers_in
+from .row_sets import RowSets, heaviest, numbers_in, set_of
 from .word_index import coverage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy.engine import Connection
+    from sqlalchemy.engine import Connection, Engine
 
     from .._search.question import Question
     from .word_index import Fts5Index
@@ -30,15 +31,26 @@ RANKED_ROWS = 2000
 """Rows that FTS5 ranks for a question."""
 LOOKED_AT = 150
 """Rows that are ranked here, at least."""
+TRIED = 8
+"""So many times as many rows are looked at for what fields choose, before all that they choose is read."""
+MOST_KEPT = 256
+"""Sets of chosen rows that are kept for each database."""
 SATURATION, LENGTH_MATTERS = 1.2, 0.75
 """k1 and b of BM25, as FTS5 has them."""
 
 
-class Choice(NamedTuple):
-    """Which rows are looked at: tables to join, conditions on them, and their parameters."""
+_kept: WeakKeyDictionary[Engine, dict[object, tuple[int | None, int]]] = WeakKeyDictionary()
+"""Of each database the sets of chosen rows, with the number of changes behind which they were read."""
 
+
+class Choice(NamedTuple):
+    """Which rows are looked at: tables to join to the index, and what they are without it, the texts as `e`;
+    the column of their space; conditions on them, and their parameters."""
+
+    joined: str = ""
     tables: str = ""
-    conditions: Sequence[str] = ()
+    space: str = ""
+    conditions: tuple[str, ...] = ()
     parameters: Mapping[str, object] = MappingProxyType({})
 
 
@@ -54,7 +66,7 @@ def best(
     choice: Choice = EVERY,
 ) -> Ranked:
     """Return the numbers of the best rows with their scores, less is better, the best first."""
-    if choice is EVERY and question.stems:
+    if question.stems:
         sets = RowSets(connection, index)
         own = sets.having(index.in_spaces(spaces))
         if own.bit_count() > RANKED_ROWS:
@@ -63,16 +75,62 @@ def best(
             if unwanted := index.unwanted(question):
                 own &= ~sets.having(unwanted)
             having = [sets.having(index.wished([each])) & own for each in question.stems]
-            if sum(each.bit_count() for each in having) > RANKED_ROWS:
-                return _of_sets(sets, question, having, own.bit_count(), wanted)
+            counts = [each.bit_count() for each in having]
+            if sum(counts) > RANKED_ROWS:
+                weights = [log(1 + (own.bit_count() - count + 0.5) / (count + 0.5)) for count in counts]
+                chosen = Chosen(connection, choice, spaces)
+                found = chosen.heaviest(having, weights, max(wanted, LOOKED_AT))
+                return _of_sets(sets, question, found, weights, wanted)
     return _of_fts5(connection, index, question, spaces, wanted, choice)
 
 
-def _of_sets(sets: RowSets, question: Question, having: list[int], size: int, wanted: int) -> Ranked:
-    """Rank the rows that have the words which say most: `having` is the set of rows for each of them."""
-    counts = [each.bit_count() for each in having]
-    weights = [log(1 + (size - count + 0.5) / (count + 0.5)) for count in counts]
-    texts = sets.stems_of(numbers_in(heaviest(having, weights, max(wanted, LOOKED_AT))))
+class Chosen:
+    """The rows that a question chooses by fields, of these spaces."""
+
+    def __init__(self, connection: Connection, choice: Choice, spaces: Sequence[int]) -> None:
+        self._connection = connection
+        self._choice = choice
+        self._spaces = ", ".join(map(str, spaces))
+
+    def heaviest(self, having: list[int], weights: list[float], most: int) -> list[int]:
+        """Return the numbers of the chosen rows whose weights add up to most. The heaviest of all rows are
+        looked at first, as often enough of them are chosen."""
+        if self._choice is EVERY:
+            return numbers_in(heaviest(having, weights, most))
+        for looked_at in (most, TRIED * most):
+            rows = numbers_in(heaviest(having, weights, looked_at))
+            found = self._among(f"e.number IN ({', '.join(map(str, rows))})")
+            if len(found) >= most or len(rows) < looked_at:
+                return found
+        chosen = self._all()
+        return numbers_in(heaviest([each & chosen for each in having], weights, most))
+
+    def _among(self, condition: str) -> list[int]:
+        wanted = " AND ".join([condition, *self._choice.conditions])
+        statement = f"SELECT e.number FROM {self._choice.tables} WHERE {wanted}"
+        rows = self._connection.exec_driver_sql(statement, dict(self._choice.parameters))
+        return [number for (number,) in rows]
+
+    def _all(self) -> int:
+        """Return the set of all of them. It is kept until something in the spaces changes."""
+        kept = _kept.setdefault(self._connection.engine, {})
+        key = self._spaces, self._choice.conditions, tuple(self._choice.parameters.items())
+        changes = f"SELECT sum(changes) FROM knowledge_spaces WHERE number IN ({self._spaces})"
+        stamp = self._connection.exec_driver_sql(changes).scalar()
+        known, rows = kept.get(key, (None, 0))
+        if known != stamp:
+            rows = set_of(sorted(self._among(f"{self._choice.space} IN ({self._spaces})")))
+            if len(kept) >= MOST_KEPT:
+                kept.clear()
+            kept[key] = stamp, rows
+        return rows
+
+
+def _of_sets(
+    sets: RowSets, question: Question, numbers: list[int], weights: list[float], wanted: int
+) -> Ranked:
+    """Rank these rows, which have the words that say most."""
+    texts = sets.stems_of(numbers)
     lengths = {number: stems.count(" ") + 1 for number, stems in texts.items()}
     usual = sum(lengths.values()) / max(len(lengths), 1)
     words = [(f" {' '.join(each)} ", weight) for each, weight in zip(question.stems, weights, strict=True)]
@@ -101,7 +159,7 @@ def _of_fts5(
     query = index.query(question, spaces)
     conditions = "".join(f" AND {each}" for each in choice.conditions)
     rows = connection.exec_driver_sql(
-        f"SELECT w.rowid, w.stems, w.rank FROM {index.table} AS w{choice.tables} "
+        f"SELECT w.rowid, w.stems, w.rank FROM {index.table} AS w{choice.joined} "
         f"WHERE w.{index.table} MATCH :query{conditions} ORDER BY w.rank LIMIT {wanted:d}",
         {**choice.parameters, "query": query},
     )

@@ -1,20 +1,19 @@
 """Vectors of entries and passages: what a model has made of their texts, and which are nearest to a question.
 
-They are packed numbers of four bytes, of length 1, compared one by one with NumPy: a space at a time, so that
-none of another owner is compared. A process keeps what it has read; which of it is there still, each
-question asks the database. No index and no extension of the database: many builds of Python let SQLite load
-none, and sqlite-vec would compare one by one as well. Vectors of another model, or of other dimensions, are
-left alone.
+In PostgreSQL with pgvector the database keeps and compares them (`pgvector`). Elsewhere they are packed
+numbers of four bytes, of length 1, compared one by one with NumPy: a space at a time, so that none of another
+owner is compared. A process keeps what it has read; which of it is there still, each question asks the
+database. SQLite has no extension for it: many builds of Python let it load none, and sqlite-vec would compare
+one by one as well. Vectors of another model, or of other dimensions, are left alone.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import bindparam, func, select, text, update
 
-from . import readings
+from . import pgvector, readings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from fastrpc.storage.database import Database
 
+    from .meaning import Meaning, Place
     from .readings import Texts
 
 LOT = 1000
@@ -40,22 +40,6 @@ _kept: WeakKeyDictionary[Engine, dict[tuple[str, str, int, int], tuple[Any, Any]
 and their vectors."""
 
 
-class Meaning(NamedTuple):
-    """What a model says that a question means: its vector, an array of NumPy of length 1."""
-
-    model: str
-    vector: Any
-
-
-class Place(NamedTuple):
-    """Which vectors are compared: of which texts; the tables of those (`e`), conditions on them and their
-    parameters."""
-
-    texts: Texts
-    tables: str
-    conditions: Sequence[tuple[str, Mapping[str, object]]] = ()
-
-
 class OtherDimensions(Exception):
     """A model makes vectors of other dimensions than it has before."""
 
@@ -65,15 +49,21 @@ class OtherDimensions(Exception):
 
 def store(database: Database, texts: Texts, model: str, made: Mapping[int, Any]) -> None:
     """Store the vectors of texts that were claimed, by number: one at least. Raises OtherDimensions."""
-    table = texts.readings
-    rows = [
-        {"at": number, "dimensions": len(vector), "vector": vector.tobytes()}
-        for number, vector in made.items()
-    ]
-    done = update(table).where(table.c.number == bindparam("at")).values(done=True, model=model)
+    table, dimensions = texts.readings, len(next(iter(made.values())))
     with database.changing() as connection:
-        check_dimensions(connection, model, len(next(iter(made.values()))))
-        connection.execute(done, rows)
+        check_dimensions(connection, model, dimensions)
+        is_column = pgvector.is_used(connection, table)
+        if not is_column:
+            done = update(table).where(table.c.number == bindparam("at")).values(done=True, model=model)
+            rows = [
+                {"at": number, "dimensions": dimensions, "vector": vector.tobytes()}
+                for number, vector in made.items()
+            ]
+            connection.execute(done, rows)
+    if is_column:
+        pgvector.make_index(database, table, dimensions)
+        with database.changing() as connection:
+            pgvector.store(connection, table, {number: (model, vector) for number, vector in made.items()})
 
 
 def check_dimensions(connection: Connection, model: str, dimensions: int) -> None:
@@ -90,8 +80,12 @@ def nearest(connection: Connection, meaning: Meaning, place: Place, spaces: Sequ
     """Return the numbers of the texts in these spaces that are nearest, the nearest first: those that are
     alike at all."""
     best: list[tuple[float, int]] = []
+    is_column = pgvector.is_used(connection, place.texts.readings)
     for space in spaces:
-        best += _Compared(connection, meaning, place, space).best()
+        if is_column:
+            best += pgvector.nearest(connection, meaning, place, space, NEAREST)
+        else:
+            best += _Compared(connection, meaning, place, space).best()
     return [number for _, number in sorted(best, key=lambda each: (-each[0], -each[1]))[:NEAREST]]
 
 
@@ -191,6 +185,15 @@ def _are_in(some: Any, others: Any) -> Any:
     at = numpy.minimum(numpy.searchsorted(others["number"], some["number"]), len(others) - 1)
     found = others[at]
     return (found["number"] == some["number"]) & (found["claimed"] == some["claimed"])
+
+
+def damaged(connection: Connection, texts: Texts) -> int:
+    """Return how many vectors of these texts are not what is said of them."""
+    table = texts.readings
+    is_broken = func.length(table.c.vector) != 4 * table.c.dimensions
+    broken = select(func.count()).where(table.c.done.is_(True), is_broken)
+    found = int(connection.execute(broken).scalar_one())
+    return found + (pgvector.damaged(connection, table) if pgvector.is_used(connection, table) else 0)
 
 
 def counts(connection: Connection) -> dict[str, int]:

@@ -9,11 +9,10 @@ FTS5's rows say in which space a text is, so that an owner's question costs what
 
 from __future__ import annotations
 
-from posixpath import commonprefix
-
 from sqlalchemy import text
 from sqlalchemy.exc import DatabaseError
 
+from .._search.spelling import SHORTEST, is_one_edit, one_edit_away
 from .._search.words import stems, terms
 
 TYPE_CHECKING = False
@@ -29,10 +28,11 @@ if TYPE_CHECKING:
 ENTRIES = "knowledge_words", "knowledge_entries"
 PASSAGES = "knowledge_passage_words", "knowledge_passages"
 """An index, and the table of which it has a row for each number."""
-SHORTEST_LIKE = 5
 MOST_KNOWN, MOST_LIKE = 50_000, 20
-"""Of a word that nothing has: its letters at least; the words with its first letter that are looked at, and
-of those that are like it."""
+"""Of a word that nothing has: the words with its first letter that are looked at, and of those that are like
+it."""
+MOST_LIKE_ROWS = 500
+"""Of texts that have words like it."""
 MOST_POSITIONS = 16_383
 """Of a tsvector; words behind them are found, but by no phrase (PostgreSQL, 12.9: limitations)."""
 
@@ -81,6 +81,11 @@ class WordIndex:
 
     def without(self, question: Question) -> tuple[str, Parameters]:
         """Return the condition for what may not be there."""
+        raise NotImplementedError
+
+    def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
+        """Return the word of these spaces that is one edit away, else one that begins so; None for a short
+        word, for one that they have, and where there is none. The first letter has to be right."""
         raise NotImplementedError
 
     def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
@@ -166,9 +171,7 @@ class Fts5Index(WordIndex):
         return f"e.number IN ({found})", {"having": self.needed(question)}
 
     def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
-        """Return the word of these spaces that is one edit away, else one that begins so; None for a short
-        word, for one that they have, and where there is none. The first letter has to be right."""
-        if len(word) < SHORTEST_LIKE:
+        if len(word) < SHORTEST:
             return None
         vocabulary = f"{self.table}_vocabulary"
         connection.exec_driver_sql(
@@ -194,16 +197,6 @@ class Fts5Index(WordIndex):
     def without(self, question: Question) -> tuple[str, Parameters]:
         found = f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH :without"
         return f"e.number NOT IN ({found})", {"without": self.unwanted(question)}
-
-
-def is_one_edit(word: str, other: str) -> bool:
-    """Whether a letter more, less or another one, or two that change places, makes one of the other."""
-    if abs(len(word) - len(other)) > 1 or word == other:
-        return False
-    at = len(commonprefix([word, other]))
-    left, right = word[at:], other[at:]
-    swapped = left[1:2] + left[:1] + left[2:]
-    return right in (left[1:], swapped) or left == right[1:] or left[1:] == right[1:]
 
 
 class TextSearchIndex(WordIndex):
@@ -248,6 +241,35 @@ class TextSearchIndex(WordIndex):
     def having(self, question: Question) -> tuple[str, Parameters]:
         found = f"SELECT number FROM {self.table} WHERE words @@ CAST(:having AS tsquery)"
         return f"e.number IN ({found})", {"having": self.needed(question)}
+
+    def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
+        """No index has a list of its words, so all that may be meant are asked for."""
+        if len(word) < SHORTEST:
+            return None
+        for query in (" | ".join(f"'{each}'" for each in [word, *one_edit_away(word)]), f"'{word}':*"):
+            found = self._words_of(connection, query, spaces)
+            if word in found:
+                return None
+            like = [each for each in found if each.startswith(word) or is_one_edit(word, each)]
+            if like:
+                return min(like, key=lambda each: (not is_one_edit(word, each), len(each), each))
+        return None
+
+    def _words_of(self, connection: Connection, query: str, spaces: Iterable[int]) -> list[str]:
+        """Return the words of texts of these spaces that answer a query."""
+        space, tables = "e.space", self.tables
+        if self.texts == PASSAGES[1]:
+            space, tables = "d.space", f"{tables} JOIN knowledge_documents AS d ON d.number = e.document"
+        # PostgreSQL expects an answer in all rows for so many words, and would look at each row.
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        having = f"SELECT number FROM {self.table} WHERE words @@ CAST(:query AS tsquery)"
+        statement = (
+            f"WITH like_it AS MATERIALIZED ({having}), own AS MATERIALIZED "
+            f"(SELECT w.words FROM {tables} JOIN like_it ON like_it.number = w.number "
+            f"WHERE {space} IN ({', '.join(map(str, spaces))}) LIMIT {MOST_LIKE_ROWS:d}) "
+            "SELECT DISTINCT lexeme FROM own CROSS JOIN LATERAL unnest(own.words)"
+        )
+        return list(connection.execute(text(statement), {"query": query}).scalars())
 
     def without(self, question: Question) -> tuple[str, Parameters]:
         query = " | ".join(f"({_followed(each)})" for each in question.without)
