@@ -7,6 +7,7 @@ can be found.
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
 from itertools import pairwise
@@ -26,6 +27,20 @@ DIGITS = re.compile(
     "[\u0660-\u0669\u06f0-\u06f9][\u0660-\u066c\u06f0-\u06f9.,/:]*[\u0660-\u0669\u06f0-\u06f9]"
 )
 MIRRORED = str.maketrans("()[]{}<>«»", ")(][}{><»«")
+ENCODINGS = ("cp1252", "charmap", "latin-1", "mac-roman", "utf-16", "utf-16-be", "utf-16-le")
+
+
+def load() -> None:
+    """Import what pypdf imports late, for a process that opens no file once it reads."""
+    import pypdf._codecs.core_font_metrics
+    import pypdf._configuration
+    import pypdf._text_extraction
+    import pypdf.filters
+    import pypdf.generic._image_inline
+    import pypdf.xmp  # noqa: F401
+
+    for encoding in ENCODINGS:
+        codecs.lookup(encoding)
 
 
 def page_text(page: Any) -> str:

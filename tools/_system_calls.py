@@ -1,6 +1,7 @@
-"""A filter of system calls for a process that runs what strangers wrote (Linux, seccomp). From then on it may
-compute, read and write what is open, sleep and end. Every other call fails with EPERM: files by their names,
-sockets, processes and threads, signals, limits and memory of other processes.
+"""A filter of system calls for a process that reads or runs what strangers wrote (Linux, seccomp). From
+then on every thread of it may compute, read and write what is open, sleep and end, and what more lists allow.
+Every other call fails with EPERM: files by their names, sockets, processes, signals, limits and memory of
+other processes.
 
 It lists what is allowed, so what a newer kernel brings is refused, too. Imports the standard library alone,
 for programs that know nothing of fastrpc. Costs 10 ms, which is importing ctypes.
@@ -8,13 +9,30 @@ for programs that know nothing of fastrpc. Costs 10 ms, which is importing ctype
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
 import sys
 
-ALLOWED = {
-    # name: number on x86-64, and on processors whose numbers are the generic ones; 0 where there is none
+try:
+    import ctypes
+except ImportError:  # built without libffi
+    ctypes = None  # type: ignore[assignment]
+
+LOAD, IF_EQUAL, IF_ANY, RETURN = 0x20, 0x15, 0x45, 0x06
+REFUSE, ALLOW = 0x00050000 | 1, 0x7FFF0000
+UNKNOWN = 0x00050000 | 38
+"""Of <linux/seccomp.h>: fail with errno 1 (EPERM), go on, fail as in a kernel without it (ENOSYS)."""
+NUMBER_AT, PROCESSOR_AT, ARGUMENTS_AT = 0, 4, 16
+NO_NEW_PRIVILEGES, SET_FILTER, ALL_THREADS = 38, 1, 1
+PROCESSORS = {
+    "x86_64": (0xC000003E, 0, 317),
+    "aarch64": (0xC00000B7, 1, 277),
+    "riscv64": (0xC00000F3, 1, 277),
+}
+"""AUDIT_ARCH of <linux/audit.h>, which of the numbers hold, and that of seccomp itself."""
+
+# name: number on x86-64, and on processors whose numbers are the generic ones; 0 where there is none
+COMPUTING = {
     "arch_prctl": (158, 0),
     "brk": (12, 214),
     "clock_getres": (229, 114),
@@ -55,39 +73,105 @@ ALLOWED = {
     "write": (1, 64),
     "writev": (20, 66),
 }
-PROCESSORS = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1), "riscv64": (0xC00000F3, 1)}
-"""AUDIT_ARCH of <linux/audit.h>, and which of the numbers hold."""
-LOAD, IF_EQUAL, RETURN = 0x20, 0x15, 0x06
-REFUSE, ALLOW = 0x00050000 | 1, 0x7FFF0000
-"""Of <linux/seccomp.h>: fail with errno 1 (EPERM), and go on."""
-CALL_AT, PROCESSOR_AT = 0, 4
-NO_NEW_PRIVILEGES, SET_SECCOMP, FILTER = 38, 22, 2
+NATIVE = {  # what libraries in C and Rust call, and an event loop: threads, waiting, ending itself
+    "clone": (56, 220),
+    "epoll_ctl": (233, 21),
+    "epoll_pwait": (281, 22),
+    "epoll_wait": (232, 0),
+    "getcwd": (79, 17),
+    "membarrier": (324, 283),
+    "poll": (7, 0),
+    "ppoll": (271, 73),
+    "prctl": (157, 167),
+    "recvfrom": (45, 207),
+    "rseq": (334, 293),
+    "sched_getaffinity": (204, 123),
+    "sendto": (44, 206),
+    "set_robust_list": (273, 99),
+    "sysinfo": (99, 179),
+    "tgkill": (234, 131),
+    "uname": (63, 160),
+}
+DESCRIPTORS = {  # files that are handed over by a socket, and the time that each may take
+    "prlimit64": (302, 261),
+    "recvmsg": (47, 212),
+    "setrlimit": (160, 164),
+}
+FILES = {  # reading files by their names
+    "access": (21, 0),
+    "faccessat": (269, 48),
+    "getdents64": (217, 61),
+    "lstat": (6, 0),
+    "newfstatat": (262, 79),
+    "open": (2, 0),
+    "openat": (257, 56),
+    "pread64": (17, 67),
+    "readlink": (89, 0),
+    "readlinkat": (267, 78),
+    "stat": (4, 0),
+    "statx": (332, 291),
+}
+CLONE_THREAD, WRITING, SET_NAME = 0x10000, os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC, 15
+CONDITIONS = {  # of a call that is listed: which argument, the test, a value, and what follows if it holds
+    "clone": (0, IF_ANY, CLONE_THREAD, ALLOW),
+    "open": (1, IF_ANY, WRITING, REFUSE),
+    "openat": (2, IF_ANY, WRITING, REFUSE),
+    "prctl": (0, IF_EQUAL, SET_NAME, ALLOW),
+    "prlimit64": (0, IF_EQUAL, 0, ALLOW),  # of this process
+    "tgkill": (0, IF_EQUAL, os.getpid(), ALLOW),
+}
+CLONE3 = 435  # its flags lie in memory, where no filter looks; without it libraries call clone
 
 
-def allow_computing_alone() -> None:
-    """Have the kernel refuse everything else to this thread for the rest of its life. On other systems than
-    Linux nothing happens. Raises OSError where the kernel takes no filter, and for a processor whose numbers
-    are not known."""
+def confine(*more: dict[str, tuple[int, int]]) -> None:
+    """Have the kernel refuse all threads of this process, for the rest of its life, everything but computing
+    and what is in the lists. On other systems than Linux nothing happens. Raises OSError where the kernel
+    takes no filter, and for a processor whose numbers are not known."""
     if sys.platform != "linux":
         return
-    code = program(os.uname().machine)
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
+    processor = os.uname().machine
+    code = program(processor, COMPUTING, *more)
+    if ctypes is None:
+        raise OSError("this Python has no ctypes")
+    library = ctypes.CDLL(None, use_errno=True)
     kept = ctypes.create_string_buffer(code, len(code))
     given = struct.pack("@HP", len(code) // 8, ctypes.addressof(kept))
-    place = ctypes.create_string_buffer(given, len(given))
-    for arguments in ((NO_NEW_PRIVILEGES, 1, 0), (SET_SECCOMP, FILTER, ctypes.addressof(place))):
-        if prctl(*arguments, 0, 0):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    number = PROCESSORS[processor][2]
+    if library.prctl(NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    if left := library.syscall(*map(ctypes.c_long, (number, SET_FILTER, ALL_THREADS)), given):
+        raise OSError(ctypes.get_errno(), f"thread {left}" if left > 0 else os.strerror(ctypes.get_errno()))
 
 
-def program(processor: str) -> bytes:
+def confine_if_possible(*more: dict[str, tuple[int, int]]) -> None:
+    """The same for a process whose limits have to do where there is no filter."""
+    try:
+        confine(*more)
+    except OSError:
+        pass
+
+
+def program(processor: str, *lists: dict[str, tuple[int, int]]) -> bytes:
     """Return the filter as classic BPF: instructions of eight bytes. Raises OSError."""
     if processor not in PROCESSORS:
         raise OSError(f"it is not known for the processor {processor}")
-    audited, column = PROCESSORS[processor]
-    numbers = sorted({each[column] for each in ALLOWED.values() if column == 0 or each[column]})
-    found = [(LOAD, 0, 0, PROCESSOR_AT), (IF_EQUAL, 0, len(numbers) + 1, audited), (LOAD, 0, 0, CALL_AT)]
-    found += [(IF_EQUAL, len(numbers) - at, 0, number) for at, number in enumerate(numbers)]
+    audited, column, _ = PROCESSORS[processor]
+    numbers = {
+        name: each[column] for calls in lists for name, each in calls.items() if column == 0 or each[column]
+    }
+    plain = sorted(number for name, number in numbers.items() if name not in CONDITIONS)
+    found = [
+        (LOAD, 0, 0, PROCESSOR_AT),
+        (IF_EQUAL, 1, 0, audited),
+        (RETURN, 0, 0, REFUSE),
+        (LOAD, 0, 0, NUMBER_AT),
+    ]
+    for name in sorted(numbers.keys() & CONDITIONS.keys()):
+        argument, test, value, answer = CONDITIONS[name]
+        found += [(IF_EQUAL, 0, 4, numbers[name]), (LOAD, 0, 0, ARGUMENTS_AT + 8 * argument)]
+        found += [(test, 0, 1, value), (RETURN, 0, 0, answer), (RETURN, 0, 0, REFUSE + ALLOW - answer)]
+    if "clone" in numbers:
+        found += [(IF_EQUAL, 0, 1, CLONE3), (RETURN, 0, 0, UNKNOWN)]
+    found += [(IF_EQUAL, len(plain) - at, 0, number) for at, number in enumerate(plain)]
     found += [(RETURN, 0, 0, REFUSE), (RETURN, 0, 0, ALLOW)]
     return b"".join(struct.pack("=HBBI", *each) for each in found)

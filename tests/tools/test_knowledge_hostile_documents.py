@@ -90,6 +90,14 @@ EXPONENTIAL = [
     *(f"{PAGES}{f'{number + 1} 0 R ' * 10}]>>" for number in range(2, 14)),
     "<</Type/Page/MediaBox[0 0 9 9]>>",
 ]
+FORM = "<</XObject<</F 5 0 R>>>>"
+ITSELF = [
+    EXPONENTIAL[0],
+    "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+    f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R/Resources{FORM}>>",
+    "<</Length 5>>\nstream\n/F Do\nendstream",
+    f"<</Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources{FORM}/Length 5>>\nstream\n/F Do\nendstream",
+]
 PARTS = 10_000
 NESTED = "".join(
     f'Content-Type: multipart/mixed; boundary="b{number}"\r\n\r\n--b{number}\r\n' for number in range(PARTS)
@@ -119,6 +127,12 @@ CASES = [
         DAMAGED,
     ),
     ("nested.eml", f"{MAIL}{NESTED}Content-Type: text/plain\r\n\r\nthe words\r\n{ENDS}".encode(), ""),
+    ("own-form.pdf", pdf(*ITSELF), "it is damaged, or nested too deeply to be read"),
+    (
+        "letters-in-letters.eml",
+        (MAIL + "Content-Type: message/rfc822\r\n\r\n" * 50_000 + "hi").encode(),
+        "it is damaged, or nested too deeply to be read",
+    ),
     ("rows.xlsx", sheet('<row r="1000000000"><c r="A1000000000"><v>7</v></c></row>', "A1:A1000000000"), ""),
     ("declared.xlsx", sheet('<row r="1"><c r="A1"><v>7</v></c></row>', "A1:XFD1048576"), ""),
     ("far.xlsx", sheet('<row r="1048576"><c r="XFD1048576"><v>7</v></c></row>', "A1:XFD1048576"), ""),

@@ -14,7 +14,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fastrpc.tools._system_calls import ALLOW, ALLOWED, PROCESSORS, REFUSE, program
+from fastrpc.tools._system_calls import (
+    ALLOW,
+    CLONE3,
+    COMPUTING,
+    CONDITIONS,
+    FILES,
+    NATIVE,
+    PROCESSORS,
+    REFUSE,
+    UNKNOWN,
+    program,
+)  # fmt: skip
 from fastrpc.tools.knowledge._workflows import code as python
 
 from fastrpc import ToolError
@@ -126,31 +137,58 @@ def test_code_changes_no_file_by_its_name(call: str) -> None:
         shutil.rmtree(folder)
 
 
+LISTS = {"code": (COMPUTING,), "a reader": (COMPUTING, NATIVE), "pictures": (COMPUTING, NATIVE, FILES)}
+THREAD, RENAMING, NEW_FILE, ONLY_READ = [0x3D0F00], [15], [0, 0, 0o101], [0, 0, 0o2000000]
+
+
+@pytest.mark.parametrize("lists", LISTS.values(), ids=LISTS)
 @pytest.mark.parametrize("processor", sorted(PROCESSORS))
-def test_the_filter_allows_what_is_listed_and_refuses_the_rest(processor: str) -> None:
+def test_the_filter_allows_what_is_listed_and_refuses_the_rest(
+    processor: str, lists: tuple[dict[str, tuple[int, int]], ...]
+) -> None:
     """The program, run here by the rules of classic BPF."""
-    audited, column = PROCESSORS[processor]
-    allowed = {each[column] for name, each in ALLOWED.items() if column == 0 or each[column]}
+    audited, column, _ = PROCESSORS[processor]
+    found = {name: each[column] for calls in lists for name, each in calls.items()}
+    allowed = {number for name, number in found.items() if name not in CONDITIONS and (number or not column)}
+    code = program(processor, *lists)
+    conditional = {found[name] for name in CONDITIONS if name in found}
     for number in [*range(-1, 500), 0x40000000, 0x40000001]:
-        found = filtered(program(processor), audited, number & 0xFFFFFFFF)
-        assert found == (ALLOW if number in allowed else REFUSE), number
-    assert filtered(program(processor), 0x40000003, 0) == REFUSE  # another processor's calls
+        if number in conditional or (number == CLONE3 and "clone" in found):
+            continue
+        answer = filtered(code, audited, number & 0xFFFFFFFF)
+        assert answer == (ALLOW if number in allowed else REFUSE), number
+    assert filtered(code, 0x40000003, 0) == REFUSE  # another processor's calls
+    if "clone" in found:
+        answers = {
+            "clone": [(THREAD, ALLOW), ([17], REFUSE)],
+            "tgkill": [([os.getpid(), 1, 6], ALLOW), ([os.getppid(), 1, 6], REFUSE)],
+            "prctl": [(RENAMING, ALLOW), ([1], REFUSE)],
+            **({"openat": [(ONLY_READ, ALLOW), (NEW_FILE, REFUSE)]} if "openat" in found else {}),
+        }
+        for name, cases in answers.items():
+            for arguments, answer in cases:
+                assert filtered(code, audited, found[name], *arguments) == answer, name
+        assert filtered(code, audited, CLONE3) == UNKNOWN
+
+
+def test_a_processor_whose_numbers_are_not_known_has_no_filter() -> None:
     with pytest.raises(OSError, match="mips"):
-        program("mips")
+        program("mips", COMPUTING)
 
 
-def filtered(code: bytes, audited: int, number: int) -> int:
+def filtered(code: bytes, audited: int, number: int, *arguments: int) -> int:
     at, loaded = 0, 0
+    given = {0: number, 4: audited, **{16 + 8 * index: each for index, each in enumerate(arguments)}}
     while True:
         operation, if_so, if_not, value = struct.unpack_from("=HBBI", code, 8 * at)
         at += 1
         if operation == 0x06:  # RET
             return int(value)
         if operation == 0x20:  # LD
-            loaded = {0: number, 4: audited}[value]
+            loaded = given[value]
         else:
-            assert operation == 0x15  # JEQ
-            at += if_so if loaded == value else if_not
+            assert operation in (0x15, 0x45)  # JEQ, JSET
+            at += if_so if (loaded == value if operation == 0x15 else loaded & value) else if_not
 
 
 def test_code_is_refused_where_there_is_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:

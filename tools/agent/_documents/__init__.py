@@ -18,6 +18,12 @@ MEMORY = 1536 * 1024 * 1024
 SECONDS = 45
 RESULT_LIMIT = 64 * 1024 * 1024
 
+# Nothing of the working directory is imported: a cloned repository may hold a lxml.py.
+BOOTSTRAP = (
+    "import sys; sys.path[:] = [path for path in sys.path if path]; "
+    "from fastrpc.tools.agent._documents import worker; worker.main()"
+)
+
 
 class Document:
     """A page as it is read: `title` may be empty; `text` is Markdown, plain text or HTML, as was asked."""
@@ -77,21 +83,23 @@ async def pdf_text(data: bytes, seconds: float | None = None) -> Document:
 
 async def _in_worker(kind: str, data: bytes, what: str, seconds: float | None) -> Document:
     import json
+    import os
     import sys
 
     from fastrpc import processes
 
     limit = max(1, min(SECONDS, round(SECONDS if seconds is None else seconds)))
-    # Nothing of the working directory is imported: a cloned repository may hold a lxml.py.
-    code = (
-        "import sys; sys.path[:] = [path for path in sys.path if path]; "
-        f"from fastrpc.tools.agent._documents.worker import main; main({kind!r}, {MEMORY}, {limit})"
-    )
     worker = await processes.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", BOOTSTRAP, kind, str(MEMORY), str(limit)],
         stdin=data,
         timeout_ms=limit * 1000,
         output=processes.Output(RESULT_LIMIT),
+        # Where Python and shared libraries look for modules; the rest may hold secrets.
+        env={
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith("PYTHON") or name.endswith("LIBRARY_PATH")
+        },
     )
     if worker.timed_out:
         raise ToolError(f"{what} could not be read: that took more than {limit} s.")

@@ -1,49 +1,68 @@
 """The process in which documents of strangers are read: input on descriptor 0, one JSON line on 1.
 
 The memory limit counts address space, the time limit processor time; both are the kernel's and come before
-any library is imported. Whatever libraries print is thrown away.
+any library is imported. All libraries are imported before the document is looked at: from then on, on Linux,
+no file, socket or process can be had. Whatever libraries print is thrown away.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
-def main(kind: str, memory: int, seconds: int) -> None:
-    """Read one document and answer with its title and text, or with an error."""
+def main() -> None:
+    """Read one document and answer with its title and text, or with an error. Arguments: the kind, bytes of
+    memory, seconds."""
     import json
 
     from ..._process_limits import limit
+    from ..._system_calls import NATIVE, confine_if_possible
 
-    limit(memory, seconds)
+    kind, memory, seconds = sys.argv[1:]
+    limit(int(memory), int(seconds))
     answering = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     with open(0, "rb", closefd=False) as file:
         data = file.read()
-    answer = _answer(kind, data)
+    read = _reader(kind)
+    confine_if_possible(NATIVE)
+    answer = _answer(read, data)
     with open(answering, "wb") as out:
         out.write(json.dumps(answer).encode("ascii"))
     os._exit(0)  # freeing a large tree piece by piece would take longer than reading it
 
 
-def _answer(kind: str, data: bytes) -> dict[str, Any]:
-    try:
-        if kind == "pdf":
-            from . import pdf
+def _reader(kind: str) -> Callable[[bytes], tuple[str, str]]:
+    """Return what reads a document. All that it imports is imported then."""
+    if kind == "pdf":
+        from ..._page_text import load
+        from . import pdf
 
-            title, text = pdf.read(data)
-            return {"title": title, "text": text}
-        from .. import _documents
+        load()
+        return pdf.read
+    from .. import _documents
+    from . import markdown  # noqa: F401  by which each form is made
 
+    def read_page(data: bytes) -> tuple[str, str]:
         url, _, html = data.decode("utf-8", "replace").partition("\n")
         document = _documents.FORMATS[kind](html, url)
-        return {"title": document.title, "text": document.text}
+        return document.title, document.text
+
+    return read_page
+
+
+def _answer(read: Callable[[bytes], tuple[str, str]], data: bytes) -> dict[str, Any]:
+    try:
+        title, text = read(data)
+        return {"title": title, "text": text}
     except MemoryError:
         return {"error": "could not be read: it needs more memory than is allowed."}
     except ValueError as error:

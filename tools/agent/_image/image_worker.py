@@ -351,6 +351,11 @@ def answer(descriptor: int, order: Order) -> tuple[int, str, bytes]:
 def main() -> None:
     """Arguments: the address of the socket in hexadecimal, and how much memory there may be."""
     from _process_limits import limit  # type: ignore[import-not-found]
+    from _system_calls import (  # type: ignore[import-not-found]
+        DESCRIPTORS,
+        NATIVE,
+        confine_if_possible,
+    )
 
     warnings.simplefilter("ignore")
     warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -362,6 +367,7 @@ def main() -> None:
     beyond = channel.fileno() + 2
     os.closerange(channel.fileno() + 1, 1024)
     resource.setrlimit(resource.RLIMIT_NOFILE, (beyond, beyond))
+    confine_if_possible(NATIVE, DESCRIPTORS)
     serve(channel)
 
 

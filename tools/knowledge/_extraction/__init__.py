@@ -103,6 +103,8 @@ async def _in_worker(data: bytes, name: str, media_type: str, reads: str = "text
     except ValueError:
         if process.signal == "SIGABRT":  # how native code ends without memory
             raise ExtractionError(f"{name}: reading it takes more memory than is allowed") from None
+        if process.signal in ("SIGSEGV", "SIGBUS"):  # how native code ends without stack
+            raise ExtractionError(f"{name}: it is damaged, or nested too deeply to be read") from None
         ending = process.signal or f"exit code {process.exit_code}"
         raise ExtractionError(f"{name}: the program that reads it ended with {ending}") from None
     return answer

@@ -384,7 +384,8 @@ def reader_of_pages() -> Any:
     try:
         import _page_text  # type: ignore[import-not-found]
         import pypdf
-        import pypdf._crypt_providers
+
+        _page_text.load()
     except ImportError:
         return None
 
@@ -513,6 +514,8 @@ def library_for(order: Order) -> Library:
     """Return the library, which is made while descriptors are free: from then on none can be had, but one
     where pictures are read."""
     if order.library is None:
+        import _system_calls  # type: ignore[import-not-found]
+
         order.library = Library()
         codecs.lookup("cp437")  # of names in archives
         beyond = 0
@@ -520,6 +523,8 @@ def library_for(order: Order) -> Library:
             beyond = os.dup(0) + 1  # the lowest number is taken, all below are
             os.close(beyond - 1)
         resource.setrlimit(resource.RLIMIT_NOFILE, (beyond, beyond))
+        more = [_system_calls.FILES] if order.pictures else []
+        _system_calls.confine_if_possible(_system_calls.NATIVE, *more)
     return order.library
 
 

@@ -91,7 +91,7 @@ def described(error: BaseException) -> str:
 def main() -> None:
     """Arguments: bytes of memory, seconds."""
     from _process_limits import limit  # type: ignore[import-not-found]
-    from _system_calls import allow_computing_alone  # type: ignore[import-not-found]
+    from _system_calls import confine  # type: ignore[import-not-found]
 
     with open(0, "rb", closefd=False) as file:
         order = json.load(file)
@@ -104,7 +104,7 @@ def main() -> None:
     # What is open stays open; what is closed gives no place to a file or a socket.
     limit(int(sys.argv[1]), int(sys.argv[2]), resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE)
     try:
-        allow_computing_alone()
+        confine()
     except OSError as error:
         said = {"error": f"it is not run: this machine has no filter of system calls (seccomp): {error}"}
     else:
