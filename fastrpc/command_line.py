@@ -203,6 +203,7 @@ class CommandParser(ArgumentParser):
             self.add_argument("action", metavar="ACTION", help=", ".join(actions))
 
     def error(self, message: str) -> None:  # type: ignore[override]
+        """Raise UsageError with the message, and a hint at ``--help``."""
         raise UsageError(f"{message} (see 'fastrpc {self.command} --help')")
 
     def _print_message(self, message: str, file: Any = None) -> None:

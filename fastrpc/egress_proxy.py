@@ -185,6 +185,7 @@ class EgressProxy:
 
     @property
     def url(self) -> str:
+        """The address of the proxy, ``http://127.0.0.1:PORT``, without the password."""
         return f"http://127.0.0.1:{self._port}"
 
     @property

@@ -34,6 +34,7 @@ class Bridge(logging.Handler):
         self._sending = local()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Send a record to the client whose call runs; do nothing outside a call."""
         call = running_call.current()
         if call is None or record.name == OWN or getattr(self._sending, "now", False):
             return

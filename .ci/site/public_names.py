@@ -1,7 +1,8 @@
 """The public names of fastrpc as the sources have them: what they are, their members, parameters and types.
 
 docs/api.md says which modules and names are public. griffe reads the sources without running them, of
-compiled modules the stubs. A public name that does not exist or has no docstring is a LookupError.
+compiled modules the stubs. A public name that does not exist is a LookupError, and so is one without a
+docstring, or a method or property of one; methods inherit the docstrings of their bases.
 """
 
 from __future__ import annotations
@@ -103,9 +104,10 @@ def entries() -> dict[str, Entry]:
         if isinstance(definition, griffe.Alias):
             continue
         module, _, name = path.rpartition(".")
-        needs_words = name not in WITHOUT_WORDS and not module.startswith("fastrpc.compat")
-        if needs_words and definition.docstring is None:
+        if definition.docstring is None and name not in WITHOUT_WORDS:
             raise LookupError(f"{path}: a public name without a docstring")
+        if isinstance(definition, griffe.Class) and (missing := undescribed_members(definition)):
+            raise LookupError(f"{path}: {', '.join(missing)} without a docstring")
         is_large = isinstance(definition, griffe.Class) and len(functions_of(definition)) > MANY_FUNCTIONS
         page = f"reference/{module}/{name}.md" if is_large else f"reference/{module}.md"
         found[path] = Entry(path, definition, homes.setdefault(definition.path, page))
@@ -131,13 +133,33 @@ def _members_of(found: griffe.Class) -> Iterator[tuple[str, griffe.Object]]:
     for name, member in found.all_members.items():
         definition = None if name.startswith("_") else definition_of(member)
         if definition and definition.parent and definition.parent.path not in elsewhere:
+            if definition.docstring is None:
+                definition.docstring = _inherited_docstring(found, name)
             yield name, definition
 
 
+def _inherited_docstring(found: griffe.Class, name: str) -> griffe.Docstring | None:
+    """Return the docstring that the nearest base gives a member; None if no base does."""
+    members = (base.members[name] for base in found.mro() if name in base.members)
+    definitions = (definition_of(member) for member in members)
+    return next((each.docstring for each in definitions if each and each.docstring), None)
+
+
+def undescribed_members(found: griffe.Class) -> list[str]:
+    """Return the methods and properties of a class that neither it nor a base has a docstring for."""
+    words = found.docstring.value if found.docstring else ""
+    return [
+        name
+        for name, each in _members_of(found)
+        if (isinstance(each, griffe.Function) or "property" in each.labels)
+        and not each.docstring
+        and f"`{name}`" not in words
+    ]
+
+
 def functions_of(found: griffe.Class) -> dict[str, griffe.Function]:
-    """Return the methods of a class that have a docstring."""
-    members = dict(_members_of(found)).items()
-    return {name: each for name, each in members if isinstance(each, griffe.Function) and each.docstring}
+    """Return the public methods of a class."""
+    return {name: each for name, each in _members_of(found) if isinstance(each, griffe.Function)}
 
 
 def attributes_of(found: griffe.Class) -> dict[str, griffe.Attribute]:

@@ -10,9 +10,11 @@ class CallContext:
 
     cancelled: bool
     @property
-    def ended(self) -> bool: ...
+    def ended(self) -> bool:
+        """Whether the function of the call has returned."""
     @property
-    def asks_no_progress(self) -> bool: ...
+    def asks_no_progress(self) -> bool:
+        """Whether the request has no progress token."""
     @property
     def request_id(self) -> str | int:
         """The JSON-RPC id of the request."""

@@ -119,6 +119,7 @@ class Context(Generic[First, Lifespan, Request]):
 
     @property
     def request_id(self) -> str:
+        """The JSON-RPC id of the request, as a string."""
         return str(self.inner.request_id)
 
     @property
@@ -129,10 +130,12 @@ class Context(Generic[First, Lifespan, Request]):
 
     @property
     def protocol_version(self) -> str:
+        """The version of MCP that the client speaks, such as ``2025-11-25``."""
         return self.inner.protocol_version
 
     @property
     def client_capabilities(self) -> Members:
+        """The capabilities that the client has declared (MCP: ClientCapabilities)."""
         return Members(self.inner.client_capabilities)
 
     @property
@@ -176,6 +179,7 @@ class Context(Generic[First, Lifespan, Request]):
 
     @property
     def origin_request_id(self) -> str:
+        """The same as `request_id`."""
         return self.request_id
 
     is_background_task = False
@@ -196,6 +200,7 @@ class Context(Generic[First, Lifespan, Request]):
         return "process" if self.transport == "stdio" else None
 
     def client_supports_extension(self, extension_id: str) -> bool:
+        """Return whether the client has declared an extension."""
         return self.client_extension_settings(extension_id) is not None
 
     def close_sse_stream(self) -> Done:
@@ -231,10 +236,12 @@ class Context(Generic[First, Lifespan, Request]):
 
     @property
     def request_context(self) -> RequestContext[Lifespan]:
+        """The SDK's view of the request: its session, id, metadata and the value of the lifespan."""
         return RequestContext(self)
 
     @property
     def session(self) -> Session:
+        """The client's session, as the SDK has it."""
         return Session(self)
 
     @property
@@ -252,6 +259,7 @@ class Context(Generic[First, Lifespan, Request]):
     def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> Done:
+        """Report progress, if the client has asked for it; `total` is in the unit of `progress`."""
         return self.inner.progress(progress, total, message)
 
     def log(
@@ -290,6 +298,7 @@ class Context(Generic[First, Lifespan, Request]):
         *,
         data: object = None,
     ) -> Done:
+        """Send a log message of the level ``debug`` to the client."""
         return self._log(message if data is None else data, "debug", logger_name, extra)
 
     def info(
@@ -300,6 +309,7 @@ class Context(Generic[First, Lifespan, Request]):
         *,
         data: object = None,
     ) -> Done:
+        """Send a log message of the level ``info`` to the client."""
         return self._log(message if data is None else data, "info", logger_name, extra)
 
     def warning(
@@ -310,6 +320,7 @@ class Context(Generic[First, Lifespan, Request]):
         *,
         data: object = None,
     ) -> Done:
+        """Send a log message of the level ``warning`` to the client."""
         return self._log(message if data is None else data, "warning", logger_name, extra)
 
     def error(
@@ -320,6 +331,7 @@ class Context(Generic[First, Lifespan, Request]):
         *,
         data: object = None,
     ) -> Done:
+        """Send a log message of the level ``error`` to the client."""
         return self._log(message if data is None else data, "error", logger_name, extra)
 
     def send_notification(self, notification: object) -> Done:
@@ -327,24 +339,31 @@ class Context(Generic[First, Lifespan, Request]):
         return self.session.send_notification(notification)
 
     def send_tool_list_changed(self) -> Awaitable[None]:
+        """Notify the clients that the list of tools has changed."""
         return self.notify_tools_changed()
 
     def send_prompt_list_changed(self) -> Awaitable[None]:
+        """Notify the clients that the list of prompts has changed."""
         return self.notify_prompts_changed()
 
     def send_resource_list_changed(self) -> Awaitable[None]:
+        """Notify the clients that the list of resources has changed."""
         return self.notify_resources_changed()
 
     def notify_tools_changed(self) -> Awaitable[None]:
+        """Notify the clients that the list of tools has changed."""
         return self._notify("ToolsListChanged", self.fastmcp.registries.tools.changed)
 
     def notify_prompts_changed(self) -> Awaitable[None]:
+        """Notify the clients that the list of prompts has changed."""
         return self._notify("PromptsListChanged", self.fastmcp.registries.prompts.changed)
 
     def notify_resources_changed(self) -> Awaitable[None]:
+        """Notify the clients that the list of resources has changed."""
         return self._notify("ResourcesListChanged", self.fastmcp.registries.resources.changed)
 
     def notify_resource_updated(self, uri: object) -> Awaitable[None]:
+        """Notify the clients that have subscribed to a resource that it has changed."""
         return self._notify("ResourceUpdated", self.fastmcp.resource_updated, str(uri))
 
     def _notify(self, event: str, own: Callable[..., object], *values: str) -> Awaitable[None]:
@@ -361,6 +380,8 @@ class Context(Generic[First, Lifespan, Request]):
     # --- requests to the client -----------------------------------------------------------------------
 
     async def read_resource(self, uri: object) -> ReadContents:
+        """Return the contents of one of the server's own resources. Raises an error if it has none
+        at `uri`."""
         from fastrpc.compat.errors import UnknownResourceError
         from fastrpc.errors import ToolError
 
@@ -427,6 +448,7 @@ class Context(Generic[First, Lifespan, Request]):
     async def elicit_url(
         self, message: str, url: str, elicitation_id: str | None = None
     ) -> Elicitation[None]:
+        """Ask the person to visit a web page, and return what they did. Raises ToolError."""
         return _elicited(await visited(self.inner, message, url, elicitation_id))
 
     async def sample(
@@ -475,9 +497,11 @@ class Context(Generic[First, Lifespan, Request]):
         return DONE
 
     async def get_state(self, key: str) -> Any:
+        """Return a value that `set_state` stored for this client's connection, or None."""
         return self._state.get(key)
 
     async def delete_state(self, key: str) -> None:
+        """Forget a value that `set_state` stored, if there is one."""
         self._state.pop(key, None)
 
     async def enable_components(self, **criteria: Any) -> None:

@@ -32,6 +32,7 @@ class InheritSecurity:
 
 
 INHERIT_SECURITY = InheritSecurity()
+"""The rules of the server."""
 
 
 class ResourceSecurity:
@@ -77,6 +78,7 @@ class ResourceSecurityError(NotFoundError, ValueError):
 
 
 DEFAULT_RESOURCE_SECURITY = ResourceSecurity()
+"""The rules of a server that names none."""
 
 
 def climbs(value: str) -> bool:

@@ -172,6 +172,7 @@ class Entry:
         self.meta = checked_meta(meta or {})
 
     def descriptor(self, version: str) -> dict[str, Any]:
+        """Return the entry in ``resources/list``, with the members that a protocol version has."""
         return known("Resource", {"uri": self.uri, **_described(self, version), "size": self.size}, version)
 
 

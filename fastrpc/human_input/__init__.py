@@ -64,6 +64,7 @@ class Outcome:
 
     @property
     def accepted(self) -> bool:
+        """Whether the person answered."""
         return self.action == "accept"
 
 

@@ -180,6 +180,7 @@ class Process:
     # --- reports of the reaper ------------------------------------------------------------------------
 
     def on_report(self, report: bytes) -> None:
+        """Handle a report of the reaper. For fastrpc itself."""
         kind, pid, code, nobody, duration_us, killed, alive, listed, _ = reapers.REPORT.unpack_from(report)
         if kind == reapers.STARTED:
             self.pid = pid
@@ -261,6 +262,7 @@ class Process:
         self._finish()
 
     def on_loop_closed(self) -> None:
+        """Close the pipe, because the event loop was closed. For fastrpc itself."""
         self._close_pipe()
 
     # --- the end of the program and of its output -----------------------------------------------------

@@ -50,6 +50,7 @@ class OutputFile:
 
     @property
     def wrapped(self) -> bool:
+        """Whether the output was longer than `limit` bytes, so that its middle is lost."""
         return self.total > self.limit
 
     @property

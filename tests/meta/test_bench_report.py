@@ -420,6 +420,18 @@ def test_a_chart_fits_its_page_in_both_colour_schemes(name: str) -> None:
     assert not any("None" in word or "nan" in word for word in words)
 
 
+@pytest.mark.parametrize("name", sorted(report.CHARTS))
+def test_the_figures_in_a_title_are_those_of_its_bars(name: str) -> None:
+    """A ratio of medians of rounds, above bars that are medians themselves, seemed to contradict them."""
+    with open(report.RECORD, encoding="utf-8") as file:
+        chart = report.CHARTS[name](Record(json.load(file)))
+    texts = [group.heading for group in chart.groups]
+    texts += [f"{bar.name} {bar.shown}" for group in chart.groups for bar in group.bars]
+    figures_shown = set(" ".join(texts).split())
+    for figure in re.findall(r"\d[\d.,]*\d|\d", chart.title):
+        assert figure in figures_shown, f"{figure}: {chart.title}"
+
+
 def test_bars_are_as_long_as_their_figures_and_carry_them() -> None:
     root, words = picture("latency")
     widths = bars_of(root)

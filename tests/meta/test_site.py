@@ -178,6 +178,19 @@ def test_a_public_name_without_a_docstring_is_an_error(monkeypatch: pytest.Monke
         public_names.entries.__wrapped__()
 
 
+def test_a_public_method_without_a_docstring_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    mount = public_names.public()["fastrpc.Server"].members["mount"]
+    monkeypatch.setattr(mount, "docstring", None)
+    with pytest.raises(LookupError, match=r"fastrpc\.Server: mount without a docstring"):
+        public_names.entries.__wrapped__()
+
+
+def test_a_method_that_a_class_overrides_has_the_docstring_of_its_base(made: dict[str, str]) -> None:
+    path = "fastrpc.compat.fastmcp.Namespace.list_tools"
+    text = "\n".join(made.values())
+    assert "Return the tools to show in place of those given." in section(text, path)
+
+
 # ------------------------------------------------------------------------------------------ commands
 
 

@@ -4,7 +4,7 @@ A block below a line that ends with a file's name and a colon (```server.py`:``)
 `server.py`, above its last two lines:" is written there. Of a ``console`` block the lines behind ``$`` are
 commands, which run in one shell; what stands below a command is what it has to print, ``…`` for any text in a
 line and, alone, for any lines. A command with ``&`` at its end is a server: the next waits until it serves.
-Port 8000 is replaced by a free one, the home is the folder itself. Other blocks are not run.
+Ports 8000 and 9000 are replaced by free ones, the home is the folder itself. Other blocks are not run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from support.ports import free_port
 BLOCK = re.compile(r"([^\n]*)\n\n```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"`([\w./-]+)`:$")
 INSERTED = re.compile(r"into `([\w./-]+)`, above its last two lines:$")
-PORT = "8000"
+PORTS = ("8000", "9000")
 MARK = "<<printed>>"
 SERVER = (
-    " >.server 2>&1 &\nfor i in $(seq 600); do grep -q serving .server && break; sleep 0.1; done; cat .server"
+    " >{file} 2>&1 &\nfor i in $(seq 600); do grep -q serving {file} && break; sleep 0.1; done; cat {file}"
 )
 INSERT = (
     "import sys; lines = open(sys.argv[1]).readlines(); "
@@ -60,10 +60,8 @@ def script_of(page: str) -> tuple[str, list[Command]]:
         elif language == "console":
             for command in commands_in(block):
                 is_server = command.text.endswith(" &")
-                lines += [
-                    f"echo '{MARK}'",
-                    command.text.removesuffix(" &") + SERVER if is_server else command.text,
-                ]
+                started = command.text.removesuffix(" &") + SERVER.format(file=f".server-{len(commands)}")
+                lines += [f"echo '{MARK}'", started if is_server else command.text]
                 commands.append(command)
     return "\n".join(lines), commands
 
@@ -80,10 +78,12 @@ def _line_pattern(line: str) -> str:
 
 def mismatches(page: str, folder: Path) -> list[str]:
     """Run a page, and return each command that has printed something else, with that."""
-    port = str(free_port())
     script, commands = script_of(page)
+    ports = {printed: str(free_port()) for printed in PORTS}
+    for printed, port in ports.items():
+        script = script.replace(printed, port)
     done = subprocess.run(
-        ["bash", "-c", script.replace(PORT, port)],
+        ["bash", "-c", script],
         cwd=folder,
         env={
             "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
@@ -97,10 +97,13 @@ def mismatches(page: str, folder: Path) -> list[str]:
         timeout=SECONDS,
         check=False,
     )
-    printed = done.stdout.replace(port, PORT).split(f"{MARK}\n")[1:]
-    assert len(printed) == len(commands), done.stdout
+    output = done.stdout
+    for printed, port in ports.items():
+        output = output.replace(port, printed)
+    texts = output.split(f"{MARK}\n")[1:]
+    assert len(texts) == len(commands), output
     return [
         f"$ {command.text}\n{text}"
-        for command, text in zip(commands, printed, strict=True)
+        for command, text in zip(commands, texts, strict=True)
         if not re.fullmatch(pattern_of(command.expected), text)
     ]

@@ -79,6 +79,7 @@ class OAuth:
 
     @property
     def needs_person(self) -> bool:
+        """Whether a login opens a browser."""
         return True
 
     @property
@@ -142,6 +143,7 @@ class ClientCredentials(OAuth):
 
     @property
     def needs_person(self) -> bool:
+        """False: the program signs in with its own credentials."""
         return False
 
 

@@ -110,13 +110,16 @@ class KeyringStore:
         return bool(getattr(backend, "priority", 0) >= SYSTEM_PRIORITY)
 
     def load(self, key: str) -> str | None:
+        """Return the record under a key, or None."""
         found: str | None = self._translated("get_password", key)
         return found
 
     def save(self, key: str, record: str) -> None:
+        """Keep a record in place of the one that is there. Raises keyring's errors."""
         self._translated("set_password", key, record)
 
     def delete(self, key: str) -> None:
+        """Forget a record, if there is one."""
         if self.load(key) is not None:
             self._translated("delete_password", key)
 

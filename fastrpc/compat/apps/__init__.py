@@ -8,4 +8,6 @@ this package. A call of another tool of the same server costs what it costs else
 from __future__ import annotations
 
 UI_EXTENSION_ID = "io.modelcontextprotocol/ui"
+"""The identifier of the extension MCP Apps."""
 UI_MIME_TYPE = "text/html;profile=mcp-app"
+"""The MIME type of the pages of MCP Apps."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     AuthCheck = Callable[["AuthContext"], bool | Awaitable[bool]]
+    """A function that decides from an `AuthContext` whether a caller may use a component."""
 else:
     AuthCheck = Any
 

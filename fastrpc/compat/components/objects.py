@@ -114,6 +114,7 @@ class Prompt(Component):
 
     @property
     def key(self) -> str:
+        """What tells a prompt from others: its name."""
         return self.name or type(self).__name__
 
     @classmethod
@@ -218,6 +219,7 @@ class Resource(Component):
 
     @property
     def key(self) -> str:
+        """What tells a resource from others: its URI."""
         return self.uri
 
     @classmethod
@@ -359,6 +361,7 @@ class ResourceTemplate(Component):
 
     @property
     def key(self) -> str:
+        """What tells a template from others: its URI template."""
         return self.uri_template
 
     def options(self) -> dict[str, Any]:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 EventId = str
+"""The id of an event of a stream."""
 StreamId = str
+"""The id of a stream of events."""
 
 
 class TransportSecuritySettings(ModelType):

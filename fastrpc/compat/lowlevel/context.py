@@ -132,6 +132,7 @@ class ServerSession:
 
     @property
     def protocol_version(self) -> str:
+        """The version of MCP that the client speaks, such as ``2025-11-25``."""
         return self._session.version or MODERN
 
     @property
@@ -219,12 +220,15 @@ class ServerSession:
         return self._notify(UPDATED, {"uri": str(uri)})
 
     def send_tool_list_changed(self) -> Done:
+        """Notify the client that the list of tools has changed."""
         return self._changed("tool", "tools")
 
     def send_resource_list_changed(self) -> Done:
+        """Notify the client that the list of resources has changed."""
         return self._changed("resource", "resources")
 
     def send_prompt_list_changed(self) -> Done:
+        """Notify the client that the list of prompts has changed."""
         return self._changed("prompt", "prompts")
 
     def _changed(self, kind: str, name: str) -> Done:

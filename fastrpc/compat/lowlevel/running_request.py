@@ -34,3 +34,4 @@ class RunningRequest:
 
 
 request_ctx = RunningRequest()
+"""The request that is served: ``request_ctx.get()`` as in the SDK. Raises LookupError outside a request."""

@@ -123,41 +123,53 @@ class Middleware:
         return await chained(hooks_of(self, context.method, context.type), call_next)(context)
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle a request or notification of any method."""
         return await call_next(context)
 
     async def on_request(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle a request of any method."""
         return await call_next(context)
 
     async def on_notification(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle a notification of the client."""
         return await call_next(context)
 
     async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle ``initialize``."""
         return await call_next(context)
 
     async def on_discover(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle ``server/discover`` (2026-07-28)."""
         return await call_next(context)
 
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle ``tools/call``."""
         return await call_next(context)
 
     async def on_read_resource(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle ``resources/read``."""
         return await call_next(context)
 
     async def on_get_prompt(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle ``prompts/get``."""
         return await call_next(context)
 
     async def on_list_tools(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle ``tools/list``; the result is a list of tools."""
         return await call_next(context)
 
     async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle ``resources/list``; the result is a list of resources."""
         return await call_next(context)
 
     async def on_list_resource_templates(
         self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
     ) -> Any:
+        """Handle ``resources/templates/list``; the result is a list of templates."""
         return await call_next(context)
 
     async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Handle ``prompts/list``; the result is a list of prompts."""
         return await call_next(context)
 
 

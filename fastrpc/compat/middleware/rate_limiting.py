@@ -87,6 +87,7 @@ class _PerClient(Middleware):
         self.limiters: dict[str, Any] = {}
 
     async def client_of(self, context: MiddlewareContext[Any]) -> str:
+        """Return the client whose limiter counts a request."""
         if self.get_client_id is None:
             return ANYBODY
         found = self.get_client_id(context)
@@ -102,6 +103,7 @@ class _PerClient(Middleware):
         return client, limiter
 
     def new_limiter(self) -> Any:
+        """Return a limiter for a client that has none yet."""
         raise NotImplementedError
 
 

@@ -78,6 +78,7 @@ class Provider:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
+        """A context manager around the time in which the provider is served."""
         yield
 
     # --- transforms ---------------------------------------------------------------------------------------
@@ -110,20 +111,25 @@ class Provider:
     # --- what a server asks for ---------------------------------------------------------------------------
 
     async def list_tools(self) -> Sequence[Tool]:
+        """Return the tools, as the transforms show them."""
         return await transformed(self.transforms, "list_tools", await self._list_tools())
 
     async def get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
+        """Return the tool of a name, as the transforms show it; None if there is none."""
         found: Tool | None = await self._looked_up("get_tool", self._get_tool, name, version)
         return found
 
     async def list_resources(self) -> Sequence[Resource]:
+        """Return the resources, as the transforms show them."""
         return await transformed(self.transforms, "list_resources", await self._list_resources())
 
     async def get_resource(self, uri: str, version: VersionSpec | None = None) -> Resource | None:
+        """Return the resource of a URI, as the transforms show it; None if there is none."""
         found: Resource | None = await self._looked_up("get_resource", self._get_resource, uri, version)
         return found
 
     async def list_resource_templates(self) -> Sequence[ResourceTemplate]:
+        """Return the templates, as the transforms show them."""
         return await transformed(
             self.transforms, "list_resource_templates", await self._list_resource_templates()
         )
@@ -131,14 +137,17 @@ class Provider:
     async def get_resource_template(
         self, uri: str, version: VersionSpec | None = None
     ) -> ResourceTemplate | None:
+        """Return the template of a URI, as the transforms show it; None if there is none."""
         method = self._get_resource_template
         found: ResourceTemplate | None = await self._looked_up("get_resource_template", method, uri, version)
         return found
 
     async def list_prompts(self) -> Sequence[Prompt]:
+        """Return the prompts, as the transforms show them."""
         return await transformed(self.transforms, "list_prompts", await self._list_prompts())
 
     async def get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:
+        """Return the prompt of a name, as the transforms show it; None if there is none."""
         found: Prompt | None = await self._looked_up("get_prompt", self._get_prompt, name, version)
         return found
 

@@ -23,6 +23,7 @@ METHODS = {
 }
 """The method of each result that `Runtime.caching` is asked about."""
 CACHEABLE_METHODS = frozenset(METHODS.values())
+"""The methods whose results may carry a `CacheHint`."""
 
 
 class CacheHint:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Listener = Callable[["ServerEvent"], None]
 
 SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId"
+"""The member of ``_meta`` that names the subscription of a notification."""
 
 
 class ServerEvent:

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from fastrpc.compat.context import Context
 
     GetToolNext = Callable[..., Awaitable[Tool | None]]
+    """Finds the tool that a transform changes: called with a name, and ``version=``."""
     GetResourceNext = Callable[..., Awaitable[Resource | None]]
+    """Finds the resource that a transform changes: called with a URI, and ``version=``."""
     GetResourceTemplateNext = Callable[..., Awaitable[ResourceTemplate | None]]
+    """Finds the template that a transform changes: called with a URI, and ``version=``."""
     GetPromptNext = Callable[..., Awaitable[Prompt | None]]
+    """Finds the prompt that a transform changes: called with a name, and ``version=``."""
 else:
     GetToolNext = GetResourceNext = GetResourceTemplateNext = GetPromptNext = object
 
@@ -74,37 +78,45 @@ class Transform:
     """What it does to the URIs of resources, for notifications of their changes."""
 
     async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """Return the tools to show in place of those given."""
         return tools
 
     async def get_tool(
         self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None
     ) -> Tool | None:
+        """Return the tool that clients know by a name; None if there is none."""
         return await call_next(name, version=version)
 
     async def list_resources(self, resources: Sequence[Resource]) -> Sequence[Resource]:
+        """Return the resources to show in place of those given."""
         return resources
 
     async def get_resource(
         self, uri: str, call_next: GetResourceNext, *, version: VersionSpec | None = None
     ) -> Resource | None:
+        """Return the resource that clients know by a URI; None if there is none."""
         return await call_next(uri, version=version)
 
     async def list_resource_templates(
         self, templates: Sequence[ResourceTemplate]
     ) -> Sequence[ResourceTemplate]:
+        """Return the templates to show in place of those given."""
         return templates
 
     async def get_resource_template(
         self, uri: str, call_next: GetResourceTemplateNext, *, version: VersionSpec | None = None
     ) -> ResourceTemplate | None:
+        """Return the template that clients know by a URI; None if there is none."""
         return await call_next(uri, version=version)
 
     async def list_prompts(self, prompts: Sequence[Prompt]) -> Sequence[Prompt]:
+        """Return the prompts to show in place of those given."""
         return prompts
 
     async def get_prompt(
         self, name: str, call_next: GetPromptNext, *, version: VersionSpec | None = None
     ) -> Prompt | None:
+        """Return the prompt that clients know by a name; None if there is none."""
         return await call_next(name, version=version)
 
     def __repr__(self) -> str:
@@ -133,17 +145,21 @@ class CatalogTransform(Transform):
         return prompts if self._passes.get() else await self.transform_prompts(prompts)
 
     async def transform_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """Return the tools to show in place of the real ones."""
         return tools
 
     async def transform_resources(self, resources: Sequence[Resource]) -> Sequence[Resource]:
+        """Return the resources to show in place of the real ones."""
         return resources
 
     async def transform_resource_templates(
         self, templates: Sequence[ResourceTemplate]
     ) -> Sequence[ResourceTemplate]:
+        """Return the templates to show in place of the real ones."""
         return templates
 
     async def transform_prompts(self, prompts: Sequence[Prompt]) -> Sequence[Prompt]:
+        """Return the prompts to show in place of the real ones."""
         return prompts
 
     async def get_tool_catalog(self, ctx: Context, *, run_middleware: bool = True) -> Sequence[Tool]:
