@@ -133,6 +133,8 @@ class Server:
         self._runtime: Runtime | None = None
         self.watching: Monitor | None = None
         self._over_http = False
+        self.warns = True
+        """Whether `asgi` names tools without a description; False where another process has done so."""
         self.http_endpoints: dict[str, Endpoint] = {}  # by path: `fastrpc.transports.http.endpoints`
         self.settled = True  # the folder that the server works in will not change any more
         self._note: Callable[[], list[str]] | None = None
@@ -196,8 +198,9 @@ class Server:
 
         The options are those of `fastrpc.definitions.resource.Resource`. Raises DefinitionError.
         """
-        from fastrpc.definitions.resource import is_template
+        from fastrpc.definitions.resource import check_text, is_template
 
+        check_text("resource", "URI", "docs://guide", uri)
         kind = self.registries.templates if is_template(uri) else self.registries.resources
         return _decorator(kind, {"uri": uri, **options})
 
@@ -206,6 +209,9 @@ class Server:
 
         See `fastrpc.definitions.resource.Provider` for the methods that it has.
         """
+        from fastrpc.definitions.resource import check_text
+
+        check_text("resources", "scheme", "docs", scheme)
         return _decorator(self.registries.providers, {"scheme": scheme, **options})
 
     def add_resource(self, uri: str, content: object, **options: Unpack[ResourceOptions]) -> None:
@@ -637,6 +643,8 @@ class Server:
         from fastrpc.transports.http.asgi import Application, application
 
         self.registries.settle()
+        for each in self._with_mounts() if self.warns else ():
+            each.registries.warn_of_missing_descriptions()
         self._over_http = True
         make = partial(application, self.connect, self._input_schema_of, {**options}, self.max_batch)
         return Application(make, self.http_endpoints)

@@ -270,6 +270,13 @@ class Registries:
         if problems:
             raise DefinitionError("; ".join(problems))
 
+    def warn_of_missing_descriptions(self) -> None:
+        """Serving begins: warn of each tool that has no description."""
+        if any(tool.description is None for tool in self.tools):
+            from fastrpc.definitions.missing_descriptions import warn_of_missing_descriptions
+
+            warn_of_missing_descriptions(self.tools)
+
 
 def settle_or_exit(found: Iterable[Registries]) -> None:
     """Settle registries, for a program that does nothing but serve: what is wrong is one line on standard
@@ -282,7 +289,4 @@ def settle_or_exit(found: Iterable[Registries]) -> None:
 
             write_line("fastrpc: " + " ".join(str(error).split()))
             raise SystemExit(2) from None
-        if any(tool.description is None for tool in each.tools):
-            from fastrpc.definitions.missing_descriptions import warn_of_missing_descriptions
-
-            warn_of_missing_descriptions(each.tools)
+        each.warn_of_missing_descriptions()

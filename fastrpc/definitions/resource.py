@@ -546,6 +546,12 @@ class Provider:
 # --------------------------------------------------------------------------------------- factories
 
 
+def check_text(decorator: str, what: str, example: str, given: object) -> None:
+    """Raise DefinitionError for a decorator that was not given its first argument."""
+    if not isinstance(given, str):
+        raise DefinitionError(f"@app.{decorator} needs a {what}: @app.{decorator}({example!r})")
+
+
 def is_template(uri: str) -> bool:
     """Whether a URI contains variables."""
     return "{" in uri
