@@ -278,6 +278,19 @@ class Registries:
             warn_of_missing_descriptions(self.tools)
 
 
+def decorator(registry: Registry[Any], options: dict[str, Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds to a registry. Raises DefinitionError for a scheme that is none."""
+    scheme = options.get("scheme", "")
+    if not isinstance(scheme, str):
+        raise DefinitionError("@app.resources needs a scheme: @app.resources('docs')")
+
+    def decorate(thing: Any) -> Any:
+        registry.add(thing, **options)
+        return thing
+
+    return decorate
+
+
 def settle_or_exit(found: Iterable[Registries]) -> None:
     """Settle registries, for a program that does nothing but serve: what is wrong is one line on standard
     error, and the exit code is 2. Tools without a description are named there."""

@@ -546,14 +546,11 @@ class Provider:
 # --------------------------------------------------------------------------------------- factories
 
 
-def check_text(decorator: str, what: str, example: str, given: object) -> None:
-    """Raise DefinitionError for a decorator that was not given its first argument."""
-    if not isinstance(given, str):
-        raise DefinitionError(f"@app.{decorator} needs a {what}: @app.{decorator}({example!r})")
-
-
 def is_template(uri: str) -> bool:
-    """Whether a URI contains variables."""
+    """Whether a URI contains variables. Raises DefinitionError for what is no URI, such as a function that a
+    decorator without its argument is given."""
+    if not isinstance(uri, str):
+        raise DefinitionError("@app.resource needs a URI: @app.resource('docs://guide')")
     return "{" in uri
 
 
