@@ -104,9 +104,11 @@ lint: $(STAMP)           ## ruff, mypy --strict, the stubs against what is compi
 	cd .ci/site && MYPYPATH=../.. $(abspath $(BIN))/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 	PATH="$(BIN):$$PATH" cython-lint fastrpc/_core
 
-docs: $(STAMP) $(DOCS)/.made  ## the site of the documentation, in .cache/site/html; warnings and links that lead nowhere are errors
+docs: $(STAMP) $(DOCS)/.made  ## the site of the documentation, in .cache/site/html, and its screenshots, in docs/pictures; warnings and links that lead nowhere are errors
+	$(BIN)/python .ci/site/screenshots.py docs/pictures
 	$(BIN)/python .ci/site/pages.py $(SITE)
 	$(DOCS)/bin/zensical build --strict --clean --config-file $(SITE)/zensical.toml
+	$(BIN)/python .ci/site/screenshots.py docs/pictures $(SITE)/html
 
 bench: bench-peers       ## every workload against every server that is built here
 	$(BIN)/python benchmarks/run.py --peers all

@@ -112,16 +112,15 @@ def described(name: str, text: str) -> str:
 
 
 def takes_colours(stream: TextIO | None) -> bool:
-    """Whether what is written to a stream may be coloured: it is a terminal that knows colours, and NO_COLOR
-    is not set."""
+    """Whether what is written to a stream may be coloured: it is a terminal that knows colours, or
+    FORCE_COLOR is set, and NO_COLOR is not."""
     import os
 
-    return (
-        stream is not None
-        and stream.isatty()
-        and os.environ.get("TERM", "dumb") != "dumb"
-        and not os.environ.get("NO_COLOR")
-    )
+    if stream is None or os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def write_help(text: str) -> None:

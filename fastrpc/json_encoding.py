@@ -9,6 +9,7 @@ have, are refused by name.
 from __future__ import annotations
 
 import sys
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 
 from fastrpc._core.encoder import is_plain, plain_json
 from fastrpc.errors import FastrpcError
@@ -44,9 +45,16 @@ def rich_json(value: Any) -> bytes:
 
 
 def _plainer(value: Any) -> Any:
-    """What orjson does not know, as something that it does."""
+    """What orjson does not know, as something that it does. Raises UnencodableResult."""
     if isinstance(value, (set, frozenset)):
         return list(value)
+    if isinstance(value, CoroutineType):
+        value.close()  # or Python warns of it at a place that has nothing to do with it
+        raise UnencodableResult(
+            f"the result is a coroutine; await the call of {value.__qualname__} that returned it"
+        )
+    if isinstance(value, (GeneratorType, AsyncGeneratorType)):
+        raise UnencodableResult(f"the result is a generator, {value.__qualname__}; return a list instead")
     if "pydantic" in sys.modules and hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     import msgspec

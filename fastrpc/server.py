@@ -5,7 +5,7 @@ Creating one costs only its own attributes: what serving needs is imported when 
 
 from __future__ import annotations
 
-from fastrpc.definitions.registry import Registries, settle_or_exit
+from fastrpc.definitions.registry import Registries, decorator, settle_or_exit
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.recorder import CallRecord, RecordBatch
     from fastrpc.definitions.addresses import Addresses
-    from fastrpc.definitions.registry import Registry, ToolRegistry
+    from fastrpc.definitions.registry import ToolRegistry
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.interceptors import Hook
@@ -133,6 +133,8 @@ class Server:
         self._runtime: Runtime | None = None
         self.watching: Monitor | None = None
         self._over_http = False
+        self.warns = True
+        """Whether `asgi` names tools without a description; False where another process has done so."""
         self.http_endpoints: dict[str, Endpoint] = {}  # by path: `fastrpc.transports.http.endpoints`
         self.settled = True  # the folder that the server works in will not change any more
         self._note: Callable[[], list[str]] | None = None
@@ -199,14 +201,14 @@ class Server:
         from fastrpc.definitions.resource import is_template
 
         kind = self.registries.templates if is_template(uri) else self.registries.resources
-        return _decorator(kind, {"uri": uri, **options})
+        return decorator(kind, {"uri": uri, **options})
 
     def resources(self, scheme: str, **options: Unpack[ProviderOptions]) -> Callable[[Thing], Thing]:
         """Make a class or an object the provider of all resources of a scheme, listed page by page.
 
         See `fastrpc.definitions.resource.Provider` for the methods that it has.
         """
-        return _decorator(self.registries.providers, {"scheme": scheme, **options})
+        return decorator(self.registries.providers, {"scheme": scheme, **options})
 
     def add_resource(self, uri: str, content: object, **options: Unpack[ResourceOptions]) -> None:
         """Add a text, bytes, or a function as the resource at a URI. Raises DefinitionError."""
@@ -250,7 +252,7 @@ class Server:
         from fastrpc.definitions.completion import target_of
 
         key = target_of(self.registries.prompts, self.registries.templates, target, argument)
-        return _decorator(self.registries.completions, {"target": key, "argument": argument, **options})
+        return decorator(self.registries.completions, {"target": key, "argument": argument, **options})
 
     # --- hooks ----------------------------------------------------------------------------------------
 
@@ -637,6 +639,8 @@ class Server:
         from fastrpc.transports.http.asgi import Application, application
 
         self.registries.settle()
+        for each in self._with_mounts() if self.warns else ():
+            each.registries.warn_of_missing_descriptions()
         self._over_http = True
         make = partial(application, self.connect, self._input_schema_of, {**options}, self.max_batch)
         return Application(make, self.http_endpoints)
@@ -690,11 +694,3 @@ class Server:
         seen = [each for each in self._with_mounts() if each._observers and each._observers.functions]
         runtime.is_observed = self in seen
         runtime.recorder = self._observed().recorder_for(map(Server._observed, seen)) if seen else None
-
-
-def _decorator(registry: Registry[Any], options: dict[str, Any]) -> Callable[[Any], Any]:
-    def decorate(thing: Any) -> Any:
-        registry.add(thing, **options)
-        return thing
-
-    return decorate

@@ -48,6 +48,7 @@ extend_path()
 
 # Most servers of tests have tools without a docstring, of which serving warns. What else they write counts.
 os.environ.setdefault("PYTHONWARNINGS", "ignore::UserWarning")
+os.environ.pop("FORCE_COLOR", None)  # CI's logs have colours; what tests look at has them where they say so
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RECORDER = pytest.StashKey["Recorder"]()

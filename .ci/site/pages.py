@@ -29,7 +29,7 @@ FROM_ELSEWHERE = {
     "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks.md",
 }
-PICTURES = "benchmarks/charts"
+PICTURES = ("benchmarks/charts/*.svg", "docs/pictures/*.*")
 LINK = re.compile(r"(?<=\]\()(?![a-z+]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 FENCE = re.compile(r"^( *)(`{3,}|~{3,}).*?^\1\2 *$", re.DOTALL | re.MULTILINE)
 
@@ -37,11 +37,12 @@ FENCE = re.compile(r"^( *)(`{3,}|~{3,}).*?^\1\2 *$", re.DOTALL | re.MULTILINE)
 def sources() -> dict[str, str]:
     """Return the files of the repository that are pages and pictures, each with its path in the site."""
     written = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md")}
-    pictures = {path.relative_to(ROOT).as_posix() for path in ROOT.glob(f"{PICTURES}/*.svg")}
+    found = (path for pattern in PICTURES for path in ROOT.glob(pattern))
+    pictures = {path.relative_to(ROOT).as_posix() for path in found}
     return {
         **FROM_ELSEWHERE,
         **{path: path.removeprefix("docs/") for path in sorted(written)},
-        **{path: path.removeprefix("benchmarks/") for path in sorted(pictures)},
+        **{path: path.removeprefix("benchmarks/").removeprefix("docs/") for path in sorted(pictures)},
     }
 
 

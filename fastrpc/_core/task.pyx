@@ -55,10 +55,13 @@ cdef object unregister_task = tasks._unregister_task
 cdef bint UNCANCEL_FORGETS = sys.version_info >= (3, 13)
 
 cdef int look_for_current_tasks() except -1:
-    """Find the dict that enter_task and leave_task keep, in CPythons up to 3.13, by what they do to it."""
+    """Find the dict that enter_task and leave_task keep, in CPythons up to 3.13, by what they do to it.
+
+    From 3.14 on a thread keeps its task, they refuse a loop that does not run, and the dict is another's.
+    """
     global current_tasks
     found = getattr(tasks, "_current_tasks", None)
-    if type(found) is not dict:
+    if sys.version_info >= (3, 14) or type(found) is not dict:
         return 0
     loop = object()
     task = object()

@@ -14,7 +14,7 @@ from fastrpc.human_input.screen import plain, width, wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from fastrpc.client.sync import SyncClient
@@ -250,9 +250,11 @@ def _wrapped(line: str, columns: int) -> list[str]:
     return [indent + first.rstrip(), *(further + other.strip() for other in others)]
 
 
-def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows in aligned columns; the last column is not padded. At a terminal it is wrapped, and where
-    there is no room for it each row is printed as a list of its cells."""
+def print_table(
+    head: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Collection[str] = ()
+) -> None:
+    """Print rows in aligned columns, `numbers` to the right; the last column is not padded. At a terminal it
+    is wrapped, and where there is no room for it each row is printed as a list of its cells."""
     columns = _terminal_columns()
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]
     indent = " " * sum(width + 2 for width in widths)
@@ -263,7 +265,10 @@ def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
             print_lines([row[0], *(f"{HANGING}{title}: {cell}" for title, cell in pairs if cell)])
         return
     for row in [head, *rows]:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        cells = [
+            cell.rjust(width) if name in numbers else cell.ljust(width)
+            for name, cell, width in zip(head, row, widths, strict=False)
+        ]
         line = "  ".join([*cells, row[-1]]).rstrip()
         if len(line) > columns:
             from textwrap import fill

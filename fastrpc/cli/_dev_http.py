@@ -12,7 +12,9 @@ import sys
 
 from fastrpc.cli import configuration
 from fastrpc.cli._own_server import own_command
+from fastrpc.errors import UsageError
 from fastrpc.transports.http.settings import Settings
+from fastrpc.transports.http.sockets import Address
 from fastrpc.version import __version__
 
 TYPE_CHECKING = False
@@ -27,8 +29,14 @@ def serve(target: str, address: str, *, plain: bool) -> int:
     Raises UsageError."""
     os.environ["FASTRPC_LOG_LEVEL"] = configuration()["FASTRPC_LOG_LEVEL"]
     server = _front(target)
-    # Without a token only a loopback address can be served.
-    options: dict[str, Any] = {} if os.environ.get("FASTRPC_TOKEN") else {"auth": None}
+    options: dict[str, Any] = {}
+    if not os.environ.get("FASTRPC_TOKEN"):
+        options["auth"] = None
+        if not Address.read(address).is_local:
+            raise UsageError(
+                f"--http {address}: without FASTRPC_TOKEN in the environment dev serves loopback addresses "
+                "only, such as 127.0.0.1:8000"
+            )
     if plain or not _has_view():
         server.run(http=address, drain_seconds=1.0, **options)
         return 0

@@ -7,7 +7,11 @@ are masked as in a trace.
 from __future__ import annotations
 
 import json
+import sys
 
+from fastrpc.command_line import takes_colours
+from fastrpc.diagnostics import write_line
+from fastrpc.human_input.screen import plain
 from fastrpc.redaction import masked
 
 TYPE_CHECKING = False
@@ -20,6 +24,15 @@ WIDTH = 100  # characters of shortened values
 
 SUBJECTS = ("name", "uri", "level", "protocolVersion")
 """The params that identify the subject of a request; the first that exists is shown."""
+
+
+def show(direction: str, message: Any, asked: dict[str, Any] | None = None, seconds: float = 0.0) -> None:
+    """Write a message to standard error, a failure in colour if that takes colours. The arguments are those
+    of `shown`."""
+    line = plain(shown(direction, message, asked, seconds))
+    if is_failure(message) and takes_colours(sys.stderr):
+        line = f"{line[0]}\x1b[31m{line[1:]}\x1b[0m"  # behind the direction, by which `_dev_view` knows it
+    write_line(line)
 
 
 def shown(direction: str, message: Any, asked: dict[str, Any] | None = None, seconds: float = 0.0) -> str:
@@ -35,6 +48,14 @@ def shown(direction: str, message: Any, asked: dict[str, Any] | None = None, sec
     title = f" {_title(asked)}" if asked is not None else ""
     time = f" {seconds * 1000:.1f} ms" if asked is not None else ""
     return f"{direction} {message.get('id')}{title}{time}: {_outcome(message)}"
+
+
+def is_failure(message: Any) -> bool:
+    """Whether a message is an answer that says that something failed."""
+    if not isinstance(message, dict):
+        return False
+    result = message.get("result")
+    return "error" in message or (isinstance(result, dict) and result.get("isError") is True)
 
 
 def _title(message: dict[str, Any]) -> str:

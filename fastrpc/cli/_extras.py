@@ -9,8 +9,17 @@ MODULES = {
     "schema": ("jsonschema_rs",),
     "http": ("httptools", "uvicorn", "httpx", "httpcore", "idna", "jwt", "cryptography"),
     "tools": ("ddgs", "lxml", "markdownify", "PIL", "playwright", "pypdf"),
-    "guard": ("alembic", "re2", "rfc8785", "sqlalchemy", "tomli", "tree_sitter", "tree_sitter_bash"),
-    "knowledge": ("Stemmer", "tzdata", "yaml"),
+    "guard": (
+        "cryptography",
+        "alembic",
+        "re2",
+        "rfc8785",
+        "sqlalchemy",
+        "tomli",
+        "tree_sitter",
+        "tree_sitter_bash",
+    ),
+    "knowledge": ("alembic", "sqlalchemy", "Stemmer", "tzdata", "yaml"),
     "documents": ("xberg",),
     "workflows": ("croniter", "dbos", "jinja2", "watchfiles"),
     "embeddings": ("numpy",),
@@ -21,16 +30,28 @@ MODULES = {
     "contracts": ("eth_abi", "eth_hash"),
     "vyper": ("vyper",),
 }
-"""The modules of each extra; one of several extras stands with the first that needs it."""
+"""The modules of each extra."""
 
 
 def needed(error: ImportError) -> str | None:
     """Return what is missing, and the extra that brings it; None for a module of no extra."""
     module = (error.name or "").partition(".")[0]
-    extra = next((extra for extra, modules in MODULES.items() if module in modules), None)
-    if extra is None:
+    found = [extra for extra, modules in MODULES.items() if module in modules]
+    if not found:
         return None
+    importing = _importing(error)
+    extra = next((extra for extra in found if extra in importing), found[0])
     return f"{module} is not installed: pip install 'fastrpc-mcp[{extra}]'"
+
+
+def _importing(error: ImportError) -> set[str]:
+    """Return the packages of fastrpc that were importing a module, each part of their names."""
+    found: set[str] = set()
+    traceback = error.__traceback__
+    while traceback is not None:
+        found.update(str(traceback.tb_frame.f_globals.get("__name__")).split("."))
+        traceback = traceback.tb_next
+    return found
 
 
 def extras() -> dict[str, bool]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 COLUMNS = ("server", "state", "pid", "tools", "calls", "errors", "starts", "since", "reason")
-TO_THE_RIGHT = ("pid", "tools", "calls", "errors", "starts")
+NUMBERS = ("pid", "tools", "calls", "errors", "starts")
 URL_SECONDS = 30.0
 """For each answer of a gateway at a URL."""
 EXAMPLES = """\
@@ -63,8 +63,10 @@ def show(arguments: list[str]) -> int:
         import json
 
         print(json.dumps(found, indent=2))
-    elif found:
-        print("\n\n".join(_text(gateway) for gateway in found))
+    for at, gateway in enumerate(() if chosen.json else found):
+        if at:
+            print()
+        _print(gateway)
     for each in silent:
         write_line(f"fastrpc: {each}")
     if not found and not silent:
@@ -102,18 +104,12 @@ def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
     return found
 
 
-def _text(gateway: dict[str, Any]) -> str:
-    begin = f"{gateway['config']} (process {gateway['pid']}, {gateway['served']}, since {_time(gateway)})"
-    rows = [COLUMNS, *(_cells(server) for server in gateway["servers"])]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [begin]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if name in TO_THE_RIGHT else cell.ljust(width)
-            for name, cell, width in zip(COLUMNS, row, widths, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+def _print(gateway: dict[str, Any]) -> None:
+    from fastrpc.cli._catalogue import print_lines, print_table
+
+    served = f"process {gateway['pid']}, {gateway['served']}, since {_time(gateway)}"
+    print_lines([f"{gateway['config']} ({served})"])
+    print_table(COLUMNS, [_cells(server) for server in gateway["servers"]], NUMBERS)
 
 
 def _cells(server: dict[str, Any]) -> tuple[str, ...]:

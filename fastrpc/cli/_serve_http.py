@@ -106,7 +106,8 @@ def serve(
 
     def made() -> Server:
         server = make()
-        if not is_checked[0]:
+        server.warns = not is_checked[0]
+        if server.warns:
             is_checked[0] = 1
             settle_or_exit(each.registries for each in server._with_mounts())
         return server if serving is None else serving.guarded(server)

@@ -222,11 +222,13 @@ def converse(
     shows_stderr: bool = False,
     feedback: Feedback | None = None,
     time_limit: float | None = None,
+    lists: bool = False,
     **handlers: Any,
 ) -> int:
     """Connect, and return the exit code of `work`; 1 if the session fails; 2 if `fastrpc serve` refused the
     target, and has printed why. `shows_stderr`: forward the server's standard error; that of `fastrpc serve`
-    is always forwarded. `time_limit`: seconds for all of it. Raises UsageError."""
+    is always forwarded. `time_limit`: seconds for all of it. `lists`: `work` prints what the server has; of
+    a gateway, the servers that have failed are named. Raises UsageError."""
     from fastrpc.cli._patient_client import PatientClient
 
     options = dict(where.options)
@@ -256,7 +258,12 @@ def converse(
         raise UsageError(f"{where.shown}: {error}") from None
     try:
         with client:
-            return work(client)
+            code = work(client)
+            if lists and not where.is_own:
+                from fastrpc.cli._gateway_failures import name_failures
+
+                name_failures(client)
+            return code
     except ConnectionLost as error:
         if where.is_own and error.exit_code == 2:
             return 2

@@ -475,6 +475,8 @@ class Follower:
 def _printer(as_json: bool) -> Callable[[Entry], None]:
     """Return a function that prints a line as it is, or as a row of a table below the names of the
     columns."""
+    from fastrpc.cli._catalogue import print_lines
+
     is_first = True
 
     def show(entry: Entry) -> None:
@@ -483,9 +485,9 @@ def _printer(as_json: bool) -> Callable[[Entry], None]:
             sys.stdout.write(entry[1].decode("utf-8", "backslashreplace") + "\n")
             return
         if is_first:
-            print(_row(COLUMNS))
+            print_lines([_row(COLUMNS)])
             is_first = False
-        print(_shown(fields_of(entry[1])))
+        print_lines([_shown(fields_of(entry[1]))])
 
     return show
 

@@ -14,10 +14,11 @@ import select
 import signal
 import subprocess
 import time
+from shlex import quote
 
 from fastrpc.cli import parser
 from fastrpc.cli._dev_session import ENDED, PROBE, RELOADED, Session, kinds_of, read
-from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, shown
+from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, show
 from fastrpc.cli._own_server import server_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
@@ -149,7 +150,9 @@ class Supervisor:
         """Forward messages until the client has disconnected and all requests are answered."""
         if os.isatty(0):
             write_line(
-                f"fastrpc: serving {self.target} again at each change; waiting for an MCP client on stdin"
+                f"fastrpc: serving {self.target} again at each change; waiting for an MCP client on stdin.\n"
+                "To see and repeat calls at this terminal, serve over HTTP:\n"
+                f"  fastrpc dev --http 127.0.0.1:8000 {quote(self.target)}"
             )
         try:
             self.start()
@@ -251,7 +254,7 @@ class Supervisor:
             self.candidate = None
 
     def on_client_line(self, line: bytes) -> None:
-        write_line(shown(FROM_CLIENT, read(line)))
+        show(FROM_CLIENT, read(line))
         if self.server is None and self.candidate is None:
             self.on_line_without_server(line)
             return
@@ -276,7 +279,7 @@ class Supervisor:
     def send_to_client(self, lines: list[bytes]) -> None:
         """Send the client messages that do not come from a server."""
         for line in lines:
-            write_line(shown(TO_CLIENT, read(line)))
+            show(TO_CLIENT, read(line))
             self.to_client += line
 
     # --- the servers ----------------------------------------------------------------------------------
@@ -340,9 +343,9 @@ class Supervisor:
         answered = self.session.answered
         message = read(forwarded)
         if answered is None:
-            write_line(shown(TO_CLIENT, message))
+            show(TO_CLIENT, message)
         else:
-            write_line(shown(TO_CLIENT, message, answered.message, time.perf_counter() - answered.began))
+            show(TO_CLIENT, message, answered.message, time.perf_counter() - answered.began)
         self.to_client += forwarded.rstrip(b"\n") + b"\n"
 
     def on_end(self, server: Server) -> None:

@@ -10,7 +10,7 @@ import os
 import re
 
 from fastrpc.cli import parser
-from fastrpc.cli._catalogue import print_json
+from fastrpc.cli._catalogue import print_json, print_lines
 from fastrpc.cli._client_files import read
 from fastrpc.cli._client_formats import Client, JsonClient
 from fastrpc.cli._clients import CLIENTS
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     if chosen.json:
         print_json([_plain(server) for server in found])
     elif found:
-        print("\n".join(_lines(found)))
+        print_lines(_lines(found))
     else:
         print(f"None of {', '.join(client.title for client in CLIENTS.values())} knows a server.")
     return 0

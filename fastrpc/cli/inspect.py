@@ -40,10 +40,6 @@ def main(arguments: list[str]) -> int:
 
     def work(client: SyncClient) -> int:
         report = report_of(client)
-        if not where.is_own:
-            from fastrpc.cli._gateway_failures import name_failures
-
-            name_failures(client)
         if chosen.html is not None:
             from fastrpc.cli._inspect_page import page_of
 
@@ -54,7 +50,7 @@ def main(arguments: list[str]) -> int:
             print_lines(_lines(report))
         return 0
 
-    return converse(where, chosen, work, time_limit=chosen.time_limit)
+    return converse(where, chosen, work, time_limit=chosen.time_limit, lists=True)
 
 
 def report_of(client: SyncClient) -> dict[str, Any]:

@@ -31,14 +31,10 @@ def main(arguments: list[str]) -> int:
 
     def work(client: SyncClient) -> int:
         catalogue = catalogue_of(client)
-        if not where.is_own:
-            from fastrpc.cli._gateway_failures import name_failures
-
-            name_failures(client)
         if chosen.json:
             print_json(catalogue)
         else:
             print_lines(shown(catalogue))
         return 0
 
-    return converse(where, chosen, work, time_limit=chosen.time_limit)
+    return converse(where, chosen, work, time_limit=chosen.time_limit, lists=True)

@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
             print("No tools.")
         return 0
 
-    return converse(where, chosen, work, time_limit=chosen.time_limit)
+    return converse(where, chosen, work, time_limit=chosen.time_limit, lists=True)
 
 
 def _row(tool: dict[str, Any]) -> tuple[str, str, str, str]:

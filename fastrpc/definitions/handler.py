@@ -59,7 +59,7 @@ class Handler:
         self.function = function
         self.name = name if name is not None else name_of(function)
         if not callable(function):
-            raise self.error("is not callable; decorate a function")
+            raise self._no_function(function)
         self.is_async = is_async(function)
         self.run: Run = run
         self.timeout_seconds = timeout_seconds
@@ -110,6 +110,15 @@ class Handler:
         most = self.max_running
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
             raise self.error(f"max_running={most!r} is not an integer above 0; leave it out for no limit")
+
+    def _no_function(self, thing: Any) -> DefinitionError:
+        if isinstance(thing, str):
+            return DefinitionError(
+                f"{self.kind}: expected a function, got {thing!r:.60}; for a name write name={thing!r:.60}"
+            )
+        if isinstance(thing, classmethod):
+            return self.error("is a classmethod; add it below its class, which it is bound to: Class.method")
+        return self.error("is not callable; decorate a function")
 
     def error(self, problem: str) -> DefinitionError:
         """Return the error for the author of the function: what is wrong, and where it is defined."""

@@ -271,6 +271,26 @@ class Registries:
         if problems:
             raise DefinitionError("; ".join(problems))
 
+    def warn_of_missing_descriptions(self) -> None:
+        """Serving begins: warn of each tool that has no description."""
+        if any(tool.description is None for tool in self.tools):
+            from fastrpc.definitions.missing_descriptions import warn_of_missing_descriptions
+
+            warn_of_missing_descriptions(self.tools)
+
+
+def decorator(registry: Registry[Any], options: dict[str, Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds to a registry. Raises DefinitionError for a scheme that is none."""
+    scheme = options.get("scheme", "")
+    if not isinstance(scheme, str):
+        raise DefinitionError("@app.resources needs a scheme: @app.resources('docs')")
+
+    def decorate(thing: Any) -> Any:
+        registry.add(thing, **options)
+        return thing
+
+    return decorate
+
 
 def settle_or_exit(found: Iterable[Registries]) -> None:
     """Settle registries, for a program that does nothing but serve: what is wrong is one line on standard
@@ -283,7 +303,4 @@ def settle_or_exit(found: Iterable[Registries]) -> None:
 
             write_line("fastrpc: " + " ".join(str(error).split()))
             raise SystemExit(2) from None
-        if any(tool.description is None for tool in each.tools):
-            from fastrpc.definitions.missing_descriptions import warn_of_missing_descriptions
-
-            warn_of_missing_descriptions(each.tools)
+        each.warn_of_missing_descriptions()

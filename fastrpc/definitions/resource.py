@@ -548,7 +548,10 @@ class Provider:
 
 
 def is_template(uri: str) -> bool:
-    """Whether a URI contains variables."""
+    """Whether a URI contains variables. Raises DefinitionError for what is no URI, such as a function that a
+    decorator without its argument is given."""
+    if not isinstance(uri, str):
+        raise DefinitionError("@app.resource needs a URI: @app.resource('docs://guide')")
     return "{" in uri
 
 

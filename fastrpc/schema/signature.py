@@ -266,7 +266,10 @@ class FunctionFacts:
         ]
         self.takes_others = bool(code.co_flags & _VARIABLE_KEYWORD)
         if code.co_flags & _VARIABLE_POSITIONAL:
-            raise self.error("takes *args, which a client cannot name; write the parameters out")
+            cure = "write the parameters out"
+            if "<locals>" in self.function.__qualname__:  # a decorator's, most likely
+                cure += ", or let the decorator that made it use functools.wraps"
+            raise self.error(f"takes *args, which a client cannot name; {cure}")
         if code.co_flags & (_GENERATOR | _ASYNC_GENERATOR):
             raise self.error("is a generator; return a list, or report progress through a Context")
         try:

@@ -97,6 +97,8 @@ def test_help_is_coloured_on_a_terminal_that_takes_it(place, monkeypatch, words)
     monkeypatch.setenv("COLUMNS", "80")
     plain = run(place, *words).stdout
     assert "\x1b" not in plain
+    assert "\x1b[1musage:\x1b[0m" in run(place, *words, FORCE_COLOR="1").stdout
+    assert run(place, *words, FORCE_COLOR="1", NO_COLOR="1").stdout == plain
     for more, is_coloured in ({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False):
         with on_terminal(place, *words, shows_output=True, **more) as there:
             shown = there.rest().replace("\r\n", "\n")

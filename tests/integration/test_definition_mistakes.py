@@ -14,6 +14,7 @@ BEFORE = "from fastrpc import Context, Server\n\napp = Server('shop')\n\n\n"
 BEHIND = "\n\nif __name__ == '__main__':\n    app.run()\n"
 BODY = "\n    'Text.'\n    return ''"
 F = f"def f() -> str:{BODY}"
+LOG = "def log(f):\n    def inner(*args, **kwargs):\n        return f(*args)\n    return inner\n\n"
 MISTAKES = {
     f"@app.tool\ndef f(a) -> str:{BODY}": "parameter 'a' has no annotation; write for example a: str",
     f"@app.tool\ndef f(*args: str) -> str:{BODY}": "takes *args, which a client cannot name",
@@ -35,6 +36,16 @@ MISTAKES = {
     f"@app.resource('a://b')\ndef f(a: str) -> str:{BODY}": "takes 'a', but a://b has no variables",
     f"@app.prompt\ndef f(a) -> str:{BODY}": "parameter 'a' has no annotation",
     f"@app.tool\n{F}\napp.mount(3)": "mount",
+    f"@app.tool('shop')\n{F}": "expected a function, got 'shop'; for a name write name='shop'",
+    f"@app.prompt('shop')\n{F}": "prompt: expected a function, got 'shop'",
+    f"class T:\n @app.tool\n @classmethod\n def f(cls) -> str:{BODY}": "is a classmethod; add it below",
+    f"@app.resource\n{F}": "@app.resource needs a URI: @app.resource('docs://guide')",
+    "@app.resources\nclass T: ...": "@app.resources needs a scheme: @app.resources('docs')",
+    f"{LOG}@app.tool\n@log\n{F}": "or let the decorator that made it use functools.wraps",
+    f"@app.tool\ndef f(**rest: str) -> str:{BODY}": "takes **arguments, which have no types",
+    "app.tool(lambda a: a)": "<lambda> (server.py, line 6): cannot be a tool's name",
+    f"class Odd: ...\n@app.tool\ndef f() -> Odd:{BODY}": "the return type: no JSON Schema can be made of Odd",
+    "@app.tool\nasync def f():\n    yield 1": "is a generator; return a list, or report progress",
 }
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support.rewriting import rewrite
 from support.stdio import MODERN_META, Process, decode, encode, serve
+from support.terminal import on_terminal
 
 from fastrpc.cli.dev import Supervisor
 
@@ -268,6 +269,17 @@ def test_the_wire_is_shown_a_line_a_message_with_times_and_without_secrets(tmp_p
         assert "6 tools: say, wait, ask, leave, login"[2:] in lines[8]
         assert "hunter2" not in server.stderr
         assert all(len(line) < 300 for line in lines)
+
+
+def test_at_a_terminal_failures_are_in_colour_and_the_view_is_named(place: Any) -> None:
+    write(place)
+    with on_terminal(place, "dev", "app.py") as there:
+        there.until("  fastrpc dev --http 127.0.0.1:8000 app.py")
+        there.type('{"jsonrpc": "2.0", "id": 1, "method": "no\\u001b[2Jne"}\n')
+        shown = there.until("←\x1b[31m 1 no␛[2Jne")
+        assert "→ 1 no␛[2Jne" in shown
+        there.type("\x04")
+        assert "\x1b[0m" in there.rest()
 
 
 def test_what_is_sent_before_the_end_of_input_is_answered(tmp_path: Any) -> None:

@@ -75,7 +75,10 @@ def test_a_session_over_http_outlives_reloads(tmp_path: Path) -> None:
 
 def test_only_loopback_is_served_without_a_token(place: Any) -> None:
     write(place, "one")
-    assert_mistake(run(place, "dev", "--http", "0.0.0.0:0", "app.py"), "loopback addresses only")
+    assert_mistake(
+        run(place, "dev", "--http", "0.0.0.0:0", "app.py"),
+        "FASTRPC_TOKEN in the environment dev serves loopback addresses only",
+    )
     assert_mistake(run(place, "dev", "--plain", "app.py"), "--plain is for HTTP")
     assert_mistake(run(place, "dev", "--http", "8000", "app.py"), "did you mean 127.0.0.1:8000?")
 

@@ -111,6 +111,19 @@ def test_serving_over_http_names_them_once_for_all_workers(server: Path, workers
         assert process.stderr.count("has no description") == 3
 
 
+def test_an_asgi_application_names_them_when_it_is_made(server: Path) -> None:
+    code = "import shop; shop.app.asgi(auth=None); shop.app.asgi(auth=None)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=server.parent,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    assert [line for line in done.stderr.splitlines() if not line.startswith("  ")] == expected(server)
+
+
 def test_a_swapped_server_and_the_shipped_toolset_are_served_without_a_word(tmp_path: Path) -> None:
     path = tmp_path / "swapped.py"
     path.write_text(SWAPPED)

@@ -25,6 +25,7 @@ import commands  # noqa: E402
 import pages  # noqa: E402
 import public_names  # noqa: E402
 import reference  # noqa: E402
+import screenshots  # noqa: E402
 
 CONFIGURATION = (REPOSITORY / ".ci" / "site" / "zensical.toml").read_text(encoding="utf-8")
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
@@ -98,6 +99,8 @@ def test_a_page_in_arabic_says_so_and_no_other_does() -> None:
         ("README.md", "docs/http.md", "http.md"),
         ("README.md", "examples", f"{pages.REPOSITORY}/tree/main/examples"),
         ("README.md", "benchmarks/charts/http.svg", "charts/http.svg"),
+        ("docs/command-line.md", "pictures/dev.svg", "pictures/dev.svg"),
+        ("CONTRIBUTING.md", "docs/pictures/site.png", "pictures/site.png"),
         ("benchmarks/README.md", "charts/http.svg", "charts/http.svg"),
         ("benchmarks/README.md", "../docs/compat.md#public-servers", "compat.md#public-servers"),
     ],
@@ -234,3 +237,42 @@ def test_the_width_of_the_terminal_does_not_matter_and_is_left_alone(monkeypatch
     monkeypatch.setenv("COLUMNS", "40")
     assert commands.help_of("call") == wide
     assert os.environ["COLUMNS"] == "40"
+
+
+# --------------------------------------------------------------------------------------- screenshots
+
+PICTURES = REPOSITORY / "docs" / "pictures"
+MAKERS = {"help": screenshots.help_picture, "dev": screenshots.view_picture}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_screenshot_shows_what_the_program_prints_now(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("textual", reason="the view is drawn by it: pip install textual")
+    for variable in [each for each in os.environ if each.startswith("FASTRPC_")]:
+        monkeypatch.delenv(variable)
+    kept = (PICTURES / f"{name}.svg").read_text(encoding="utf-8")
+    shown = screenshots.text_of(kept)
+    assert screenshots.text_of(MAKERS[name]()) == shown, "make docs makes it anew"
+    expected = {"help": ("install-client", "fastrpc new notes"), "dev": ("find_notes", "Call it again")}
+    assert all(words in shown for words in expected[name])
+
+
+def test_screenshots_are_small_load_nothing_and_are_shown_in_a_page() -> None:
+    written = "".join(path.read_text(encoding="utf-8") for path in (*REPOSITORY.glob("docs/**/*.md"),))
+    written += (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for path in PICTURES.iterdir():
+        assert path.stat().st_size < 200_000
+        assert f"pictures/{path.name})" in written
+        if path.suffix == ".svg":
+            assert "url(http" not in path.read_text(encoding="utf-8")
+
+
+def test_without_chromium_the_picture_of_the_site_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(screenshots, "FETCHED", tmp_path)
+    kept = tmp_path / "site.png"
+    kept.write_bytes(b"kept")
+    assert not screenshots.take_site(tmp_path, kept)
+    assert kept.read_bytes() == b"kept"

@@ -103,3 +103,9 @@ def test_the_package_can_be_run_by_its_name() -> None:
     assert code is not None
     assert "app" in code.co_names
     assert ServedModules().get_code("fastmcp") is None
+
+
+def test_a_module_of_another_release_says_which_one_is_installed() -> None:
+    """The SDK that the tests have is one of 2.x."""
+    with pytest.raises(ModuleNotFoundError, match=r"fastmcp': mcp 2\..*, which is installed, has none"):
+        ServedModules().find_spec("mcp.server.fastmcp")

@@ -10,6 +10,7 @@ import math
 import subprocess
 import sys
 from collections import OrderedDict
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
@@ -219,6 +220,25 @@ def test_refusals_say_what_and_where(value: Any, words: str) -> None:
     with pytest.raises(UnencodableResult) as caught:
         result(value)
     assert str(caught.value).startswith(words)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_call_that_was_not_awaited_and_a_generator_are_named() -> None:
+    async def later() -> str:
+        return "a"
+
+    async def later_ones() -> AsyncIterator[str]:
+        yield "a"
+
+    made = later()
+    for value, words in (
+        (made, "the result is a coroutine; await the call of "),
+        ((each for each in "ab"), "the result is a generator, "),
+        (later_ones(), "the result is a generator, "),
+    ):
+        with pytest.raises(UnencodableResult, match=words):
+            result(value)
+    assert made.cr_frame is None  # closed: Python has nothing to warn of
 
 
 @pytest.mark.parametrize("version", VERSIONS)
