@@ -164,6 +164,7 @@ print(retention.remove_all(store, ApprovalConfig(None, None)), flush=True)
 """
 
 
+@pytest.mark.long
 def test_several_processes_remove_each_approval_once(database_url: str) -> None:
     """In eight transactions: who waits for SQLite may wait for all of the others', on a disk that is slow."""
     fill(database_url, 160)

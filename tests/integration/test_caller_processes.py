@@ -192,6 +192,7 @@ def settled(database: Database) -> tuple[int, list[TokenRecord]]:
             return before, records
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("least", [1, 3, 5])
 def test_a_process_that_is_killed_leaves_whole_tokens_or_none(
     database_url: str, database: Database, least: int

@@ -342,6 +342,7 @@ server.run()
 '''
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", [None, *VERSIONS])
 def test_the_official_servers_are_served_by_as_well(tmp_path: Path, version: str | None) -> None:
     path = tmp_path / "official.py"

@@ -372,6 +372,7 @@ def selftest():
         yield run_selftest
 
 
+@pytest.mark.long
 def test_selftest_holds_for_a_toolset_that_keeps_its_contract(place, toolset):
     done = run(place, "selftest", TOOL_FIRST="0", TOOLS="0")  # switches do not count
     assert done.returncode == 0, done.stdout
@@ -381,6 +382,7 @@ def test_selftest_holds_for_a_toolset_that_keeps_its_contract(place, toolset):
     assert done.stderr == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
     [
@@ -431,6 +433,7 @@ def test_selftest_makes_the_checks_of_the_toolset_itself(place, toolset, selftes
     assert "ok    toolset   a door\nFAIL  toolset   no key\n" in shown
 
 
+@pytest.mark.long
 def test_selftest_fails_when_a_module_cannot_be_imported_and_when_no_tool_is_there(place, toolset, selftest):
     (toolset / "_helper.py").write_text("import no_such_module")
     done = run(place, "selftest")
@@ -525,6 +528,7 @@ def test_the_demo_waits_for_a_log_message_whatever_else_the_server_tells_of_befo
     assert "look at the build" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_shipped_tools_pass_their_own_selftest(place):
     checked = run(place, "selftest")
     assert checked.returncode == 0, checked.stdout + checked.stderr

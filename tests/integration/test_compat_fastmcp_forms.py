@@ -67,6 +67,7 @@ def session(command: list[str]) -> list[Any]:
     return found[1:]
 
 
+@pytest.mark.long
 def test_errors_contents_and_messages_are_those_of_the_original(answers: tuple[list[Any], list[Any]]) -> None:
     original, swapped = answers
     different = {

@@ -58,6 +58,7 @@ def unwanted(found: dict[str, Any]) -> list[Any]:
     return [each for each in found["differences"] if not each.get("reason")]
 
 
+@pytest.mark.long
 def test_user_interfaces_are_described_and_answered_like_the_original(tmp_path) -> None:
     calls = [
         {"tool": "chart", "arguments": {"title": "North"}},
@@ -111,6 +112,7 @@ def address(request: pytest.FixtureRequest, tmp_path) -> Iterator[str]:
             server.terminate()
 
 
+@pytest.mark.long
 def test_a_login_of_fastmcp_issues_the_tokens_that_the_server_wants(address: str) -> None:
     with httpx.Client(base_url=address, timeout=SECONDS) as http:
         refused = http.post("/mcp", json={})

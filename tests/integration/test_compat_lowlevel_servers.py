@@ -188,6 +188,7 @@ def conversation(server: Process) -> list[Any]:
     return heard
 
 
+@pytest.mark.long
 def test_a_program_with_callbacks_answers_as_on_the_official_sdk() -> None:
     pytest.importorskip("mcp_types")
     answers = []
@@ -293,6 +294,7 @@ def test_the_sdk_is_not_imported_by_a_file_that_does_not() -> None:
     assert not loaded & {"mcp", "mcp_types", "pydantic", "anyio", "jsonschema", "jsonschema_rs", "starlette"}
 
 
+@pytest.mark.long
 def test_a_session_in_memory_is_served_over_the_sdks_streams() -> None:
     pytest.importorskip("mcp_types")
     source = (

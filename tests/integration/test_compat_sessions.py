@@ -145,6 +145,7 @@ def said_by(imports: str, folder: Path, script: Path) -> Any:
 # --- the official SDK's session --------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_program_for_the_official_session_says_the_same_on_ours(tmp_path: Path, script: Path) -> None:
     pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
     expected = said_by(OFFICIAL, tmp_path, script)

@@ -605,6 +605,7 @@ def find_chromium() -> str:
     return found
 
 
+@pytest.mark.long
 @linux_only
 @pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "unguarded-the-canaries-hear-it"])
 def test_a_page_in_chromium_reaches_nothing_of_this_machine(guarded: bool) -> None:

@@ -248,6 +248,7 @@ def lines_of(address: str, expected: Any) -> list[tuple[str, int]]:
     return lines
 
 
+@pytest.mark.long
 def test_the_host_that_is_taken_is_a_browsers_or_none() -> None:
     addresses = written()
     taken, refused = compare(list(zip(addresses, read_by_node(addresses), strict=True)))

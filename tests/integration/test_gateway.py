@@ -258,6 +258,7 @@ def test_who_lists_a_gateway_is_told_which_of_its_servers_have_failed(place: Pla
         assert (found if command == "tools" else found["tools"])[0]["name"] == "a_pid"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone reaches a socket by its folder's descriptor")
 @pytest.mark.parametrize("letters", range(20, 160, 7))
 def test_the_status_is_found_however_long_the_state_folder_is_called(tmp_path: Path, letters: int) -> None:

@@ -390,6 +390,7 @@ def at_once(*commands: list[str]) -> list[list[str]]:
             each.wait()
 
 
+@pytest.mark.long
 def test_of_two_approvers_and_of_two_calls_one_is_first(database_url: str) -> None:
     database = Database(database_url)
     store, found = ApprovalStore(database), []
@@ -472,6 +473,7 @@ def test_whoever_watches_at_a_terminal_is_asked_about_each_that_comes(
         assert called(client, "wipe", place="c") == 403
 
 
+@pytest.mark.long
 def test_ten_thousand_that_wait_are_rows_which_outlive_a_crash_and_run_at_most_once(folder: Path) -> None:
     """They hold neither memory nor threads of a server that calls of them come to."""
     (folder / "guard.toml").write_text(

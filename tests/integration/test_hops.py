@@ -102,6 +102,7 @@ def test_a_call_carries_its_metadata_and_its_unknown_members(hop: str, upstream:
     through(hop, upstream, version, conversation)
 
 
+@pytest.mark.long
 @every_version
 @every_way
 def test_reads_and_prompts_carry_theirs(hop: str, upstream: str, version: str) -> None:
@@ -125,6 +126,7 @@ def test_reads_and_prompts_carry_theirs(hop: str, upstream: str, version: str) -
     through(hop, upstream, version, conversation)
 
 
+@pytest.mark.long
 @every_version
 @every_way
 def test_completions_carry_theirs(hop: str, upstream: str, version: str) -> None:
@@ -193,6 +195,7 @@ def test_a_structure_that_is_null_is_not_missing(hop: str, upstream: str) -> Non
 # --- what belongs to a connection ---------------------------------------------------------------------
 
 
+@pytest.mark.long
 @every_version
 @every_way
 def test_the_progress_token_and_the_envelope_are_the_connections_own(
@@ -279,6 +282,7 @@ def test_calls_with_metadata_are_forwarded_as_bytes(monkeypatch: pytest.MonkeyPa
 # --- what the server sends ----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @every_version
 @every_way
 def test_log_messages_carry_theirs(hop: str, upstream: str, version: str) -> None:
@@ -346,6 +350,7 @@ def test_requests_of_the_server_and_their_answers_carry_theirs(hop: str, upstrea
 # --- notifications ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @every_version
 @every_way
 def test_notifications_that_mcp_does_not_know_pass_in_both_directions(

@@ -236,6 +236,7 @@ def test_ended_sessions_leave_nothing_behind(server: Server) -> None:
         assert after[name] == before[name], name
 
 
+@pytest.mark.long
 def test_sessions_that_come_and_go_do_not_fill_the_memory() -> None:
     """Though a collection of what hangs together may be far off."""
     with Server(sessions_per_caller=20) as server:

@@ -196,6 +196,7 @@ def session_of(pid: int) -> int:
 # --- the tree ends: all that has stayed in the program's group ------------------------------------------
 
 
+@pytest.mark.long
 @lacking(*BY_GROUP)
 @pytest.mark.parametrize("end", ["timeout", "cancellation", "close"])
 @pytest.mark.usefixtures("burial")
@@ -221,6 +222,7 @@ def test_by_process_group_a_tree_ends_with_its_call(lack: str, mark: str, end: s
     on_asyncio(shapes())
 
 
+@pytest.mark.long
 @lacking("elsewhere", "no sub-reaper", "no pidfd", "no parent-death signal")
 @pytest.mark.parametrize("end", ["SIGKILL", "SIGTERM", "a fork holds the sockets"])
 @pytest.mark.usefixtures("burial")

@@ -219,6 +219,7 @@ def behind(front: str, fault: str, when: str) -> Server:
     return app
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("front", ["proxy", "gateway"])
 @pytest.mark.parametrize("fault", CLOSING)
 @pytest.mark.parametrize("when", ["call", "listed", "between"])

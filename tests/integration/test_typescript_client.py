@@ -177,6 +177,7 @@ def all_pass(folder: str, line: str, version: str, *arguments: str) -> None:
     assert sorted(check["name"] for check in checks) == sorted(expected)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(660)  # the packages may have to be installed
 @pytest.mark.parametrize(
     ("line", "version"),

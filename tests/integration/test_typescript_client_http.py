@@ -30,6 +30,7 @@ SESSIONS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(660)  # the packages may have to be installed
 @pytest.mark.parametrize(("line", "version", "over"), SESSIONS)
 def test_the_typescript_client_is_served_every_feature_over_http(

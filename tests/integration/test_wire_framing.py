@@ -123,6 +123,7 @@ def test_what_json_does_not_call_white_space_makes_no_blank_line(not_blank: byte
 # --- the server --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_1000_random_chunkings_of_a_stream_get_the_same_answers(wire: Conversation) -> None:
     chooser = random.Random(SEED)
     lines = messages(5)

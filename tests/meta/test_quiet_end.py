@@ -13,6 +13,7 @@ FAILING = os.path.join("tests", "unit", "test_framed_calls.py")
 """Its handlers fail many times at one place."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(320)
 @pytest.mark.parametrize("spread", [(), ("-n", "1")], ids=["alone", "spread"])
 def test_nothing_is_printed_behind_the_summary(spread: tuple[str, ...]) -> None:

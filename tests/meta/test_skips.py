@@ -119,6 +119,7 @@ def test_what_one_command_brings_is_counted_behind_it(tmp_path, spread) -> None:
     assert "\nmake prepare: this builds and fetches what 1 of them want\n" in done.stdout
 
 
+@pytest.mark.long
 @SPREAD
 def test_a_second_run_counts_on_from_the_first(tmp_path, spread) -> None:
     (tmp_path / "test_it.py").write_text(WANTING, encoding="utf-8")

@@ -100,6 +100,7 @@ def test_the_log_itself_is_right(copy: Copy) -> None:
 # --- one thing is changed ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(data=st.data())
 def test_any_flipped_bit_is_found_and_its_line_named(original: Original, data: st.DataObject) -> None:
@@ -117,6 +118,7 @@ def test_any_flipped_bit_is_found_and_its_line_named(original: Original, data: s
     assert any(file == name and line <= where <= line + 1 for file, where in places(report)), report.faults
 
 
+@pytest.mark.long
 def test_a_change_in_any_byte_is_found(tmp_path: Path) -> None:
     """In a log so small that each byte's turn comes: the head of a segment, a record, the last checkpoint."""
     write(str(tmp_path), range(1))

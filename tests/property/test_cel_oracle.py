@@ -46,6 +46,7 @@ def agree(source: str, mine: Any, rust: Any) -> bool:
     return rust == FAILED and (".all(" in source or ".exists(" in source)
 
 
+@pytest.mark.long
 @settings(max_examples=600, deadline=None)
 @given(source=expressions(), values_of=VALUES)
 @example(source="(1 / j > 0) || b", values_of={"j": 0, "b": True})

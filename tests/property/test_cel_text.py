@@ -6,6 +6,7 @@ import contextlib
 import re
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -173,6 +174,7 @@ def loaded(source: str, variables: dict[str, Any]) -> Expression | None:
     return None
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(source=SOURCES, values_of=ANY_VALUES)
 @example(source="(" * 4000, values_of={})
@@ -191,6 +193,7 @@ def test_no_source_makes_anything_but_a_rule_error(source: str, values_of: dict[
                 expression.evaluate(values_of)
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(source=expressions(), values_of=ANY_VALUES)
 @example(source="x == x", values_of={"x": float("nan")})

@@ -89,6 +89,7 @@ def test_the_compiled_core_and_the_twin_read_every_line_alike(seed: str) -> None
         assert_alike(generator.line())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_compiled_core_and_the_twin_read_every_body_alike(seed: str) -> None:
     generator = Generator(f"body {seed}")
@@ -140,6 +141,7 @@ def test_a_batch_falls_into_elements_that_are_read_as_they_would_be_alone(seed: 
         assert READER.elements() == [text.strip(twin.WHITE_SPACE) for text in texts]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["value", "key", "method", "id", "between"])
 def test_every_pair_of_bytes_is_refused_or_carried_exactly(place: str) -> None:
     templates = {

@@ -115,6 +115,7 @@ def docstrings_of(package: str) -> Iterator[str]:
                     yield text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", PACKAGES)
 def test_docstrings_of_packages_are_read_as_griffe_reads_them(package: str) -> None:
     texts = list(dict.fromkeys(docstrings_of(package)))[:MOST]

@@ -132,6 +132,7 @@ def check(found: list[bytes]) -> None:
             assert size <= MOST, line[:500]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("how", ["value", "renamed", "joined"])
 def test_no_error_is_larger_than_some_words(version: str, how: str) -> None:

@@ -338,6 +338,7 @@ class Http:
 # --- both -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))
 @pytest.mark.parametrize(
     ("has_guard", "has_filter"), [(False, True), (True, False), (True, True), (False, False)]

@@ -46,6 +46,7 @@ def twins_fault(line: bytes) -> int | None:
     return None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [pytest.param(seed, id=f"seed={seed}") for seed in range(REPEATS)])
 def test_the_byte_of_a_fault_is_where_the_twin_finds_it(seed: int) -> None:
     generator = Generator(f"faults {seed}")

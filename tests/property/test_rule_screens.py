@@ -98,6 +98,7 @@ def is_refused_by(condition: str, arguments: dict[str, Any]) -> bool:
         return True  # a rule that fails denies
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("condition", CONDITIONS)
 @settings(max_examples=15, deadline=None)
 @given(calls=st.lists(CALLS, min_size=1, max_size=12))

@@ -308,6 +308,7 @@ def searched(store: Documents, words: str) -> list[object]:
     return list(store.search(Reader("ada", ""), question.read(words), (), (), 5))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "why"),
     [

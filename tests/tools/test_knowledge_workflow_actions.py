@@ -68,6 +68,7 @@ def test_a_request_is_sent_and_its_json_is_the_output(tmp_path: Path, web: Web) 
     assert "geheim" not in json.dumps(found["steps"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("path", "error"),
     [

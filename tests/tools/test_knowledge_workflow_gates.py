@@ -111,6 +111,7 @@ def test_a_gate_that_nobody_decides_about_is_not_approved(tmp_path: Path) -> Non
         assert run["error"] == "gate: not approved: nobody has decided in time"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("decided", ["before", "between", "after"])
 def test_a_gate_is_asked_about_once_whenever_the_server_is_killed(tmp_path: Path, decided: str) -> None:
     """`decided`: before the kill, while no server is there, and when another one is."""
