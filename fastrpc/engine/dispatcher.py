@@ -256,11 +256,13 @@ class Dispatcher(OutboundMessages):
         connection.prompts.clear()
         self.take_plans()
 
-    def take_plans(self) -> None:
-        """Have the connection call the tools that exist for its principal, or for all that share it."""
+    def take_plans(self) -> dict[str, Plan]:
+        """Have the connection call the tools that exist for its principal, or for all that share it, and
+        return their plans: the connection may lose them at any moment, to a thread that changes the tools."""
         plans = self.runtime.plans_for(None if self.connection.shared else self.principal)
         if self.connection.plans is not plans:
             self.connection.take_plans(plans)
+        return plans
 
     def has_current_plans(self) -> bool:
         """Whether the connection calls what exists for its principal now, who may have another class."""
@@ -446,8 +448,7 @@ class Dispatcher(OutboundMessages):
 
     def plan_of_tool(self, name: str) -> Plan:
         """Return the plan of a tool. Raises InvalidParams for an unknown one."""
-        self.take_plans()
-        plan = self.connection.plans.get(name)
+        plan = self.take_plans().get(name)
         if plan is None:
             hint = self.runtime.hint_for(self.principal, self.runtime.registries.tools, name)
             error = UnknownName(f"Unknown tool: {excerpt(name)}{hint}")

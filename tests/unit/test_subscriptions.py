@@ -16,6 +16,7 @@ from support.in_memory import connected, with_client
 from support.stdio import MODERN_META, serve
 
 from fastrpc import Server
+from fastrpc.engine.dispatcher import Dispatcher
 from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, SUBSCRIPTION_KEY, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
@@ -244,6 +245,26 @@ def test_no_list_and_no_plan_stays_behind_what_another_thread_has_changed(versio
         with_client(app, conversation, version=version)
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_a_call_finds_its_tool_when_another_thread_changes_the_tools_at_that_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = Server("t")
+    app.add_tool(noise, name="noise", run="inline")
+    take_plans = Dispatcher.take_plans
+
+    def take_plans_and_lose_them(dispatcher: Dispatcher) -> Any:
+        plans = take_plans(dispatcher)
+        dispatcher.connection.take_plans({})  # what a change in another thread does
+        return plans
+
+    monkeypatch.setattr(Dispatcher, "take_plans", take_plans_and_lose_them)
+
+    async def conversation(client: Client) -> None:
+        assert (await client.call("noise")).text == "noise"
+
+    with_client(app, conversation)
 
 
 def test_a_tool_that_changes_the_tools_tells_of_it_and_of_the_last_change_too() -> None:

@@ -245,10 +245,10 @@ def _call_tool(
     """Call a tool that compiled code has not called: of the first calls, or one that is not listed."""
     runtime = dispatcher.runtime
     name = request.params.get("name")
-    dispatcher.take_plans()
+    plans = dispatcher.take_plans()
     if request.params.get("arguments") is None:
         request.params = {**request.params, "arguments": {}}
-    if isinstance(name, str) and name in dispatcher.connection.plans:
+    if isinstance(name, str) and name in plans:
         return methods.METHODS["tools/call"].serve(dispatcher, request)
     if not isinstance(name, str):
         raise InvalidParams("name: expected a string" if "name" in request.params else "name: missing")
