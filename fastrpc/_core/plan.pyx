@@ -141,8 +141,8 @@ cdef class Plan:
         calls name, `name` if it is not given; `encoder` a `fastrpc.engine.ports.ResultEncoder`; `noted`: it
         makes every result, since texts may be added. The slots: ``guard(call)`` decides about a call whose
         arguments are bound, unless it is a `Gate` that allows it before; ``around(call)`` calls the function
-        in the connection's place; both are handed a `CallInfo`. ``recheck(call)`` raises if what is around has
-        made another call of it than the guard has allowed. `recorder` gets a record of each call.
+        in the connection's place; both are handed a `CallInfo`. ``recheck(call)`` raises if what is around
+        has made another call of it than the guard has allowed. `recorder` gets a record of each call.
         `forwarder` may send a call to another server without its arguments being bound. The prefixes and
         `hides_failures` are those of `fastrpc.tool_style.ToolStyle`. `conditional`: it may have ceased to
         exist for its caller, which the dispatcher is asked before each call.

@@ -81,7 +81,7 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
     options.add_argument("--prompt", metavar="NAME", help="get this prompt")
     options.add_argument("--json", action="store_true", help="print the whole result, as received")
     options.add_argument(
-        "--target", action="append", default=[], help="where TARGET may stand too; may be repeated"
+        "--target", action="append", default=[], help="the target, in place of TARGET; may be repeated"
     )
     add_options(options)
     add_time_limit(options, CALL_LIMIT)

@@ -278,7 +278,7 @@ def _greet(targets: list[str]) -> None:
     given = "".join(f" --target {shlex.quote(target)}" for target in targets)
     write_line(
         f"{WAITS_FOR_CLIENT}\n"
-        "A client starts it by itself, once it stands in the client's configuration:\n"
+        "A client starts it by itself, once it is in the client's configuration:\n"
         f"  {program} install-client claude-code{named}\n"
         f"('{program} install-client --help' names the other clients; --print shows the entry.)\n"
         "To try the tools by hand:\n"
