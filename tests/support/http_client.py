@@ -19,6 +19,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from support.http_server import FASTRPC, READY, HttpProcess
@@ -96,7 +97,6 @@ class Serving(HttpProcess):
         self.token = token
         self.tls = tls
         self.path = path
-        self._opened = contextlib.ExitStack()
         super().__init__(
             *arguments, command=command, folder=folder, environment=environment(**environ), ready=ready
         )
@@ -117,6 +117,10 @@ class Serving(HttpProcess):
         return False
 
     # --- clients --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _opened(self) -> contextlib.ExitStack:
+        return contextlib.ExitStack()
 
     def close(self) -> None:
         super().close()
