@@ -9,7 +9,6 @@ have, are refused by name.
 from __future__ import annotations
 
 import sys
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
 
 from fastrpc._core.encoder import is_plain, plain_json
 from fastrpc.errors import FastrpcError
@@ -48,6 +47,18 @@ def _plainer(value: Any) -> Any:
     """What orjson does not know, as something that it does. Raises UnencodableResult."""
     if isinstance(value, (set, frozenset)):
         return list(value)
+    if "pydantic" in sys.modules and hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    _refuse_unfinished(value)
+    import msgspec
+
+    return msgspec.to_builtins(value, str_keys=True)
+
+
+def _refuse_unfinished(value: Any) -> None:
+    """Name what a function has returned in place of its result. Raises UnencodableResult."""
+    from types import AsyncGeneratorType, CoroutineType, GeneratorType
+
     if isinstance(value, CoroutineType):
         value.close()  # or Python warns of it at a place that has nothing to do with it
         raise UnencodableResult(
@@ -55,11 +66,6 @@ def _plainer(value: Any) -> Any:
         )
     if isinstance(value, (GeneratorType, AsyncGeneratorType)):
         raise UnencodableResult(f"the result is a generator, {value.__qualname__}; return a list instead")
-    if "pydantic" in sys.modules and hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    import msgspec
-
-    return msgspec.to_builtins(value, str_keys=True)
 
 
 def _exact_json(value: Any) -> bytes:

@@ -23,6 +23,7 @@ MODULES = {
     "documents": ("xberg",),
     "workflows": ("croniter", "dbos", "jinja2", "watchfiles"),
     "embeddings": ("numpy",),
+    "local-embeddings": ("onnxruntime", "tokenizers"),
     "postgresql": ("psycopg",),
     "oauth": ("keyring", "mcp"),
     "openapi": ("openapi_pydantic",),

@@ -127,7 +127,7 @@ def test_lists_are_whole_and_their_entries_have_attributes() -> None:
             assert [each.name for each in await client.list_prompts()] == ["review"]
             assert (await client.read_resource("docs://7/raw"))[0].text == "7"
             got = await client.get_prompt("review", {"code": {"a": 1}})
-            assert got.messages[0].content.text == 'Review {"a": 1}'
+            assert got.messages[0].content.text == 'Review {"a":1}'
             ref = {"type": "ref/prompt", "name": "review"}
             assert (await client.complete(ref, {"name": "language", "value": "py"})).values == ["python"]
             assert await client.ping() is True

@@ -108,7 +108,7 @@ BY_NAME = {
     **dict.fromkeys(("PromptManager", "ResourceManager", "ToolManager"), "use the methods of the server"),
     **dict.fromkeys(
         ("CallArgument", "CycleError", "Shared", "get_session"),
-        f"{_CONTEXT}; what a tool needs else stands in the lifespan's value",
+        f"{_CONTEXT}; the lifespan's value holds what else a tool needs",
     ),
     **dict.fromkeys(("ProgressLike", "InMemoryProgress"), "await ctx.report_progress(done, total)"),
     **dict.fromkeys(("CurrentDocket", "CurrentWorker"), _NO_TASKS),
