@@ -33,7 +33,7 @@ INVISIBLE = re.compile(
 LONG_SPACE = re.compile("(?<= {8}) +")
 WORD = re.compile(r"\w+")
 ESCAPE = re.compile(r"\\(?:u....|.)")
-TOKEN = re.compile(rf"{ESCAPE.pattern}|{WORD.pattern}")
+ESCAPE_OR_WORD = re.compile(rf"{ESCAPE.pattern}|{WORD.pattern}")
 MAY_RUN = re.compile(r"[;|&$`<>{}=]|\\\\|(?<![^\s\"'])--?\w")
 """What no ordinary sentence has: such a text may be code, in which each sign counts."""
 SCRIPTS = frozenset(
@@ -227,7 +227,7 @@ def _plain_words(text: str, bare: str, has_latin: bool) -> str:
         text = BETWEEN_LETTERS.sub(lambda sign: _escaped(sign[0]), text)
     text = BEYOND_ASCII.sub(lambda run: _beside_wide_letters(run[0]), text)
     if has_latin or all(map(_looks_latin, WORD.findall(bare))):
-        text = TOKEN.sub(lambda found: _plain_word(found[0]), text)
+        text = ESCAPE_OR_WORD.sub(lambda found: _plain_word(found[0]), text)
     base, found = "", []
     for each in text:
         if each > "~" and category(each)[0] == "M" and (base < "\x80" or category(base)[0] not in "LM"):
