@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import random
-import re
-from pathlib import Path
 from time import process_time
 from unicodedata import normalize
 
 import pytest
-from conftest import REPOSITORY
 
 from fastrpc.guard.approvals.display import visible
 from fastrpc.unicode_forms import normal_form
@@ -35,21 +32,3 @@ def test_marks_in_the_wrong_order_take_linear_time(pair: str) -> None:
         return process_time() - begun
 
     assert seconds(80_000) < 3  # 0.2; by `normalize` a minute and more
-
-
-OF_ONE_CHARACTER = {
-    "fastrpc/guard/approvals/display.py",
-    "fastrpc/unicode_forms.py",
-    "tools/_page_text.py",
-    "tools/knowledge/_outside.py",
-}
-"""The modules that call Python's own function: on one character, where no order of marks matters."""
-
-
-def test_texts_are_brought_into_a_normal_form_by_no_other_function() -> None:
-    found = set()
-    for folder in ("fastrpc", "tools"):
-        for path in Path(REPOSITORY, folder).rglob("*.py"):
-            if re.search(r"(?<!def )\bnormalize\(", path.read_text(encoding="utf-8")):
-                found.add(path.relative_to(REPOSITORY).as_posix())
-    assert found == OF_ONE_CHARACTER
