@@ -6,7 +6,7 @@ Creating one costs only its own attributes: what serving needs is imported when 
 from __future__ import annotations
 
 from fastrpc.definitions.registry import Registries, decorator, settle_or_exit
-from fastrpc.errors import UsageError
+from fastrpc.errors import DefinitionError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,6 +200,8 @@ class Server:
         """
         from fastrpc.definitions.resource import is_template
 
+        if not isinstance(uri, str):
+            raise DefinitionError("@app.resource needs a URI: @app.resource('docs://guide')")
         kind = self.registries.templates if is_template(uri) else self.registries.resources
         return decorator(kind, {"uri": uri, **options})
 
@@ -208,6 +210,8 @@ class Server:
 
         See `fastrpc.definitions.resource.Provider` for the methods that it has.
         """
+        if not isinstance(scheme, str):
+            raise DefinitionError("@app.resources needs a scheme: @app.resources('docs')")
         return decorator(self.registries.providers, {"scheme": scheme, **options})
 
     def add_resource(self, uri: str, content: object, **options: Unpack[ResourceOptions]) -> None:

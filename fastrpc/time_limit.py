@@ -11,6 +11,7 @@ from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 SHORTEST_PAUSE = 0.001
@@ -18,17 +19,17 @@ SHORTEST_PAUSE = 0.001
 
 
 class TimeLimit:
-    """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError.
+    """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError, or what `late`
+    returns.
 
-    So does ``async with``, which costs two coroutines more.
-
-    `is_over`: the time has passed, so that a TimeoutError is this one's and not the block's own.
+    So does ``async with``, which costs two coroutines more. `is_over`: the time has passed.
     """
 
-    __slots__ = ("_queue", "_seconds", "_task", "is_over")
+    __slots__ = ("_late", "_queue", "_seconds", "_task", "is_over")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, late: Callable[[], BaseException] = TimeoutError) -> None:
         self.is_over = False
+        self._late = late
         self._seconds = seconds
         self._task: asyncio.Task[object] | None = None
         self._queue: _Queue | None = None
@@ -51,7 +52,7 @@ class TimeLimit:
         if self.is_over and kind is asyncio.CancelledError:
             if self._task is not None and hasattr(self._task, "uncancel"):  # from Python 3.11 on
                 self._task.uncancel()
-            raise TimeoutError from None
+            raise self._late() from None
 
     async def __aenter__(self) -> TimeLimit:
         return self.__enter__()

@@ -1,8 +1,9 @@
-"""Limits of a process that reads what strangers wrote. Imports the standard library alone, for programs that
-know nothing of fastrpc."""
+"""Limits and environment of a process that reads what strangers wrote. Imports the standard library alone,
+for programs that know nothing of fastrpc."""
 
 from __future__ import annotations
 
+import os
 import resource
 
 
@@ -17,3 +18,13 @@ def limit(memory: int, seconds: int | None = None, *more: int) -> None:
             resource.setrlimit(which, (value, value))
         except (OSError, ValueError):
             pass  # macOS has no limit of that kind
+
+
+def environment(*begins: str) -> dict[str, str]:
+    """Return what such a process gets of this one's environment, the rest of which may hold secrets: where
+    shared libraries lie, and the variables whose names begin so."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.endswith("LIBRARY_PATH") or name.startswith(begins)
+    }

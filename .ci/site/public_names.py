@@ -2,7 +2,8 @@
 
 docs/api.md says which modules and names are public. griffe reads the sources without running them, of
 compiled modules the stubs. A public name that does not exist is a LookupError, and so is one without a
-docstring, or a method or property of one; methods inherit the docstrings of their bases.
+docstring, or a method or property of one; methods inherit the docstrings of their bases, and names those of
+the classes of their module that they stand for.
 """
 
 from __future__ import annotations
@@ -104,6 +105,8 @@ def entries() -> dict[str, Entry]:
         if isinstance(definition, griffe.Alias):
             continue
         module, _, name = path.rpartition(".")
+        if definition.docstring is None and (stands_for := _class_of(definition)) is not None:
+            definition.docstring = stands_for.docstring
         if definition.docstring is None and name not in WITHOUT_WORDS:
             raise LookupError(f"{path}: a public name without a docstring")
         if isinstance(definition, griffe.Class) and (missing := undescribed_members(definition)):
@@ -112,6 +115,14 @@ def entries() -> dict[str, Entry]:
         page = f"reference/{module}/{name}.md" if is_large else f"reference/{module}.md"
         found[path] = Entry(path, definition, homes.setdefault(definition.path, page))
     return found
+
+
+def _class_of(definition: griffe.Object) -> griffe.Object | griffe.Alias | None:
+    """Return the class of its module that a name is bound to; None for anything else."""
+    if not isinstance(definition, griffe.Attribute) or not isinstance(definition.parent, griffe.Module):
+        return None
+    found = definition.parent.members.get(str(definition.value))
+    return found if found is not None and found.is_class else None
 
 
 @functools.cache

@@ -61,14 +61,11 @@ class PatientClient(SyncClient):
     async def _limited(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         if self._ends_at is None:
             return await self._watched(coroutine)
-        limit = TimeLimit(max(0.001, self._ends_at - monotonic()))
-        try:
-            with limit:
-                return await self._watched(coroutine)
-        except TimeoutError:
-            if not limit.is_over:
-                raise
-            raise RequestTimeout(f"not done within {self._time_limit:g} s (--time-limit)") from None
+        with TimeLimit(max(0.001, self._ends_at - monotonic()), self._late):
+            return await self._watched(coroutine)
+
+    def _late(self) -> RequestTimeout:
+        return RequestTimeout(f"not done within {self._time_limit:g} s (--time-limit)")
 
     async def _watched(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         telling = asyncio.get_running_loop().create_task(

@@ -106,8 +106,8 @@ def serve(
 
     def made() -> Server:
         server = make()
-        server.warns = not is_checked[0]
-        if server.warns:
+        server.warns = False  # `settle_or_exit` does, of one of the workers
+        if not is_checked[0]:
             is_checked[0] = 1
             settle_or_exit(each.registries for each in server._with_mounts())
         return server if serving is None else serving.guarded(server)

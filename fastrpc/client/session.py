@@ -8,6 +8,7 @@ methods of MCP and their results are left to `fastrpc.client.asynchronous`, I/O 
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 
 from fastrpc import diagnostics
 from fastrpc._core.client_request import sent_id
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from fastrpc.errors import ConnectionLost
 
 PROBE_SECONDS = 5.0
-NO_LIMIT_SECONDS = 1e6
 """Time limit of `server/discover` where the version is negotiated; after it, `initialize` is sent."""
 MOST_ROUNDS = 16
 """Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
@@ -228,14 +228,12 @@ class Session:
 
     async def _settle(self, seconds: float) -> None:
         """Wait until the transport is ready for requests. Raises ClientError, RequestTimeout among them."""
-        limit = TimeLimit(seconds or NO_LIMIT_SECONDS)
-        try:
-            with limit:
-                await self._transport.settle()
-        except TimeoutError:
-            if not limit.is_over:
-                raise
-            raise RequestTimeout(f"notifications/initialized: not accepted within {seconds:g} s") from None
+
+        def late() -> RequestTimeout:
+            return RequestTimeout(f"notifications/initialized: not accepted within {seconds:g} s")
+
+        with TimeLimit(seconds, late) if seconds else nullcontext():
+            await self._transport.settle()
 
     async def _send_initialize(self, params: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send `initialize` and return its result; if it is refused over HTTP, send it over the older

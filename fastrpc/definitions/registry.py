@@ -280,10 +280,7 @@ class Registries:
 
 
 def decorator(registry: Registry[Any], options: dict[str, Any]) -> Callable[[Any], Any]:
-    """Return a decorator that adds to a registry. Raises DefinitionError for a scheme that is none."""
-    scheme = options.get("scheme", "")
-    if not isinstance(scheme, str):
-        raise DefinitionError("@app.resources needs a scheme: @app.resources('docs')")
+    """Return a decorator that adds to a registry."""
 
     def decorate(thing: Any) -> Any:
         registry.add(thing, **options)

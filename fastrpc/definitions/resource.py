@@ -548,10 +548,7 @@ class Provider:
 
 
 def is_template(uri: str) -> bool:
-    """Whether a URI contains variables. Raises DefinitionError for what is no URI, such as a function that a
-    decorator without its argument is given."""
-    if not isinstance(uri, str):
-        raise DefinitionError("@app.resource needs a URI: @app.resource('docs://guide')")
+    """Whether a URI contains variables."""
     return "{" in uri
 
 

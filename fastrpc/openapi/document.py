@@ -8,7 +8,6 @@ that refer to themselves keep a reference into ``$defs``.
 from __future__ import annotations
 
 from fastrpc.errors import DefinitionError
-from fastrpc.openapi.styles import AS_JSON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,9 +38,10 @@ def base_of(kind: str) -> str:
 
 class Parameter:
     """A parameter of an operation: its `name`, `place` (``path``, ``query``, ``header``, ``cookie``),
-    `schema`, whether it is `required`, and how it is written (`style`, `explode`, `keeps_reserved`)."""
+    `schema`, whether it is `required`, and how it is written (`style`, `explode`, `keeps_reserved`; as one
+    text if its content `is_json`)."""
 
-    __slots__ = ("explode", "keeps_reserved", "name", "place", "required", "schema", "style")
+    __slots__ = ("explode", "is_json", "keeps_reserved", "name", "place", "required", "schema", "style")
 
     def __init__(self, raw: Mapping[str, Any], schema: Schema) -> None:
         self.name: str = raw["name"]
@@ -50,8 +50,7 @@ class Parameter:
         self.schema = schema
         self.keeps_reserved = bool(raw.get("allowReserved"))
         self.style: str = raw.get("style") or ("form" if self.place in ("query", "cookie") else "simple")
-        if any(map(is_json, raw.get("content") or ())):
-            self.style = AS_JSON
+        self.is_json = any(map(is_json, raw.get("content") or ()))
         self.explode: bool = raw.get("explode", self.style == "form")
 
 

@@ -13,7 +13,7 @@ from fastrpc.errors import ToolError
 from fastrpc.json_encoding import to_json
 from fastrpc.openapi.document import FORM, JSON, MULTIPART, base_of, is_json
 from fastrpc.openapi.styles import (
-    AS_JSON,
+    items_of,
     pairs_of,
     query_of,
     quoted,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from fastrpc.openapi.document import Operation
+    from fastrpc.openapi.document import Operation, Parameter
 
 LONGEST_ERROR = 2_000
 BINARY = "application/octet-stream"
@@ -81,7 +81,8 @@ class OperationRequest:
             name = self.names[parameter.place, parameter.name]
             if name not in arguments:
                 raise ToolError(f"{name}: required, missing")
-            value = segment_of(parameter.name, arguments[name], parameter.style, parameter.explode)
+            value = _written(parameter, arguments[name])
+            value = segment_of(parameter.name, value, parameter.style, parameter.explode)
             if value in ("", ".", ".."):
                 raise ToolError(f"{name}: expected a segment of a path, got {value!r}")
             path = path.replace(f"{{{parameter.name}}}", value)
@@ -91,7 +92,7 @@ class OperationRequest:
         pairs: list[tuple[str, str]] = []
         for parameter in self.operation.parameters:
             if parameter.place == "query":
-                value = arguments.get(self.names[parameter.place, parameter.name])
+                value = _written(parameter, arguments.get(self.names[parameter.place, parameter.name]))
                 keeps = parameter.keeps_reserved and written is quoted
                 form = reserved if keeps else written
                 pairs += pairs_of(parameter.name, value, parameter.style, parameter.explode, form)
@@ -102,12 +103,11 @@ class OperationRequest:
         cookies = []
         for parameter in self.operation.parameters:
             name = self.names[parameter.place, parameter.name]
-            value = arguments.get(name)
+            value = _written(parameter, arguments.get(name))
             if value is None:
                 continue
             if parameter.place == "header":
-                is_json_text = parameter.style == AS_JSON
-                text = to_json(value).decode() if is_json_text else simple_of(value, parameter.explode)
+                text = simple_of(value, parameter.explode)
                 if not text.isascii() or not text.replace("\t", " ").isprintable():
                     raise ToolError(f"{name}: expected printable ASCII, for a header, got {text[:200]!r}")
                 sent[parameter.name] = text
@@ -143,7 +143,7 @@ class OperationRequest:
             encoding = self.operation.body_encoding.get(member) or {}
             given = encoding.get("contentType", "").partition(",")[0].strip()
             is_file = _is_binary((schema.get("items") or {}) if isinstance(value, list) else schema)
-            for each in _defined(value):
+            for each in items_of(value):
                 kind = JSON if isinstance(each, (dict, list)) else BINARY if is_file else None
                 if given and "*" not in given:
                     kind = given
@@ -175,8 +175,11 @@ class OperationRequest:
         return found if found or self.operation.body_required else None
 
 
-def _defined(value: Any) -> list[Any]:
-    return [each for each in (value if isinstance(value, list) else [value]) if each is not None]
+def _written(parameter: Parameter, value: Any) -> Any:
+    """Return a value as it is put into a request; of a parameter with a content of JSON, in the place of a
+    schema, that text (4.8.12.3)."""
+    is_left_out = value is None and parameter.place != "path"
+    return to_json(value).decode() if parameter.is_json and not is_left_out else value
 
 
 def _is_binary(schema: Mapping[str, Any]) -> bool:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 DELIMITERS = {"spaceDelimited": " ", "pipeDelimited": "|"}
-AS_JSON = "json"
-"""The style of a parameter that has a content of JSON in the place of a schema (4.8.12.3)."""
 LEADS = {"label": ".", "matrix": ";"}
 
 
@@ -31,23 +29,23 @@ def pairs_of(
 ) -> list[tuple[str, str]]:
     """Return the pairs of a parameter in a query or a cookie, or of a member of a form. `written` is called
     with each text, so that a comma in one is not one between two."""
-    if isinstance(value, dict) and style != AS_JSON:
+    if isinstance(value, dict):
         members = _members(value)
         if style == "deepObject":
             return [
                 (f"{name}[{key}]", written(text_of(each)))
                 for key, values in members
-                for each in (_defined(values) if isinstance(values, list) else [values])
+                for each in items_of(values)
             ]
         if explode:
             return [(key, written(text_of(each))) for key, each in members]
         flat = [written(text) for key, each in members for text in (key, text_of(each))]
-    elif isinstance(value, list) and style != AS_JSON:
-        flat = [written(text_of(each)) for each in _defined(value)]
+    elif isinstance(value, list):
+        flat = [written(text_of(each)) for each in items_of(value)]
         if explode:
             return [(name, text) for text in flat]
     else:
-        return [] if value is None else [(name, written(_whole(value, style)))]
+        return [] if value is None else [(name, written(text_of(value)))]
     delimiter = written(DELIMITERS[style]) if style in DELIMITERS else ","
     return [(name, delimiter.join(flat))] if flat else []
 
@@ -70,8 +68,6 @@ def reserved(text: str) -> str:
 
 def segment_of(name: str, value: Any, style: str, explode: bool) -> str:
     """Return a value as it is put into a path, percent-encoded; "" where there is none."""
-    if style == AS_JSON:
-        return quoted(_whole(value, style))
     lead = LEADS.get(style)
     parts = _parts(value, explode, quoted)
     if lead is None or not parts:
@@ -91,20 +87,16 @@ def _parts(value: Any, explode: bool, written: Callable[[str], str]) -> list[str
         if explode:
             return [f"{key}={text}" for key, text in members]
         return [part for member in members for part in member]
-    values = _defined(value if isinstance(value, list) else [value])
-    return [written(text_of(each)) for each in values]
+    return [written(text_of(each)) for each in items_of(value)]
 
 
 def _members(value: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(key, each) for key, each in value.items() if each is not None]
 
 
-def _defined(values: list[Any]) -> list[Any]:
-    return [each for each in values if each is not None]
-
-
-def _whole(value: Any, style: str) -> str:
-    return to_json(value).decode() if style == AS_JSON else text_of(value)
+def items_of(value: Any) -> list[Any]:
+    """Return the items of an array, or the value itself, without null."""
+    return [each for each in (value if isinstance(value, list) else [value]) if each is not None]
 
 
 def quoted(text: str) -> str:

@@ -33,14 +33,8 @@ async def read_list(
 ) -> dict[str, dict[str, Any]]:
     """Return the entries of all pages, by their `key`. Raises ToolError if the connection is lost or the time
     is over; if the list `is_needed`, RemoteError, UnreadableAnswer and InvalidAnswer too."""
-    limit = TimeLimit(seconds)
-    try:
-        with limit:
-            return await _read_pages(client, method, member, key, is_needed, log)
-    except TimeoutError:
-        if not limit.is_over:
-            raise
-        raise ToolError(f"{method} is not answered within {seconds:g} s") from None
+    with TimeLimit(seconds, lambda: ToolError(f"{method} is not answered within {seconds:g} s")):
+        return await _read_pages(client, method, member, key, is_needed, log)
 
 
 async def _read_pages(

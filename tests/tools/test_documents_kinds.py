@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator
 
 import pytest
 from fastrpc.tools.agent import _documents
-from fastrpc.tools.agent._documents import markdown as documents_markdown
 from support import page_loss
+from support.article import BASE, PROSE, limited, page, within
+
+pytest_plugins = ["support.article"]
+pytestmark = pytest.mark.usefixtures("patience")
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures", "kinds")
 KINDS = sorted(name.removesuffix(".html") for name in os.listdir(FOLDER) if name.endswith(".html"))
-BASE = "https://a.example/folder/page.html"
-PROSE = "The tide comes in twice a day, and whoever lives by the sea keeps a table of it. "
-
-
-def page(inner: str) -> str:
-    return f"<body><main><h1>Tides</h1><p>{PROSE * 4}</p>{inner}<p>{PROSE}</p></main></body>"
-
-
-def within(inner: str) -> str:
-    """What becomes of something inside an article."""
-    text = _documents.to_markdown(page(inner), BASE).text
-    return text.partition(PROSE * 3)[2].partition("\n\n")[2].rpartition("\n\n")[0]
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents_markdown, "SECONDS", 1000.0)  # the machine may be busy with other things
-
-
-@pytest.fixture
-def processor_limit() -> Iterator[None]:
-    """End a test after a minute of processor time, however busy the machine is."""
-
-    def ended(*_: object) -> None:
-        raise AssertionError("a minute of processor time")
-
-    before = signal.signal(signal.SIGVTALRM, ended)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 60)
-    yield
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    signal.signal(signal.SIGVTALRM, before)
 
 
 # --- whole pages --------------------------------------------------------------------------------------------
@@ -471,8 +441,9 @@ def test_what_stands_above_the_densest_part_of_a_page_is_kept() -> None:
         "<p>" + "a<sub>" * 3000 + "<abbr title=x>ab</abbr>" * 3000,
     ],
 )  # fmt: skip
-def test_what_is_made_to_take_long_takes_little(html: str, processor_limit: None) -> None:
+def test_what_is_made_to_take_long_takes_little(html: str) -> None:
     """Each takes a second or so; where time grew with the square of the length it would be minutes."""
-    text = _documents.to_markdown(page(html), BASE).text
+    with limited(60):
+        text = _documents.to_markdown(page(html), BASE).text
     assert PROSE.strip() in text
     assert len(text) < 5_000_000

@@ -2,41 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-
 import pytest
-from fastrpc.tools.agent import _documents
-from fastrpc.tools.agent._documents import markdown as documents_markdown
+from support.article import limited, within
 
-BASE = "https://a.example/folder/page.html"
-PROSE = "The tide comes in twice a day, and whoever lives by the sea keeps a table of it. "
-
-
-def within(inner: str) -> str:
-    """What becomes of something inside an article."""
-    html = f"<body><main><h1>Tides</h1><p>{PROSE * 4}</p>{inner}<p>{PROSE}</p></main></body>"
-    text = _documents.to_markdown(html, BASE).text
-    return text.partition(PROSE * 3)[2].partition("\n\n")[2].rpartition("\n\n")[0]
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents_markdown, "SECONDS", 1000.0)  # the machine may be busy with other things
-
-
-@pytest.fixture
-def processor_limit() -> Iterator[None]:
-    """End a test after five seconds of processor time, however busy the machine is."""
-
-    def ended(*_: object) -> None:
-        raise AssertionError("five seconds of processor time")
-
-    before = signal.signal(signal.SIGVTALRM, ended)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 5)
-    yield
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    signal.signal(signal.SIGVTALRM, before)
+pytest_plugins = ["support.article"]
+pytestmark = pytest.mark.usefixtures("patience")
 
 
 # --- what folds ---------------------------------------------------------------------------------------------
@@ -262,6 +232,7 @@ def test_what_is_there_to_be_used_is_left_out(html: str) -> None:
     ],
     ids=["read aloud", "buttons", "styles", "lines", "attributes"],
 )
-def test_what_is_shown_otherwise_takes_time_in_proportion(html: str, processor_limit: None) -> None:
+def test_what_is_shown_otherwise_takes_time_in_proportion(html: str) -> None:
     """Each takes less than a second; with a step for each pair it was ten and more."""
-    within(html)
+    with limited(5):
+        within(html)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,9 @@ from fastrpc.protocol.versions import VERSIONS
 from fastrpc.storage.database import Database
 from fastrpc.testing import Client
 
+pytest_plugins = ["support.guard_database"]
+
 POLICY = '[expose]\ntools = ["*"]\n[approvals]\n'
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    found = Database(f"sqlite:///{tmp_path}/guard.sqlite3")
-    yield found
-    found.close()
 
 
 def served(folder: Path, database: Database, text: str = "", events: list[str] | None = None) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,8 @@ from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
 from fastrpc.storage.database import Database
 from fastrpc.testing import Client
 
+pytest_plugins = ["support.guard_database"]
+
 HELD = '[expose]\ntools = ["*"]\nresources = ["*"]\nprompts = ["*"]\n[approvals]\nhold_seconds = 0.05\n'
 ASKED = """
 [[rules]]
@@ -35,13 +36,6 @@ when = "true"
 then = "ask"
 """
 SECONDS = 60
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    found = Database(f"sqlite:///{tmp_path}/guard.sqlite3")
-    yield found
-    found.close()
 
 
 def telling() -> Server:

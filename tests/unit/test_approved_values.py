@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from fastrpc.guard.approvals.asking import Approvals
 from fastrpc.guard.approvals.store import Approval, ApprovalStore, Decision
 from fastrpc.storage.database import Database
 from fastrpc.testing import Client
+
+pytest_plugins = ["support.guard_database"]
 
 POLICY = '[expose]\ntools = ["*"]\n[approvals]\neditable = ["*"]\nhold_seconds = 100\n'
 RULE = '[[rules]]\nid = "small"\ntools = ["sell"]\nwhen = "args.count > 10"\nthen = "deny"\n'
@@ -67,13 +68,6 @@ def bank(runs: list[Any]) -> Server:
 
     runs.append(shared)
     return app
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    found = Database(f"sqlite:///{tmp_path}/guard.sqlite3")
-    yield found
-    found.close()
 
 
 def served(folder: Path, runs: list[Any], database: Database | None, text: str = "") -> Server:

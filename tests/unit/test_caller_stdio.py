@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,14 +14,9 @@ from fastrpc.guard.callers.token_text import new_token
 from fastrpc.guard.callers.tokens import TokenStore
 from fastrpc.storage.database import Database
 
+pytest_plugins = ["support.guard_database"]
+
 VARIABLE = "FASTRPC_TOKEN"
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/guard.sqlite3")
-    yield database
-    database.close()
 
 
 def test_without_a_token_it_is_the_user_of_the_process() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,8 @@ from fastrpc.redaction import masked
 from fastrpc.storage.database import Database
 from fastrpc.storage.schema import change_number
 
+pytest_plugins = ["support.guard_database"]
+
 
 class Now:
     """A clock that stands still."""
@@ -25,13 +26,6 @@ class Now:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/guard.sqlite3")
-    yield database
-    database.close()
 
 
 @pytest.fixture

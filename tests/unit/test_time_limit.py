@@ -39,6 +39,16 @@ def test_a_block_that_takes_longer_is_cancelled_and_raises_timeout_error(run: An
     run(block())
 
 
+def test_what_late_returns_is_raised_for_the_limit_alone(run: Any) -> None:
+    async def block() -> None:
+        with pytest.raises(LookupError, match="late"), TimeLimit(SHORT, lambda: LookupError("late")):
+            await asyncio.sleep(LONG)
+        with pytest.raises(TimeoutError), TimeLimit(LONG, lambda: LookupError("late")):
+            raise TimeoutError
+
+    run(block())
+
+
 def test_a_block_that_ends_in_time_is_left_alone_afterwards(run: Any) -> None:
     async def block() -> None:
         async with TimeLimit(SHORT) as limit:

@@ -65,6 +65,10 @@ POST_SECONDS = 30.0
 """In which a server has to answer one; a person who logs in meanwhile has time besides."""
 
 
+def _not_accepted() -> ConnectionLost:
+    return ConnectionLost(f"the server has not accepted it within {POST_SECONDS:g} s")
+
+
 class Carrier:
     """Sends and receives the messages of one connection. Subclasses define how each kind is sent."""
 
@@ -217,15 +221,9 @@ class Carrier:
 
     async def deliver(self, line: bytes) -> None:
         """`post` a message, when its turn has come, within `POST_SECONDS`. Raises ClientError."""
-        limit = TimeLimit(POST_SECONDS + self.wire.remote.login_seconds)
         async with self._post_turns:
-            try:
-                with limit:
-                    await self.post(line)
-            except TimeoutError:
-                if not limit.is_over:
-                    raise
-                raise ConnectionLost(f"the server has not accepted it within {POST_SECONDS:g} s") from None
+            with TimeLimit(POST_SECONDS + self.wire.remote.login_seconds, _not_accepted):
+                await self.post(line)
 
     async def flush(self) -> None:
         """Wait until the server has received the notifications so far."""

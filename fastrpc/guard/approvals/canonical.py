@@ -47,6 +47,18 @@ def order(tree: Any) -> str:
     return json.dumps(tree, sort_keys=True)
 
 
+def members_of(tree: dict[str, Any]) -> list[Any]:
+    """Return the members of the object of JSON that has this canonical form, in pairs."""
+    return tree["$object"] if "$object" in tree else [*tree.items()]
+
+
+def json_of(tree: Any) -> Any:
+    """Return the value of JSON that has this canonical form."""
+    if isinstance(tree, list):
+        return [json_of(each) for each in tree]
+    return {key: json_of(each) for key, each in members_of(tree)} if isinstance(tree, dict) else tree
+
+
 def _tree(value: Any) -> Any:
     kind = type(value)
     if kind is str or value is None or kind is bool or kind is int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 
 from fastrpc.guard.approvals.binding import shown
-from fastrpc.guard.approvals.canonical import canonical, order
+from fastrpc.guard.approvals.canonical import canonical, json_of, members_of, order
 from fastrpc.guard.approvals.display import masked_tree
 from fastrpc.protocol.versions import HOP_KEYS, HOP_PARAMS
 from fastrpc.redaction import MASK
@@ -42,9 +42,9 @@ def kept(method: str, params: Mapping[str, Any]) -> str:
 def taken(text: str, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the params that a request runs with, for which this was kept and shown."""
     own = _extra(method, params)
-    members = dict(_members(json.loads(text) if text else {}))
+    members = dict(members_of(json.loads(text) if text else {}))
     meta = {key: value for key, value in _meta_of(params).items() if key in PASSED_KEYS}
-    meta |= _as_shown(dict(_members(members.pop(META, {}))), own.pop(META, {}))
+    meta |= _as_shown(dict(members_of(members.pop(META, {}))), own.pop(META, {}))
     named = _named(method)
     found = {key: value for key, value in params.items() if key in named}
     found |= _as_shown(members, own)
@@ -74,19 +74,7 @@ def _as_shown(members: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for key, value in members.items():
         if MASK not in json.dumps([key, value]):
-            found[key] = _value(value)
+            found[key] = json_of(value)
         elif key in own and order(masked_tree(canonical(own[key]), key)) == order(value):
             found[key] = own[key]
     return found
-
-
-def _members(tree: Any) -> list[Any]:
-    """Return the members of an object in its canonical form."""
-    return tree["$object"] if "$object" in tree else [*tree.items()]
-
-
-def _value(tree: Any) -> Any:
-    """Return the value of JSON that has this canonical form."""
-    if isinstance(tree, list):
-        return [_value(each) for each in tree]
-    return {key: _value(each) for key, each in _members(tree)} if isinstance(tree, dict) else tree

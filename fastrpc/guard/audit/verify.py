@@ -56,6 +56,7 @@ MOST_SHOWN, MOST_KEPT = 100, 10_000
 """Faults that are shown, and that are kept in memory; the others are counted."""
 MOST_BESIDE = 32  # chains of which the first line of another says where they ended
 LONGEST_LINE = 128 * 1024  # no line of a log is longer: a record has 64 KiB at most
+LEAF, NODE = b"\0", b"\1"  # how what is hashed for a tree begins
 MOST_UNSIGNED, LONGEST_UNSIGNED = 1000, 60.0
 """Lines behind a checkpoint before the next one, and seconds: those of a log are 10, if its disk is quick."""
 
@@ -109,8 +110,7 @@ def is_signature(public: bytes, message: bytes, signature: bytes) -> bool:
     result: Point = (0, 1, 1, 0)
     for bit in range(255, -1, -1):
         result = added(result, result)
-        step = steps.get((scalar >> bit & 1, challenge >> bit & 1))
-        if step is not None:
+        if (step := steps.get((scalar >> bit & 1, challenge >> bit & 1))) is not None:
             result = added(result, step)
     x, y, z, _ = result
     return (x - nonce[0] * z) % P == 0 and (y - nonce[1] * z) % P == 0
@@ -130,9 +130,9 @@ def public_keys(path: str) -> dict[str, bytes]:
 # --- Merkle trees, RFC 6962 -------------------------------------------------------------------------------
 
 
-def node_hash(left: bytes, right: bytes) -> bytes:
-    """Return the hash of a node."""
-    return hashlib.sha256(b"\1" + left + right).digest()
+def tree_hash(kind: bytes, *parts: bytes) -> bytes:
+    """Return the hash of a `LEAF`, or of a `NODE` and the two below it."""
+    return hashlib.sha256(kind + b"".join(parts)).digest()
 
 
 class Tree:
@@ -146,10 +146,10 @@ class Tree:
 
     def add(self, data: bytes) -> None:
         """Add a leaf: as often as two trees are equally large, one is made of them."""
-        node = hashlib.sha256(b"\0" + data).digest()
+        node = tree_hash(LEAF, data)
         size = self.count
         while size & 1:
-            node = node_hash(self._roots.pop(), node)
+            node = tree_hash(NODE, self._roots.pop(), node)
             size >>= 1
         self._roots.append(node)
         self.count += 1
@@ -160,7 +160,7 @@ class Tree:
             return hashlib.sha256(b"").digest()
         *others, node = self._roots
         for left in reversed(others):
-            node = node_hash(left, node)
+            node = tree_hash(NODE, left, node)
         return node
 
 
@@ -169,16 +169,16 @@ def root_of_path(data: bytes, index: int, count: int, path: list[bytes]) -> byte
     2.1.3.2)."""
     if not 0 <= index < count:
         return None
-    node, last = hashlib.sha256(b"\0" + data).digest(), count - 1
+    node, last = tree_hash(LEAF, data), count - 1
     for beside in path:
         if last == 0:
             return None
         if index & 1 or index == last:
-            node = node_hash(beside, node)
+            node = tree_hash(NODE, beside, node)
             while index and not index & 1:
                 index, last = index >> 1, last >> 1
         else:
-            node = node_hash(node, beside)
+            node = tree_hash(NODE, node, beside)
         index, last = index >> 1, last >> 1
     return node if last == 0 else None
 

@@ -232,14 +232,8 @@ class Request:
 
     async def more(self, data: bytes, *, last: bool = False) -> None:
         """Send a part of a stream. Raises Stalled if the client does not read it."""
-        limit = TimeLimit(STALL_SECONDS)
-        try:
-            async with limit:
-                await self._send({"type": "http.response.body", "body": data, "more_body": not last})
-        except TimeoutError:
-            if not limit.is_over:
-                raise
-            raise Stalled from None
+        async with TimeLimit(STALL_SECONDS, Stalled):
+            await self._send({"type": "http.response.body", "body": data, "more_body": not last})
 
 
 def error_line(error: ProtocolError, id: bytes = b"null") -> bytes:

@@ -83,10 +83,11 @@ async def pdf_text(data: bytes, seconds: float | None = None) -> Document:
 
 async def _in_worker(kind: str, data: bytes, what: str, seconds: float | None) -> Document:
     import json
-    import os
     import sys
 
     from fastrpc import processes
+
+    from ..._process_limits import environment
 
     limit = max(1, min(SECONDS, round(SECONDS if seconds is None else seconds)))
     worker = await processes.run(
@@ -94,12 +95,7 @@ async def _in_worker(kind: str, data: bytes, what: str, seconds: float | None) -
         stdin=data,
         timeout_ms=limit * 1000,
         output=processes.Output(RESULT_LIMIT),
-        # Where Python and shared libraries look for modules; the rest may hold secrets.
-        env={
-            name: value
-            for name, value in os.environ.items()
-            if name.startswith("PYTHON") or name.endswith("LIBRARY_PATH")
-        },
+        env=environment("PYTHON"),  # which says where modules lie
     )
     if worker.timed_out:
         raise ToolError(f"{what} could not be read: that took more than {limit} s.")

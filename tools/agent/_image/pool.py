@@ -16,6 +16,8 @@ import sys
 
 from fastrpc import ToolError, processes
 
+from ..._process_limits import environment
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -226,7 +228,7 @@ async def _start(memory: int) -> Worker:
             [sys.executable, "-I", "-S", "-c", BOOTSTRAP, address.hex(), str(memory), *folders],
             cwd="/",
             output=processes.Output(OUTPUT_LIMIT),
-            env={name: value for name, value in os.environ.items() if name.endswith("LIBRARY_PATH")},
+            env=environment(),
         )
         try:
             return Worker(process, await asyncio.wait_for(_called_by(process, listener), START_SECONDS))

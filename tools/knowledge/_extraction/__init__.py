@@ -15,6 +15,7 @@ import sys
 
 from fastrpc import ToolError, processes, regular_files
 
+from ..._process_limits import environment
 from .extracted import Extracted
 from .passages import Passage, passages
 
@@ -125,8 +126,10 @@ def _folders() -> list[str]:
 
 def _environment() -> dict[str, str]:
     """Return where shared libraries and tesseract's data lie, nothing else of this process's environment."""
-    kept = {name: value for name, value in os.environ.items() if name.endswith("LIBRARY_PATH")}
-    if "TESSDATA_PREFIX" in os.environ:
-        kept["TESSDATA_PREFIX"] = os.environ["TESSDATA_PREFIX"]
     # No folder for a cache can be made below a device; threads of their own would take memory and time twice.
-    return {**kept, "HOME": os.devnull, "MALLOC_ARENA_MAX": "2", "OMP_THREAD_LIMIT": "1"}
+    return {
+        **environment("TESSDATA_PREFIX"),
+        "HOME": os.devnull,
+        "MALLOC_ARENA_MAX": "2",
+        "OMP_THREAD_LIMIT": "1",
+    }

@@ -125,10 +125,9 @@ def _checked(endpoint: Endpoint, data: Any, count: int) -> list[Any]:
             vector = numpy.array(numbers, "<f8")
         except OverflowError:
             raise endpoint.broken(f"data[{at}].embedding: expected finite numbers") from None
-        length = float(numpy.linalg.norm(vector))
-        if not 0 < length < float("inf"):
+        found[index] = vectors.unit(vector)
+        if found[index] is None:
             raise endpoint.broken(f"data[{at}].embedding: expected finite numbers, not all of them 0")
-        found[index] = (vector / length).astype("<f4")
     sizes = {len(each) for each in found.values()}
     if len(sizes) > 1:
         raise endpoint.broken(f"expected vectors of one length, got {min(sizes):,} and {max(sizes):,}")

@@ -18,6 +18,7 @@ from .._workflows import web_request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from fastrpc.settings import Setting
@@ -92,13 +93,18 @@ def named_by(option: str, url: Setting, model: Setting, key: Setting) -> Endpoin
 def check(endpoint: Endpoint, **libraries: str) -> None:
     """Raise UsageError for an endpoint without the name of a model, and where one of these libraries, by
     their modules, is missing."""
-    from importlib.util import find_spec
-
     if not endpoint.model:
         raise UsageError(f"{endpoint.option}-model: expected the name of the model of {endpoint.option}")
-    for module, library in {"httpx": "httpx", **libraries}.items():
+    check_libraries(endpoint.option, "embeddings", {"httpx": "httpx", **libraries})
+
+
+def check_libraries(option: str, extra: str, libraries: Mapping[str, str]) -> None:
+    """Raise UsageError where one of the libraries of an option, by their modules, is missing."""
+    from importlib.util import find_spec
+
+    for module, library in libraries.items():
         if find_spec(module) is None:
-            raise UsageError(f'{endpoint.option} needs {library}: pip install "fastrpc-mcp[embeddings]"')
+            raise UsageError(f'{option} needs {library}: pip install "fastrpc-mcp[{extra}]"')
 
 
 def _phrase(status: int) -> str:

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from fastrpc import UsageError
 
-from .endpoint import ModelUnavailable, TextRefused
+from .._store import vectors
+from .endpoint import ModelUnavailable, TextRefused, check_libraries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,16 +54,12 @@ class FolderModel:
 
     def check(self) -> None:
         """Raise UsageError where the folder has no model, or a library is missing."""
-        from importlib.util import find_spec
-
         for name in (TOKENIZER, self._graph()):
             if not os.path.isfile(os.path.join(self.folder, name)):
                 raise UsageError(
                     f"{OPTION}: expected a folder with model.onnx and {TOKENIZER}, there is no {name}"
                 )
-        for module, library in LIBRARIES.items():
-            if find_spec(module) is None:
-                raise UsageError(f'{OPTION} needs {library}: pip install "fastrpc-mcp[local-embeddings]"')
+        check_libraries(OPTION, "local-embeddings", LIBRARIES)
 
     def vectors(self, texts: Sequence[str], *, is_question: bool) -> list[Any]:
         """Return a vector of length 1 for each text. Raises ModelUnavailable."""
@@ -128,9 +125,7 @@ class _Loaded(NamedTuple):
         )
         if made.ndim == 3:
             made = made[:, 0] if self.by_first_token else (made * mask[:, :, None]).sum(1)
-        for vector in made.astype("f8"):
-            length = float(numpy.linalg.norm(vector))
-            yield (vector / length).astype("<f4") if 0 < length < float("inf") else None
+        yield from map(vectors.unit, made.astype("f8"))
 
 
 def _loaded(folder: str, graph: str) -> _Loaded:

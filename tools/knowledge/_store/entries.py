@@ -16,6 +16,7 @@ from math import sqrt
 from sqlalchemy import bindparam, delete, func, insert, select, text, update
 
 from .._search.fusion import fused
+from .._search.spelling import SHORTEST
 from .._search.words import stems, terms
 from . import readings
 from .meaning import Meaning, Place
@@ -241,7 +242,8 @@ def nearest_words(
     """Return, of the words of a question that these spaces do not have, those that are like them."""
     if not own:
         return {}
-    found = {word: index.nearest(connection, word, own) for word in question.words[:MOST_MISSPELT]}
+    words = [word for word in question.words[:MOST_MISSPELT] if len(word) >= SHORTEST]
+    found = {word: index.nearest(connection, word, own) for word in words}
     return {word: near for word, near in found.items() if near}
 
 

@@ -109,12 +109,13 @@ def is_used(connection: Connection, table: Table) -> bool:
     """Whether the vectors of this table are kept so. Once they are, they stay."""
     if connection.dialect.name != "postgresql":
         return False
-    return _is_there(connection, table.name, f"{COLUMN} AND attrelid = to_regclass(:name)")
+    return _is_there(connection, table.name, COLUMN)
 
 
-COLUMN = "SELECT 1 FROM pg_attribute WHERE attname = 'embedding' AND NOT attisdropped"
-
-
+COLUMN = (
+    "SELECT 1 FROM pg_attribute "
+    "WHERE attrelid = to_regclass(:name) AND attname = 'embedding' AND NOT attisdropped"
+)
 INDEX = "SELECT 1 WHERE to_regclass(:name) IS NOT NULL"
 
 

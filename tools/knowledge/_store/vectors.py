@@ -47,6 +47,14 @@ class OtherDimensions(Exception):
         super().__init__(f"its vectors have {came:,} dimensions, those in the store {expected:,}")
 
 
+def unit(vector: Any) -> Any:
+    """Return a vector as it is kept: of length 1; None for one of zeros or not finite."""
+    import numpy
+
+    length = float(numpy.linalg.norm(vector))
+    return (vector / length).astype("<f4") if 0 < length < float("inf") else None
+
+
 def store(database: Database, texts: Texts, model: str, made: Mapping[int, Any]) -> None:
     """Store the vectors of texts that were claimed, by number: one at least. Raises OtherDimensions."""
     table, dimensions = texts.readings, len(next(iter(made.values())))

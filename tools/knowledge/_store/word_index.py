@@ -12,7 +12,7 @@ from __future__ import annotations
 from sqlalchemy import text
 from sqlalchemy.exc import DatabaseError
 
-from .._search.spelling import SHORTEST, is_one_edit, one_edit_away
+from .._search.spelling import is_one_edit, one_edit_away
 from .._search.words import stems, terms
 
 TYPE_CHECKING = False
@@ -84,8 +84,8 @@ class WordIndex:
         raise NotImplementedError
 
     def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
-        """Return the word of these spaces that is one edit away, else one that begins so; None for a short
-        word, for one that they have, and where there is none. The first letter has to be right."""
+        """Return the word of these spaces that is one edit away, else one that begins so; None for a
+        word that they have, and where there is none. The first letter has to be right."""
         raise NotImplementedError
 
     def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
@@ -171,8 +171,6 @@ class Fts5Index(WordIndex):
         return f"e.number IN ({found})", {"having": self.needed(question)}
 
     def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
-        if len(word) < SHORTEST:
-            return None
         vocabulary = f"{self.table}_vocabulary"
         connection.exec_driver_sql(
             f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{vocabulary} USING fts5vocab (main, {self.table}, col)"
@@ -244,8 +242,6 @@ class TextSearchIndex(WordIndex):
 
     def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
         """No index has a list of its words, so all that may be meant are asked for."""
-        if len(word) < SHORTEST:
-            return None
         for query in (" | ".join(f"'{each}'" for each in [word, *one_edit_away(word)]), f"'{word}':*"):
             found = self._words_of(connection, query, spaces)
             if word in found:
