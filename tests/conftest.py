@@ -243,6 +243,14 @@ def read(browser_loop: Loop, monkeypatch: pytest.MonkeyPatch) -> Reader:
     return Reader(browser_loop)
 
 
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have pages converted however long it takes: the machine may be busy with other things."""
+    from fastrpc.tools.agent._documents import markdown
+
+    monkeypatch.setattr(markdown, "SECONDS", 1000.0)
+
+
 # --- the end ----------------------------------------------------------------------------------------------
 
 

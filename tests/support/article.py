@@ -1,4 +1,4 @@
-"""What becomes of something inside an article; a plugin for tests of it, which may not take long."""
+"""What becomes of something inside an article, and a limit for what may not take long."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
 from fastrpc.tools.agent import _documents
-from fastrpc.tools.agent._documents import markdown as documents_markdown
 
 BASE = "https://a.example/folder/page.html"
 PROSE = "The tide comes in twice a day, and whoever lives by the sea keeps a table of it. "
@@ -22,11 +20,6 @@ def within(inner: str) -> str:
     """What becomes of something inside an article."""
     text = _documents.to_markdown(page(inner), BASE).text
     return text.partition(PROSE * 3)[2].partition("\n\n")[2].rpartition("\n\n")[0]
-
-
-@pytest.fixture
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents_markdown, "SECONDS", 1000.0)  # the machine may be busy with other things
 
 
 @contextmanager

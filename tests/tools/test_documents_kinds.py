@@ -9,7 +9,6 @@ from fastrpc.tools.agent import _documents
 from support import page_loss
 from support.article import BASE, PROSE, limited, page, within
 
-pytest_plugins = ["support.article"]
 pytestmark = pytest.mark.usefixtures("patience")
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures", "kinds")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from support.article import limited, within
 
-pytest_plugins = ["support.article"]
 pytestmark = pytest.mark.usefixtures("patience")
 
 
