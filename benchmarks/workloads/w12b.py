@@ -11,14 +11,16 @@ voids the row.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from roster import FORM, PLAIN, SERVERS, Peer
 from workloads.row import Column, Options, Result, Row
@@ -72,8 +74,7 @@ def measure(row: Row, peer: Peer, options: Options) -> Result:
 def seconds_of(peer: Peer, name: str, calls: int) -> float:
     """Start a server, make so many calls, return how long they took. Raises ValueError for a wrong answer."""
     form = FORMS[name]
-    chance = random.Random(1)
-    texts = ["".join(chance.choices(LETTERS, k=chance.randint(4, 40))) for _ in range(calls)]
+    texts = texts_for(calls)
     lines = [
         line(id, "tools/call", name="echo", arguments=form.arguments(text)) for id, text in enumerate(texts)
     ]
@@ -91,7 +92,7 @@ def seconds_of(peer: Peer, name: str, calls: int) -> float:
         to, answers = server.stdin.fileno(), server.stdout.fileno()
         try:
             for message in BEGIN:
-                os.write(to, json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+                os.write(to, orjson.dumps({"jsonrpc": "2.0", **message}) + b"\n")
             read_lines(answers, 2)
             time.sleep(QUIET_SECONDS)
             batches = [b"".join(lines[at : at + WINDOW]) for at in range(0, calls, WINDOW)]
@@ -109,9 +110,15 @@ def seconds_of(peer: Peer, name: str, calls: int) -> float:
     return took
 
 
+@cache
+def texts_for(calls: int) -> tuple[str, ...]:
+    """Make the texts that so many calls echo, the same ones for each form."""
+    chance = random.Random(1)
+    return tuple("".join(chance.choices(LETTERS, k=chance.randint(4, 40))) for _ in range(calls))
+
+
 def line(id: int, method: str, **params: Any) -> bytes:
-    message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + b"\n"
 
 
 def read_lines(source: int, count: int) -> bytes:
@@ -126,11 +133,11 @@ def read_lines(source: int, count: int) -> bytes:
     return b"".join(parts)
 
 
-def check(form: Any, texts: list[str], answers: list[bytes]) -> None:
+def check(form: Any, texts: tuple[str, ...], answers: list[bytes]) -> None:
     """Raise ValueError unless each call has one answer, the right one."""
     left = set(range(len(texts)))
     for answer in answers:
-        message = json.loads(answer)
+        message = orjson.loads(answer)
         id = message.get("id")
         if id not in left:
             raise ValueError(f"an answer that was not asked for: {answer[:200]!r}")
