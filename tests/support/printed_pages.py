@@ -24,7 +24,7 @@ INSERTED = re.compile(r"into `([\w./-]+)`, above its last two lines:$")
 PORTS = ("8000", "9000")
 MARK = "<<printed>>"
 SERVER = (
-    " >{file} 2>&1 &\nfor i in $(seq 600); do grep -q serving {file} && break; sleep 0.1; done; cat {file}"
+    " >{file} 2>&1 &\nfor i in $(seq 600); do grep -qs serving {file} && break; sleep 0.1; done; cat {file}"
 )
 INSERT = (
     "import sys; lines = open(sys.argv[1]).readlines(); "
