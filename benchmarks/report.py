@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.dirname(HERE)
 RECORD = os.path.join(HERE, "results", "record.json")
 END = "<!-- /report -->"
+MOST_NAMES = 30
+"""Rows of one workload that are named one by one in a sentence."""
 
 
 class Broken(Exception):
@@ -133,15 +136,15 @@ def summary(record: Record) -> str:
     first, *later = record.runs
     lines = [
         f"Taken {circumstances(first)}; fastrpc: {record.source}.",
-        *(f"Later: {listed(in_order(record, run))}, taken {circumstances(run)}." for run in later),
+        *(f"Later: {listed(gathered(in_order(record, run)))}, taken {circumstances(run)}." for run in later),
         f"**{len(held)} of {len(judged)} bars hold.** Missed: {listed(missed)}.",
-        f"**{len(reached)} of {len(aimed)} figures to go for are reached**: {listed(reached)}. "
+        f"**{len(reached)} of {len(aimed)} figures to go for are reached**: {listed(gathered(reached))}. "
         f"Not: {listed(beyond)}.",
     ]
     if without := record.without_figure("fastrpc"):
         lines.append(f"Without a verdict: {'; '.join(without)}.")
     if absent := [row.name for row in ROWS if row.name not in record.rows]:
-        lines.append(f"Not measured yet: {listed(absent)}.")
+        lines.append(f"Not measured yet: {listed(gathered(absent))}.")
     return "\n\n".join(lines)
 
 
@@ -150,6 +153,13 @@ def circumstances(run: Run) -> str:
         f"{run.day} at commit {run.commit}, {run.machine}, load {short(run.load)} when it began, "
         f"{run.python}, {count(run.rounds, 'round')}"
     )
+
+
+def gathered(names: list[str]) -> list[str]:
+    """Name the rows of a workload together where there are many of them: nobody reads seventy names."""
+    rows = Counter(name.partition("-")[0] for name in names)
+    together = {workload: f"{many} rows of {workload}" for workload, many in rows.items() if many > MOST_NAMES}
+    return list(dict.fromkeys(together.get(name.partition("-")[0], name) for name in names))
 
 
 def in_order(record: Record, run: Run) -> list[str]:
