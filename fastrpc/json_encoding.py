@@ -11,10 +11,11 @@ from __future__ import annotations
 import sys
 
 from fastrpc._core.encoder import is_plain, plain_json
-from fastrpc.errors import FastrpcError
+from fastrpc.errors import ArgumentError, FastrpcError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 
@@ -22,6 +23,10 @@ class UnencodableResult(FastrpcError):
     """A tool returned something that JSON cannot hold. The message says what and where."""
 
     outcome = "encoding_error"
+
+
+UNWRITABLE = (UnencodableResult, UnicodeEncodeError)
+"""What `to_json` raises for a value that JSON cannot hold."""
 
 
 def to_json(value: Any) -> bytes:
@@ -84,17 +89,49 @@ def _exact_json(value: Any) -> bytes:
 
 def _refuse_nan(value: Any, path: str) -> None:
     """Name the place of a number that JSON does not have."""
+    for place, leaf in _leaves(value, path):
+        if isinstance(leaf, float) and leaf - leaf != 0:
+            raise UnencodableResult(f"{place}: {leaf} cannot be written as JSON")
+
+
+def unsendable(params: dict[str, Any], error: BaseException) -> BaseException:
+    """Return what a client raises for params that it could not write: an ArgumentError that names the first
+    value that JSON does not have (RFC 8259, 6: numbers; RFC 3629, 3: half a surrogate pair has no UTF-8); the
+    error itself, if it is none of these.
+    """
+    if not isinstance(error, UNWRITABLE):
+        return error
+    for name, value in params.items():
+        for place, leaf in _leaves(value, name):
+            if isinstance(leaf, float):
+                if leaf - leaf != 0:
+                    return ArgumentError(f"{place}: expected a finite number, got {leaf}")
+                continue
+            try:
+                to_json(leaf)
+            except UnicodeEncodeError:
+                return ArgumentError(
+                    f"{place}: expected a text, got one with half a surrogate pair: {leaf!a:.80}"
+                )
+            except UnencodableResult:
+                return ArgumentError(f"{place}: expected a value with JSON, got {type(leaf).__name__}")
+    return ArgumentError(f"expected values with JSON: {str(error).rpartition(': ')[2]}")
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield what a value holds that is neither dict, list nor tuple, names of members too, each with its
+    place."""
     waiting = [(path, value)]
     seen = set()  # a value that holds itself has no end
     while waiting:
         path, value = waiting.pop()
-        if isinstance(value, float) and value - value != 0:
-            raise UnencodableResult(f"{path}: {value} cannot be written as JSON")
-        if id(value) in seen:
-            continue
-        if isinstance(value, (dict, list, tuple)):
+        if not isinstance(value, (dict, list, tuple)):
+            yield path, value
+        elif id(value) not in seen:
             seen.add(id(value))
-        if isinstance(value, dict):
-            waiting += [(f"{path}.{name}", member) for name, member in value.items()]
-        elif isinstance(value, (list, tuple)):
-            waiting += [(f"{path}[{at}]", element) for at, element in enumerate(value)]
+            if isinstance(value, dict):
+                yield from ((path, name) for name in value)
+                members = [(f"{path}.{name}", member) for name, member in value.items()]
+            else:
+                members = [(f"{path}[{at}]", element) for at, element in enumerate(value)]
+            waiting += reversed(members)

@@ -29,7 +29,7 @@ from fastrpc._core.polling cimport LOOK_AGAIN_NANOSECONDS, POLLIN, POLLOUT, SHAR
 from fastrpc._core.polling cimport SIGNAL_MILLISECONDS, poll, pollfd, sched_yield
 
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
-from fastrpc.json_encoding import to_json
+from fastrpc.json_encoding import to_json, unsendable
 from fastrpc.protocol.damaged_page import readable_page
 
 cdef extern from "clock.h":
@@ -143,9 +143,9 @@ cdef class ClientStream:
         self.register(request, "tools/call", True, timeout_seconds)
         try:
             self.calls.put_call(request.id, name, arguments, with_token or self.sends_tokens)
-        except BaseException:
+        except BaseException as error:
             del self.pending[request.id]
-            raise
+            raise unsendable({"name": name, "arguments": arguments}, error) from None
         if self.carry is None:
             self.wrote()
         else:
@@ -159,9 +159,9 @@ cdef class ClientStream:
         cdef PendingRequest request = self.begin(method, is_call, future, context, timeout_seconds)
         try:
             line = to_json({"jsonrpc": "2.0", "id": request.id, "method": method, "params": params})
-        except BaseException:
+        except BaseException as error:
             del self.pending[request.id]
-            raise
+            raise unsendable({"method": method, **params}, error) from None
         self.put_line(line, request, params)
         return request
 

@@ -9,7 +9,6 @@ Context, the call becomes a `fastrpc.engine.call.Call`, which has all that a Con
 
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
-from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memchr
 
@@ -143,7 +142,6 @@ cdef class PendingCall(InFlightCall):
     cdef CallTask task
     cdef object timer
     cdef object opener
-    cdef unsigned long thread
 
     def __call__(self, task):
         """The coroutine has ended."""
@@ -176,10 +174,7 @@ cdef class PendingCall(InFlightCall):
     def open_call(self, context, line, plan):
         """Somebody looks at the Context: fill it in, and leave the call to the dispatcher, on its thread."""
         self.opener.open_call(context, line, plan)
-        if PyThread_get_thread_ident() == self.thread:
-            self.hand_over()
-        else:
-            self.connection.loop.call_soon_threadsafe(self.hand_over)
+        self.opener.post(self.hand_over)
 
     def hand_over(self):
         """Leave the call to the dispatcher, unless it has ended."""
@@ -252,7 +247,6 @@ cdef int wait(
     if context is not None:
         call.context = context
         call.opener = context.opener
-        call.thread = PyThread_get_thread_ident()
         context.opener = call
     limit = plan.tool.timeout_seconds
     if limit is not None:

@@ -28,7 +28,7 @@ from fastrpc.errors import (
     RequestTimeout,
     UnsupportedProtocolVersion,
 )
-from fastrpc.json_encoding import to_json
+from fastrpc.json_encoding import UNWRITABLE, to_json, unsendable
 from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
@@ -374,12 +374,16 @@ class Session:
         raise ClientError(f"{method}: the server still requests input after {MOST_ROUNDS} rounds")
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Send a notification. Raises ConnectionLost, and ClientError if the server does not read its
-        input."""
+        """Send a notification. Raises ConnectionLost, ClientError if the server does not read its input, and
+        ArgumentError for what JSON cannot hold."""
         if self.lost is not None:
             raise self.lost_again()
         params = self._with_meta(params, None)
-        self.stream.send(to_json({"jsonrpc": "2.0", "method": method, "params": params}))
+        try:
+            line = to_json({"jsonrpc": "2.0", "method": method, "params": params})
+        except UNWRITABLE as error:
+            raise unsendable({"method": method, **params}, error) from None
+        self.stream.send(line)
 
     # --- what the server sends ------------------------------------------------------------------------
 
@@ -402,33 +406,38 @@ class Session:
         self._keep(task)
 
     def _refuse(self, request: dict[str, Any], code: int, why: str) -> None:
-        self._respond({"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": why}})
+        self._respond(_error_line(request["id"], {"code": code, "message": why}))
 
     async def _reply(self, request: dict[str, Any], size: int) -> None:
-        """Answer a request of the server, which takes so many bytes. An exception of a handler also fails the
-        pending requests."""
+        """Answer a request of the server, which takes so many bytes. An exception of a handler, or a result
+        of it that JSON cannot hold, also fails the pending requests."""
         id = request["id"]
-        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": id}
         try:
-            reply["result"] = await self.answer(request)
+            result = await self.answer(request)
+            try:
+                line = to_json({"jsonrpc": "2.0", "id": id, "result": result})
+            except UNWRITABLE as error:
+                raise unsendable({"result": result}, error) from None
         except RemoteError as error:
-            reply["error"] = {"code": error.code, "message": error.message}
+            refusal: dict[str, Any] = {"code": error.code, "message": error.message}
             if error.data is not None:
-                reply["error"]["data"] = error.data
+                refusal["data"] = error.data
+            line = _error_line(id, refusal)
         except Exception as error:
             failure = error
-            reply["error"] = {"code": InternalError.code, "message": f"{type(error).__name__}: {error}"}
+            words = f"{type(error).__name__}: {error}"
+            line = _error_line(id, {"code": InternalError.code, "message": words})
             self.stream.fail_all(lambda request: failure)
         finally:
             self._answering.pop(id, None)
             self._answering_bytes.release(size)
         if self.lost is None:
-            self._respond(reply)
+            self._respond(line)
 
-    def _respond(self, reply: dict[str, Any]) -> None:
+    def _respond(self, line: bytes) -> None:
         """Send a response, if the server reads any."""
         try:
-            self.stream.send(to_json(reply))
+            self.stream.send(line)
         except ClientError as error:
             diagnostics.write("warning", f"{self._peer} gets no response to its request: {error}")
 
@@ -552,6 +561,15 @@ def params_of(message: dict[str, Any]) -> dict[str, Any]:
     """Return the params of a message; an empty dict if they are missing or not an object."""
     params = message.get("params")
     return params if isinstance(params, dict) else {}
+
+
+def _error_line(id: Any, error: dict[str, Any]) -> bytes:
+    """Return the response with an error, as JSON; a handler may have given it what JSON cannot hold."""
+    try:
+        return to_json({"jsonrpc": "2.0", "id": id, "error": error})
+    except UNWRITABLE:
+        words = "the handler raised an error that cannot be written as JSON"
+        return to_json({"jsonrpc": "2.0", "id": id, "error": {"code": InternalError.code, "message": words}})
 
 
 def _supported_by(error: RemoteError) -> list[Any]:

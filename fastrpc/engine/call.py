@@ -178,6 +178,8 @@ class Call:
 
     def left(self) -> None:
         """The function has returned or raised, on the thread that answers now."""
+        if self.dispatcher.posted:
+            self.dispatcher.run_posted()
         self.send_held_progress()
         self.state = ENDED
         self.request.call = self.request.channel = None  # as in end()
@@ -305,6 +307,8 @@ class Call:
         """The function has returned or raised: free its place, and answer unless that has been done."""
         self.dispatcher.leave_if_forked(error)
         self.dispatcher.runtime.release(self)
+        if self.dispatcher.posted:
+            self.dispatcher.run_posted()
         if error is not None:
             self.failed(error)
         else:

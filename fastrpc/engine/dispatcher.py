@@ -223,7 +223,7 @@ class Dispatcher(OutboundMessages):
         call.state = RUNNING
         fill(context, request)
         if context.ended:
-            call.left()
+            call.end()
 
     def call_left(self, context: Context) -> None:
         """A function has returned that has used its context, before its call is answered."""

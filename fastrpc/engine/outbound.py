@@ -15,12 +15,15 @@ from fastrpc.protocol.lifecycle import NEW
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections import deque
     from collections.abc import Callable, Iterable
     from typing import Any
 
     from fastrpc._core.connection import Connection
     from fastrpc.engine.interfaces import Runtime
     from fastrpc.protocol.lifecycle import Session
+else:
+    from _collections import deque  # without what `collections` imports
 
 
 MOST_UNSENT = 64 * 1024 * 1024
@@ -47,6 +50,8 @@ class OutboundMessages:
         self.thread = get_ident()
         """The thread that serves the connection: no other one may write to it."""
         self.loop: AbstractEventLoop | None = None
+        self.posted: deque[Callable[[], object]] = deque()
+        """What other threads have posted and the connection's own thread has not called yet."""
         self.overflowed = False
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
@@ -80,18 +85,41 @@ class OutboundMessages:
             )
 
     def post(self, function: Callable[[], object]) -> None:
-        """Call `function` on the connection's own thread: now if this is it, else soon."""
+        """Call `function` on the connection's own thread: now if this is it, else soon, in the order of the
+        posts, and before a call that ends is answered.
+        """
         if get_ident() == self.thread:
+            if self.posted:
+                self.run_posted()
             function()
         elif self.loop is None:
-            if self.connection.call_in_loop is None:  # there is no transport, and so no client
-                return
-            self.connection.call_in_loop(lambda: self.post(function))  # the loop may have begun meanwhile
+            if self.connection.call_in_loop is not None:  # else there is no transport, and so no client
+                self.posted.append(function)
+                self.connection.call_in_loop(self.run_posted)
         else:
+            self.posted.append(function)
             try:
-                self.loop.call_soon_threadsafe(function)
+                self.loop.call_soon_threadsafe(self.run_posted)
             except RuntimeError:  # the loop is closed: no client is connected
-                pass
+                self.posted.clear()
+
+    def run_posted(self) -> None:
+        """Call what other threads have posted until now, on the connection's own thread.
+
+        The loop does so soon after each post. Whatever ends a call does so too: a function can return before
+        the loop has had its turn, since it waited for its thread or, from CPython 3.14 on, since ``await
+        asyncio.to_thread(…)`` need not wait for the loop.
+        """
+        for _ in range(len(self.posted)):
+            if not self.posted:  # one of them has called this
+                return
+            function = self.posted.popleft()
+            try:
+                function()
+            except Exception as error:
+                from fastrpc import tracebacks
+
+                tracebacks.report("a message of another thread could not be sent", error)
 
     def loop_runs(self, loop: AbstractEventLoop) -> None:
         """The connection is served by this loop from now on."""
