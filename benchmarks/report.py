@@ -158,7 +158,9 @@ def circumstances(run: Run) -> str:
 def gathered(names: list[str]) -> list[str]:
     """Name the rows of a workload together where there are many of them: nobody reads seventy names."""
     rows = Counter(name.partition("-")[0] for name in names)
-    together = {workload: f"{many} rows of {workload}" for workload, many in rows.items() if many > MOST_NAMES}
+    together = {
+        workload: f"{many} rows of {workload}" for workload, many in rows.items() if many > MOST_NAMES
+    }
     return list(dict.fromkeys(together.get(name.partition("-")[0], name) for name in names))
 
 
