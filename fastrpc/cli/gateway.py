@@ -153,9 +153,12 @@ def _server(
         seconds = parse_seconds(options["--start-seconds"]) if "--start-seconds" in options else START_SECONDS
     except ValueError as error:
         raise UsageError(f"--start-seconds: {error}, got {options['--start-seconds']!r}") from None
-    rules = Rules(
-        [options.get("--allow", settings["MCP_ALLOW"])], [options.get("--deny", ""), settings["MCP_DENY"]]
-    )
+    try:
+        rules = Rules(
+            [options.get("--allow", settings["MCP_ALLOW"])], [options.get("--deny", ""), settings["MCP_DENY"]]
+        )
+    except InvalidConfig as error:
+        raise UsageError(f"gateway: {error}") from None
     for name in ("MCP_ALLOW", "MCP_DENY"):  # a gateway behind this one has other servers
         os.environ.pop(name, None)
     server, file.gateway = gateway_of(

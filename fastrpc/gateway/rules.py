@@ -9,6 +9,7 @@ configuration has such a server, else a part of the name. In globs ``*`` and ``?
 
 from __future__ import annotations
 
+from fastrpc.errors import InvalidConfig
 from fastrpc.globs import matches
 
 TYPE_CHECKING = False
@@ -70,16 +71,30 @@ def _readings(part: str, servers: Collection[str]) -> list[tuple[str, str]]:
     return exact[::-1] or [each for each in divided if any(matches(name, each[0]) for name in servers)]
 
 
+def _checked(option: str, texts: Iterable[str]) -> list[str]:
+    """Return the texts that are not empty. Raises InvalidConfig."""
+    found = [text for text in texts if text.strip()]
+    for text in found:
+        parts = [part.strip() for part in text.replace(";", ",").split(",")]
+        if not any(parts):
+            raise InvalidConfig(f"{option}: expected globs of tools, got {text!r}")
+        for part in parts:
+            if part.endswith(":"):
+                raise InvalidConfig(f"{option}: {part!r} names no tool; all tools of a server are 'SERVER:*'")
+    return found
+
+
 class Rules:
     """What is allowed and denied. Without anything to allow everything is allowed; what is denied is not.
 
     A glob is compared with the tool's own name; without a server also with the name under which the tool is
     listed, and with ``mcp__SERVER__TOOL``. Servers are known once `know` is called, or one is asked about.
-    What can be read in two ways is denied in both, and allowed in the first.
+    What can be read in two ways is denied in both, and allowed in the first. Raises InvalidConfig for a text
+    that names no tool: without a glob, ``shop:`` would allow everything.
     """
 
     def __init__(self, allow: Iterable[str] = (), deny: Iterable[str] = ()) -> None:
-        self._texts = [text for text in allow if text.strip()], [text for text in deny if text.strip()]
+        self._texts = _checked("allow", allow), _checked("deny", deny)
         self._servers: frozenset[str] = frozenset()
         self._allowed: list[Pattern] = []
         self._denied: list[Pattern] = []

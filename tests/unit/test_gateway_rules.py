@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fastrpc.definitions.tool import tool_of
+from fastrpc.errors import InvalidConfig
 from fastrpc.gateway.names import LONGEST, is_listable, listed_name, prefix_of
 from fastrpc.gateway.rules import Rules, patterns_of
 
@@ -109,6 +110,23 @@ def test_what_has_matched_nothing_is_known() -> None:
     rules.know(["shop", "db"])  # what was used stays used
     assert not rules.shows("db", "drop", "db_drop")
     assert rules.unused() == ["nobody:*", "get_x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("srv:", "'srv:' names no tool"),
+        ("shop:get_*; srv: ,fs:*", "'srv:' names no tool"),
+        (":", "':' names no tool"),
+        (" ; ,", "expected globs of tools, got ' ; ,'"),
+    ],
+)
+def test_a_text_that_names_no_tool_is_refused_for_it_would_allow_everything(text: str, words: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"^allow: {words}"):
+        Rules([text])
+    with pytest.raises(InvalidConfig, match=f"^deny: {words}"):
+        Rules([], [text])
+    assert Rules([" "]).shows("srv", "x1", "srv_x1")
 
 
 @pytest.mark.parametrize(
