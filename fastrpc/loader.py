@@ -141,6 +141,8 @@ def _load_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             hint = f"; did you mean {name}.py?" if os.path.isfile(f"{name}.py") else ""
+            if name.endswith(".json"):
+                hint = f"; 'fastrpc gateway {name}' serves the servers of a configuration"
             raise UsageError(f"{name}: no such module{hint}") from None
         raise _usage_error(name, error) from error
     except Exception as error:

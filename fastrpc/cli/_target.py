@@ -1,4 +1,5 @@
-"""The target of a command: a file or module, a command, a URL, or the name of a server in ``.mcp.json``.
+"""The target of a command: a file or module, a command, a URL, a configuration, or the name of a server in
+``.mcp.json``.
 
 `destination` finds out which of these a command line names; `converse` connects to it with `PatientClient`,
 and turns the errors of a session into one message and an exit code.
@@ -10,7 +11,7 @@ import os
 
 from fastrpc.cli import _credentials
 from fastrpc.cli._durations import time_limit
-from fastrpc.cli._own_server import server_command
+from fastrpc.cli._own_server import own_command
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, ConnectionLost, InvalidConfig, RequestTimeout, UsageError
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from fastrpc.client.sync import SyncClient
     from fastrpc.command_line import CommandParser
 
-TARGET_HELP = "file.py, module, URL, or the name of a server in .mcp.json; the agent's tools if none"
+TARGET_HELP = (
+    "file.py, module, URL, the name of a server in .mcp.json, or mcp.json, for all its servers; "
+    "the agent's tools if none"
+)
 
 
 START_SECONDS = 30.0
@@ -152,9 +156,10 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
     elif chosen.config is not None and not targets:
         raise UsageError("--config: name one of its servers")
     options = [] if chosen.guard is None else ["--guard", chosen.guard]
+    is_configuration = len(targets) == 1 and targets[0].endswith(".json")
     # All of this process's variables: fastrpc's own secrets are for this server.
     return Destination(
-        server_command([*options, *targets]),
+        own_command("gateway" if is_configuration else "serve", [*options, *targets]),
         targets[0] if targets else "fastrpc",
         {"env": dict(os.environ)},
         True,

@@ -412,3 +412,16 @@ def test_the_server_that_asks_in_the_docs_can_be_called(place: Any) -> None:
         there.type("Oslo\n")
         there.until("[###############...............]  50% packed")
         assert there.end() == (0, "on its way to Oslo\n")
+
+
+def test_a_configuration_is_a_target_with_all_its_servers(place: Any, shop: str) -> None:
+    good = {"command": sys.executable, "args": ["-m", "fastrpc", "serve", "shop.py"], "cwd": str(place)}
+    bad = {"command": sys.executable, "args": ["-c", "raise SystemExit('no database')"]}
+    (place / "mcp.json").write_text(json.dumps({"mcpServers": {"good": good, "bad": bad}}))
+    called = run(place, "call", "mcp.json", "good_price")
+    assert (called.returncode, called.stdout) == (0, '{"cents":5}\n')
+    assert "no database" in called.stderr
+    assert "(bad) cannot be used: it ended with exit code 1" in called.stderr
+    served = run(place, "serve", "mcp.json")
+    assert served.returncode == 2
+    assert served.stderr.endswith("'fastrpc gateway mcp.json' serves the servers of a configuration\n")
