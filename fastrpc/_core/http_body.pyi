@@ -7,3 +7,9 @@ def receive_named(connection: Connection, body: bytes, method: bytes, name: byte
 def receive_in_session(connection: Connection, body: bytes) -> bool:
     """Handle a request of a session (MCP up to 2025-11-25), unless it is a handshake. Return whether it is
     one."""
+
+def drop_line(connection: Connection) -> None:
+    """Give back the memory of a long line that the connection has handled, and of what has parsed it."""
+
+def give_back_memory() -> None:
+    """Have glibc give the memory of large bodies back to the system as soon as they are freed."""

@@ -10,6 +10,35 @@ from fastrpc._core.connection cimport Connection
 from fastrpc._core.message cimport LEGACY, MODERN, REQUEST, Message, Slice
 
 
+cdef extern from *:
+    """
+    #if defined(__GLIBC__)
+    #include <malloc.h>
+    static void fix_thresholds(int mapped, int trimmed)
+    {
+        mallopt(M_MMAP_THRESHOLD, mapped);
+        mallopt(M_TRIM_THRESHOLD, trimmed);
+    }
+    #else
+    static void fix_thresholds(int mapped, int trimmed) { (void) mapped; (void) trimmed; }
+    #endif
+    """
+    void fix_thresholds(int mapped, int trimmed) noexcept
+
+cdef enum:
+    MAPPED = 256 * 1024
+    TRIMMED = 4 * 1024 * 1024
+
+
+def give_back_memory():
+    """Have glibc give the memory of large bodies back to the system as soon as they are freed.
+
+    Its thresholds grow with what is freed, to 32 MiB (mallopt(3)): a few bursts of calls of a megabyte that
+    clients had given up left two gigabytes in the process. Other allocators have no such thresholds.
+    """
+    fix_thresholds(MAPPED, TRIMMED)
+
+
 cdef inline bint is_same(Slice found, bytes text) noexcept:
     return found.size == len(text) and memcmp(found.data, <char*> text, len(text)) == 0
 
@@ -50,3 +79,10 @@ def receive_in_session(Connection connection not None, bytes body not None):
         return False
     connection.handle_message()
     return True
+
+
+def drop_line(Connection connection not None):
+    """Give back the memory of a long line that the connection has handled, and of what has parsed it."""
+    connection.keep_context()
+    connection.known = False
+    connection.message = Message()

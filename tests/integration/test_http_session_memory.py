@@ -245,3 +245,19 @@ def test_an_idle_session_takes_little_memory() -> None:
 
     ran = subprocess.run([sys.executable, "-c", IDLE_SESSIONS], capture_output=True, text=True, check=True)
     assert 1000 < int(ran.stdout) < 22 * 1024
+
+
+def test_a_waiting_call_keeps_its_arguments_alone_and_leaves_nothing() -> None:
+    """60 of a megabyte each took 360 MB, and after a few such bursts a gigabyte stayed."""
+    called = {"name": "wait", "arguments": {"ms": 600_000}}
+    request = modern("tools/call", called, meta={"filling": "x" * MEGABYTE})
+    with Server() as server:
+        before = memory(server)
+        for _ in range(4):
+            streams = [server.open(request) for _ in range(60)]
+            until(lambda: server.counts()["running"] == 60)
+            assert memory(server) - before < 150 * MEGABYTE
+            for stream in streams:
+                stream.close()
+            until(lambda: server.counts()["running"] == 0)
+        assert memory(server) - before < 50 * MEGABYTE

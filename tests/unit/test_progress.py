@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
-from support.in_memory import with_client
+from support.in_memory import SECONDS, with_client
 from support.loop_clock import LoopClock
 from support.waiting import until
 
 from fastrpc import Context, Server
+from fastrpc.engine import outbound_channel
 from fastrpc.engine.outbound_channel import BURST
 from fastrpc.protocol.versions import LEGACY_VERSIONS, VERSIONS
 from fastrpc.testing import Client
@@ -229,23 +230,56 @@ def test_many_threads_of_one_call_keep_the_order() -> None:
     with_client(app, conversation)
 
 
-def test_a_report_from_a_thread_that_the_loops_own_has_overtaken_is_dropped() -> None:
+def test_a_report_of_a_thread_comes_before_what_is_reported_behind_it() -> None:
     app = Server("t")
 
     @app.tool
     async def work(ctx: Context) -> None:
         thread = threading.Thread(target=ctx.progress, args=(1,))
         thread.start()
-        thread.join()  # its report waits in the loop's queue, behind this
+        thread.join()
         ctx.progress(2)
         await asyncio.sleep(0.01)
 
+    assert reports_of(app) == [1, 2]
+
+
+def test_a_report_that_a_later_one_of_another_thread_has_overtaken_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = Server("t")
+    has_begun, may_go_on = threading.Event(), threading.Event()
+    notification = outbound_channel.notification
+
+    def held(method: str, params: dict[str, Any]) -> bytes:
+        if params["progress"] == 1:
+            has_begun.set()
+            may_go_on.wait(SECONDS)
+        return notification(method, params)
+
+    monkeypatch.setattr(outbound_channel, "notification", held)
+
+    @app.tool
+    async def work(ctx: Context) -> None:
+        thread = threading.Thread(target=ctx.progress, args=(1,))
+        thread.start()
+        has_begun.wait(SECONDS)
+        ctx.progress(2)
+        may_go_on.set()
+        thread.join()
+        await asyncio.sleep(0.01)
+
+    assert reports_of(app) == [2]
+
+
+def reports_of(app: Server) -> list[float]:
+    reports: list[float] = []
+
     async def conversation(client: Client) -> None:
-        reports: list[float] = []
         await client.call("work", on_progress=lambda report: reports.append(report["progress"]))
-        assert reports == [2]
 
     with_client(app, conversation)
+    return reports
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -14,8 +14,7 @@ import pytest
 
 from fastrpc import Client
 from fastrpc._core.client_stream import ClientStream
-from fastrpc.errors import ConnectionLost, RequestTimeout
-from fastrpc.json_encoding import UnencodableResult
+from fastrpc.errors import ArgumentError, ConnectionLost, RequestTimeout
 
 SERVER = """
 import json, sys
@@ -242,7 +241,7 @@ def test_a_tasks_time_limit_ends_its_call(run: Any) -> None:
 def test_arguments_that_are_no_json_fail_their_call_alone(run: Any) -> None:
     async def main() -> None:
         async with connected() as client:
-            with pytest.raises(UnencodableResult):
+            with pytest.raises(ArgumentError, match=r"arguments\.of: expected a value with JSON, got object"):
                 await client.call_tool("said", {"of": object()})
             assert (await client.call_tool("said")).text == ""
 

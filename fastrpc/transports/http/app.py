@@ -41,13 +41,15 @@ from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any
 
     from fastrpc.quotas import Share
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.streams import Reader
     from fastrpc.transports.interfaces import Connect, Runtime
+
+    Rest = Coroutine[Any, Any, None] | None  # what sends the answer of a call that waits, if it does
 
 MAX_BODY = 16 * 1024 * 1024
 MAX_BODIES = 256 * 1024 * 1024
@@ -271,6 +273,12 @@ class HttpApp:
     # --- POST: which wire? --------------------------------------------------------------------------------
 
     async def _post(self, request: Request) -> None:
+        rest = await self._take_post(request)
+        if rest is not None:  # a call waits: the body, and what has read it, are no longer kept
+            await rest
+
+    async def _take_post(self, request: Request) -> Rest:
+        """Answer a POST, or return what sends the answer, to be awaited, where the call waits."""
         request.check_form()
         if not request.accepts(*self.media_types):
             raise Refused(406, f"Accept: expected {' and '.join(self.media_types)}")
@@ -284,34 +292,35 @@ class HttpApp:
         if len(request.headers.get(b"mcp-protocol-version", ())) > 1:
             twice = HeaderMismatch("MCP-Protocol-Version: the header stands there twice")
             await request.refuse(400, twice, id)
-            return
+            return None
         stateless_header = (request.header(b"mcp-protocol-version") or "") >= MODERN
         if kind == "invalid":
             await self._post_invalid(request, body)
         elif kind == "batch":
             await self._check_batch(message, stateless_header)
             self.check_open()
-            await self._post_session_wire(request, body, kind, "")
+            return await self._post_session_wire(request, body, kind, "")
         elif kind == "response":
             if stateless_header:
                 raise InvalidRequest(f"a response: {MODERN} has no requests of the server's to answer")
-            await self._post_session_wire(request, body, kind, "")
+            return await self._post_session_wire(request, body, kind, "")
         elif kind in ("notification", "ignored"):
             if stateless_header or message.envelope is not None:
                 if kind == "notification" and self._runtime is not None:  # else nothing is behind it yet
                     self._runtime.take_notification(method, message.params or {})
                 await request.answer(202)
             else:
-                await self._post_session_wire(request, body, kind, method)
+                return await self._post_session_wire(request, body, kind, method)
         elif message.envelope is not None or method == "server/discover":
-            await self._post_stateless(request, body, message)
+            return await self._post_stateless(request, body, message)
         elif not stateless_header:
-            await self._post_session_wire(request, body, kind, method)
+            return await self._post_session_wire(request, body, kind, method)
         elif method == "initialize":
             error = HeaderMismatch(f"MCP-Protocol-Version: {MODERN} has no initialize")
             await request.refuse(400, error, id)
         else:
             await request.refuse(400, InvalidParams(f"_meta: {VERSION_KEY} is missing"), id)
+        return None
 
     def read(self, body: bytes) -> Message:
         """Parse a message; the result is valid until the next call."""
@@ -342,20 +351,20 @@ class HttpApp:
 
     # --- stateless wire: 2026-07-28 -----------------------------------------------------------------------
 
-    async def _post_stateless(self, request: Request, body: bytes, message: Message) -> None:
+    async def _post_stateless(self, request: Request, body: bytes, message: Message) -> Rest:
         id = message.id or b"null"
         try:
             self._check_headers(request, message)
         except ProtocolError as error:
             await request.refuse(400, error, id)
-            return
+            return None
         exchange = self.exchange(request.principal)
         answer = exchange.receive(body, request.entry)
         if answer is not None:
             self.put_back(exchange)
             await request.answer(stateless_status(answer, id), answer)
-            return
-        await self.send_stateless(request, exchange, id)
+            return None
+        return self.send_stateless(request, exchange, id)
 
     async def send_stateless(
         self, request: Request, exchange: Exchange, id: bytes, seconds: float | None = None
@@ -490,13 +499,13 @@ class HttpApp:
 
     # --- session wire: up to 2025-11-25 -------------------------------------------------------------------
 
-    async def _post_session_wire(self, request: Request, body: bytes, kind: str, method: str) -> None:
+    async def _post_session_wire(self, request: Request, body: bytes, kind: str, method: str) -> Rest:
         if method == "initialize" and kind == "request":
             await self._post_initialize(request, body)
-        elif b"mcp-session-id" in request.headers:
-            await self._post_in_session(request, body, kind)
-        else:
-            await self._post_without_session(request, body, kind, method)
+            return None
+        if b"mcp-session-id" in request.headers:
+            return await self._post_in_session(request, body, kind)
+        return await self._post_without_session(request, body, kind, method)
 
     def _session_of(self, request: Request) -> Session:
         """Return the session that a request names. Raises Refused: 400 without one, 404 if unknown."""
@@ -542,7 +551,7 @@ class HttpApp:
             raise
         return None
 
-    async def _post_in_session(self, request: Request, body: bytes, kind: str) -> None:
+    async def _post_in_session(self, request: Request, body: bytes, kind: str) -> Rest:
         session = self._session_of(request)
         if kind == "batch" and session.version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
@@ -558,7 +567,8 @@ class HttpApp:
             session.put_back(exchange)
             await request.answer(202)
         else:
-            await self.send_in_session(request, session, exchange)
+            return self.send_in_session(request, session, exchange)
+        return None
 
     async def send_in_session(
         self, request: Request, session: Session, exchange: Exchange, seconds: float | None = None
@@ -610,12 +620,12 @@ class HttpApp:
                 continue
             return None
 
-    async def _post_without_session(self, request: Request, body: bytes, kind: str, method: str) -> None:
+    async def _post_without_session(self, request: Request, body: bytes, kind: str, method: str) -> Rest:
         """Serve a client that uses no session, as far as the method needs none."""
         version = check_version(request.header(b"mcp-protocol-version")) or ASSUMED
         if kind == "notification":
             await request.answer(202)
-            return
+            return None
         if kind == "response" or method in NEED_A_SESSION:
             self._session_of(request)
         if kind == "batch" and version not in BATCHES:
@@ -623,10 +633,10 @@ class HttpApp:
         exchange = self.exchange(request.principal, version)
         answer = exchange.receive(body, request.entry)
         if answer is None and exchange.waits:
-            await self._send_response(request, exchange, lambda kind, line: 200, cancel=False)
-        else:
-            self.put_back(exchange)
-            await request.answer(200 if answer else 202, answer or b"")
+            return self._send_response(request, exchange, lambda kind, line: 200, cancel=False)
+        self.put_back(exchange)
+        await request.answer(200 if answer else 202, answer or b"")
+        return None
 
     async def _delete(self, request: Request) -> None:
         """End a session. The response is sent before those of the calls that this cancels: the client may

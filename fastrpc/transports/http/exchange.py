@@ -158,6 +158,8 @@ class Exchange:
             self.put(ANSWER, answer)
         else:
             self.in_flight = self._has_requests()
+        if len(body) > LARGEST_KEPT:  # the call may wait for long
+            http_body.drop_line(self.connection)
         return None
 
     def _has_grown(self, size: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
+from fastrpc._core import http_body
 from fastrpc.errors import UsageError
 from fastrpc.transports import loop
 from fastrpc.transports import shutdown as ending
@@ -80,6 +81,7 @@ def serve(
     """
     if group is not None:
         _check_shareable(server)
+    http_body.give_back_memory()
     with _Records(server, settings) as access:
         application = server.asgi(**settings.application)
         run_in_loop(_serve(application, server.runtime, settings, sockets, on_ready, group, access))
