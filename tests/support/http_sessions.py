@@ -62,6 +62,22 @@ def who(context: Context) -> str:
 def look(look: bool, context: Context) -> str:
     return context.principal if look else "nobody"
 
+@app.tool(run="inline")
+def fragment() -> str:
+    """Free 100 blocks of a megabyte between small ones that stay; how many megabytes are still there."""
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) // 256
+    largest = bytearray(30_000_000)
+    del largest  # glibc has mapped it by itself, and maps no smaller one from here on
+    before = resident()
+    blocks, small = [], []
+    for _ in range(100):
+        blocks.append(b"x" * 1_000_000)
+        small.append(b"x" * 2_000)
+    del blocks
+    return str(resident() - before)
+
 @app.tool
 async def wait(ms: int) -> str:
     await asyncio.sleep(ms / 1000)

@@ -81,7 +81,6 @@ def serve(
     """
     if group is not None:
         _check_shareable(server)
-    http_body.give_back_memory()
     with _Records(server, settings) as access:
         application = server.asgi(**settings.application)
         run_in_loop(_serve(application, server.runtime, settings, sockets, on_ready, group, access))
@@ -141,6 +140,7 @@ def _check_shareable(server: Server) -> None:
 
 def run_in_loop(serving: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine in an event loop of its own, to its end."""
+    http_body.give_back_memory()
     loop.run(serving, is_signal=may_be_interrupted)
 
 
