@@ -224,14 +224,14 @@ def servers_in(document: Any) -> dict[str, Any]:
         raise InvalidConfig(f"there is neither {' nor '.join(SECTIONS)}")
     servers = document[section]
     if not isinstance(servers, dict):
-        raise InvalidConfig(f"{section}: expected an object, got {servers!r:.80}")
+        raise InvalidConfig(f"{section}: expected an object, got {_kind(servers)}")
     return servers
 
 
 def entries_of(servers: Any) -> dict[str, ServerEntry]:
     """Return the value of ``mcpServers`` as entries, by name. Raises InvalidConfig."""
     if not isinstance(servers, dict):
-        raise InvalidConfig(f"expected an object, got {servers!r:.80}")
+        raise InvalidConfig(f"expected an object, got {_kind(servers)}")
     found = {}
     for name, raw in servers.items():
         try:
@@ -244,11 +244,12 @@ def entries_of(servers: Any) -> dict[str, ServerEntry]:
 def entry_of(raw: Any) -> ServerEntry:
     """Return one server's entry, as any of the known clients writes it. Raises InvalidConfig."""
     if not isinstance(raw, dict):
-        raise InvalidConfig(f"expected an object, got {raw!r:.80}")
-    command = _member(raw, COMMANDS)
+        raise InvalidConfig(f"expected an object, got {_kind(raw)}")
+    command, args = _member(raw, COMMANDS), raw.get("args")
     words = command if isinstance(command, list) else [] if command is None else [command]
-    first, *more = [*_texts("command", words), *_texts("args", raw.get("args") or [])] or [""]
-    url = _text("url", _member(raw, ADDRESSES) or "")
+    first, *more = [*_texts("command", words), *_texts("args", [] if args is None else args)] or [""]
+    address = _member(raw, ADDRESSES)
+    url = "" if address is None else _text("url", address)
     transport = _transport(raw.get("type") or raw.get("transport") or "", bool(first.strip()), bool(url))
     if raw.get("envFile") is not None:
         raise InvalidConfig("envFile: no file of variables is read; write them into env")
@@ -293,6 +294,14 @@ def _transport(kind: Any, has_command: bool, has_url: bool) -> str:
     return found
 
 
+def _kind(value: object) -> str:
+    """Return what an error says of a value, which may be secret or contain what is."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    kinds = {dict: "an object", list: "an array", str: "a string", int: "a number", float: "a number"}
+    return kinds.get(type(value), type(value).__name__)
+
+
 def _flag(raw: dict[str, Any], name: str, default: bool) -> bool:
     value = raw.get(name)
     if value is not None and not isinstance(value, bool):
@@ -312,13 +321,13 @@ def _member(raw: dict[str, Any], names: tuple[str, ...]) -> Any:
 
 def _text(member: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise InvalidConfig(f"{member}: expected a string, got {value!r:.80}")
+        raise InvalidConfig(f"{member}: expected a string, got {_kind(value)}")
     return value
 
 
 def _texts(member: str, values: Any) -> list[str]:
     if not isinstance(values, list):
-        raise InvalidConfig(f"{member}: expected an array of strings, got {values!r:.80}")
+        raise InvalidConfig(f"{member}: expected an array of strings, got {_kind(values)}")
     return [_text(member, value) for value in values]
 
 
@@ -327,7 +336,7 @@ def _table(member: str, values: Any) -> dict[str, str]:
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise InvalidConfig(f"{member}: expected an object, got {type(values).__name__}")
+        raise InvalidConfig(f"{member}: expected an object, got {_kind(values)}")
     found = {}
     for name, value in values.items():
         if isinstance(value, bool):
@@ -335,6 +344,6 @@ def _table(member: str, values: Any) -> dict[str, str]:
         elif isinstance(value, (int, float)):
             value = str(value)
         if not isinstance(value, str):
-            raise InvalidConfig(f"{member}: {name}: expected a string, got {type(value).__name__}")
+            raise InvalidConfig(f"{member}: {name}: expected a string, got {_kind(value)}")
         found[name] = value
     return found

@@ -27,6 +27,11 @@ PLAIN = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 CAPITALS = re.compile(r"[A-Z_][A-Z0-9_]+")
 SCRIPT = re.compile(r"-[A-Za-z]*c")
 """An option behind which the script of a shell stands."""
+SHOWN = re.compile(
+    r"\$?\{ ?(?:(?:input|command|config|file|workspaceFolder):[\w./~-]*"
+    r"|\{ ?\w+(?:\.\w+)*|(?:env:|ENV:)?\w*(?::-)?) ?\}?"
+)
+"""What an error shows of a variable."""
 DEEPEST = 32
 LONGEST_SHOWN = 60
 OF_EDITORS = (
@@ -140,11 +145,14 @@ class _Reader:
 
 
 def _shown(text: str, begin: int) -> str:
-    """Return what stands at a place, as far as an error shows it: not the default, which may be secret."""
+    """Return what begins at a place, as far as an error shows it: a name, or what an editor asks for.
+    What follows may be a default, however somebody has written it, and defaults may be secret."""
     begin = max((each.start() for each in BEGIN.finditer(text) if each.start() <= begin), default=0)
-    close = text.find("}", begin)
-    shown = text[begin : len(text) if close < 0 else close + 1]
-    return (shown.partition(":-")[0] + ":-…" if ":-" in shown else shown)[:LONGEST_SHOWN]
+    found = SHOWN.match(text, begin)
+    if found is None:
+        return "…"
+    shown = found[0] if found[0].endswith("}") or found.end() == len(text) else f"{found[0]}…"
+    return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"
 
 
 def _why(rest: str) -> str:

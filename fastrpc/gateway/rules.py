@@ -43,22 +43,25 @@ class Pattern:
 
 
 def patterns_of(text: str, servers: Collection[str], *, both: bool = False) -> list[Pattern]:
-    """Return the patterns of a text, for servers of these names; empty parts are skipped. With `both` what
-    can be read in several ways makes a pattern for each."""
+    """Return the patterns of a text, for servers of these names; empty parts are skipped. A server
+    without a glob, ``shop:``, matches no tool. With `both` what can be read in several ways makes a pattern
+    for each."""
     found = []
     for group in text.split(";"):
         server = ""
-        for part in map(str.strip, group.split(",")):
+        for part in filter(None, map(str.strip, group.split(","))):
             written = part
             readings = _readings(part, servers)
             if readings:
                 server = readings[0][0]
             elif part.startswith(":"):
                 server, part = "", part[1:].strip()
+            elif server:
+                written = f"{server}:{part}"
             if both and readings:
                 readings.append(("", part))
             meant = readings[: None if both else 1] or [(server, part)]
-            found += [Pattern(of, glob, written) for of, glob in meant if glob]
+            found += [Pattern(of, glob, written) for of, glob in meant]
     return found
 
 

@@ -1,12 +1,13 @@
 """What the fast paths remember ends when it should: they answer as a server that remembers nothing.
 
 A server is changed at random moments, between requests and while a tool runs, in each way that
-docs/architecture.md lists: tools, resources and prompts come, go and change; callers get another class, of
-the guard or of a filter, with or without a word; filters show other things; the policy and its rules change;
-tokens are revoked; hooks and notes come and go. Meanwhile the same requests come by all ways at once: over
-two connections of each caller, one that callers use in turn, and over HTTP, stateless and in sessions, by the
-fast path. Each answer must be that of a server made anew from the same state, on a connection that has done
-nothing yet. FASTRPC_CHANGES says how many changes, FASTRPC_SEED which.
+docs/architecture.md lists: tools, resources, templates and prompts come, go and change, those of a mounted
+server too; callers get another class, of the guard or of a filter, with or without a word; filters show other
+things; the policy and its rules change; rates are used up; tokens are revoked and get other scopes; hooks,
+guards, observers and notes come late and go. Meanwhile the same requests come by all ways at once: over three
+connections of each caller, one of them in batches, one that callers use in turn, and over HTTP, stateless and
+in sessions, by the fast path. Each answer must be that of a server made anew from the same state, on a
+connection that has done nothing yet. FASTRPC_CHANGES says how many changes, FASTRPC_SEED which.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import asyncio
 import json
 import os
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,9 @@ from support.in_memory import ENVELOPE, RawConversation
 from support.protocol import message
 
 from fastrpc import CallInfo, Context, ListItem, Server, ToolError
+from fastrpc._core.rate_limiter import RateTable
 from fastrpc.callers import Caller
+from fastrpc.definitions.completion import key_of
 from fastrpc.guard.guard import Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy
@@ -38,8 +42,11 @@ from fastrpc.transports.http.pending_response import PendingResponse
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 CHANGES = int(os.environ.get("FASTRPC_CHANGES", "60"))
 PRINCIPALS = ("ada", "eve")
-TOOLS = ("plain", "context", "coroutine", "thread", "other")
-NAMES = (*TOOLS, "docs://page", "greet")
+MOUNTED = "part_"
+TOOLS = ("plain", "context", "coroutine", "thread", "other", f"{MOUNTED}plain", f"{MOUNTED}coroutine")
+TOPICS, TOPIC = "docs://topics/{of}", "docs://topics/trees"
+NAMES = (*TOOLS, "docs://page", TOPICS, "greet")
+BATCHED = "2025-03-26"
 TEAMS = ("staff", "guest")
 UNAUTHORIZED = "unauthorized"
 
@@ -58,7 +65,12 @@ class State:
         self.denied: dict[str, set[str]] = {team: set() for team in TEAMS}
         self.bomb = "bomb"  # the argument that a rule denies
         self.tokens = set(PRINCIPALS)
+        self.scopes: dict[str, tuple[str, ...]] = dict.fromkeys(PRINCIPALS, ())
+        self.limited = ""  # the tool of which the guard lets each caller make one call in an hour
         self.hooked = ""  # the tool in front of which a hook refuses
+        self.guarded: str | None = None  # the tool that a second guard refuses, which may come later
+        self.has_observer = False
+        self.is_appended = False  # whether a hook adds to results
         self.note = ""
 
     def policy(self) -> str:
@@ -66,28 +78,34 @@ class State:
         for team, denied in self.denied.items():
             tools = ["zzz_alter", *(each for each in TOOLS if each not in denied)]
             parts += [f"[classes.{team}]", f"tools = {json.dumps(tools)}"]
-            parts.append("resources = []" if "docs://page" in denied else 'resources = ["docs://*"]')
+            uris = {"docs://page": "docs://page", TOPICS: "docs://topics/*"}
+            parts.append(f"resources = {json.dumps([uris[each] for each in uris if each not in denied])}")
             parts.append("prompts = []" if "greet" in denied else 'prompts = ["*"]')
+            if self.limited:
+                parts.append(f'tool_rates = {{ "{self.limited}" = "1/hour" }}')
+        parts += ["[[rules]]", 'id = "s"', f'tools = ["{MOUNTED}plain"]', 'then = "deny"']
+        parts.append("""when = '"few" in caller.scopes'""")
         parts += ["[[rules]]", 'id = "r"', 'tools = ["plain"]', 'then = "deny"']
         parts.append(f"""when = 'args.text == "{self.bomb}"'""")
         return "\n".join(parts)
 
 
 class Subject:
-    """A server in some state. What changes the one changes the other."""
+    """A server in some state. What changes the one changes the other. `rates`: what callers have used."""
 
-    def __init__(self, state: State, folder: Path) -> None:
+    def __init__(self, state: State, folder: Path, rates: RateTable) -> None:
         self.state = state
         self.folder = folder
+        self.rates = rates
         self.app = Server("shop")
+        self.part = Server("part")
+        self.app.mount(self.part, MOUNTED.rstrip("_"))
         self.pending: Callable[[], object] | None = None  # what the tool `change` does
         for name in state.texts:
             self.add(name)
         self.guard: Guard | None = None
         if state.has_guard:
-            self.guard = Guard(
-                self.policy(), lambda principal: Caller(principal, state.classes.get(principal, "guest"))
-            )
+            self.guard = Guard(self.policy(), self.caller_of, rates=rates)
             self.guard.install(self.app)
         if state.has_filter:
             self.app.filter_lists(
@@ -96,10 +114,23 @@ class Subject:
                 enforced=True,
             )
         self.app.before(self.refuse)
+        if state.guarded is not None:
+            self.app.guard(self.refuse_late)
+        if state.has_observer:
+            self.app.observe(list)
+        if state.is_appended:
+            self.app.after(self.append)
         self.app.set_note((lambda: [state.note]) if state.note else None)
 
+    def caller_of(self, principal: str) -> Caller:
+        state = self.state
+        return Caller(
+            principal, state.classes.get(principal, "guest"), scopes=state.scopes.get(principal, ())
+        )
+
     def shows(self, team: str, item: ListItem) -> bool:
-        return (item.uri or item.name) not in self.state.hidden[team]
+        name = item.uri or item.name
+        return (TOPICS if name == TOPIC else name) not in self.state.hidden[team]
 
     def policy(self) -> Policy:
         path = self.folder / "guard.toml"
@@ -110,9 +141,18 @@ class Subject:
         if call.name == self.state.hooked:
             raise ToolError("refused by a hook")
 
+    def refuse_late(self, call: CallInfo) -> None:
+        if call.name == self.state.guarded:
+            raise ToolError("refused by a guard that came later")
+
+    @staticmethod
+    def append(call: CallInfo, result: Any) -> Any:
+        return f"{result} appended"
+
     def add(self, name: str) -> None:
         """Add an entry that says what the state has for it."""
-        app, text = self.app, self.state.texts[name]
+        text, own = self.state.texts[name], name.removeprefix(MOUNTED)
+        app = self.app if own == name else self.part
 
         def said(text: str = "") -> str:
             return f"{self.state.texts.get(name)} {text}"
@@ -122,6 +162,12 @@ class Subject:
 
         def page() -> str:
             return text
+
+        def topic(of: str) -> str:
+            return f"{text} {of}"
+
+        def completed(value: str) -> list[str]:
+            return [text]
 
         async def awaited(text: str = "") -> str:
             return said(text)
@@ -133,8 +179,11 @@ class Subject:
             app.resource(name, run="inline")(page)
         elif name == "greet":
             app.prompt(name=name, run="inline")(said)
-        elif name == "coroutine":
-            app.tool(name=name, description=text)(awaited)
+        elif name == TOPICS:
+            app.resource(name, run="inline")(topic)
+            app.complete(name, "of")(completed)
+        elif own == "coroutine":
+            app.tool(name=own, description=text)(awaited)
         elif name == "context":
             app.tool(name=name, run="inline", description=text)(asked)
         elif name == "thread":
@@ -142,11 +191,19 @@ class Subject:
         elif name == "other" and self.state.takes_number:
             app.tool(name=name, run="inline", description=text)(counted)
         else:
-            app.tool(name=name, run="inline", description=text)(said)
+            app.tool(name=own, run="inline", description=text)(said)
 
     def remove(self, name: str) -> None:
-        remove = {"docs://page": self.app.remove_resource, "greet": self.app.remove_prompt}
-        remove.get(name, self.app.remove_tool)(name)
+        if name.startswith(MOUNTED):
+            self.part.remove_tool(name.removeprefix(MOUNTED))
+        elif name in ("docs://page", TOPICS):
+            if name == TOPICS:
+                self.app.registries.completions.remove(key_of(name, "of"))
+            self.app.remove_resource(name)
+        elif name == "greet":
+            self.app.remove_prompt(name)
+        else:
+            self.app.remove_tool(name)
 
 
 # --- changes ----------------------------------------------------------------------------------------------
@@ -211,8 +268,36 @@ def change(subject: Subject, chance: random.Random) -> tuple[str, Callable[[], o
         state.note = chance.choice(("", f"note {version}"))
         app.set_note((lambda: [state.note]) if state.note else None)
 
+    def rescoped() -> None:
+        state.scopes[principal] = chance.choice(((), ("few",)))
+        if guard is not None:
+            guard.forget(frozenset({principal}))
+
+    def limited() -> None:
+        state.limited = chance.choice(("", *TOOLS))
+        if guard is not None:
+            guard.use(subject.policy())
+
+    def guarded() -> None:
+        if state.guarded is None:
+            app.guard(subject.refuse_late)
+        state.guarded = chance.choice(("", *TOOLS))
+
+    def observed() -> None:
+        if not state.has_observer:
+            app.observe(list)
+        state.has_observer = True
+
+    def appended() -> None:
+        if state.is_appended:
+            app.remove_hook(subject.append)
+        else:
+            app.after(subject.append)
+        state.is_appended = not state.is_appended
+
+    late = [rescoped, limited, guarded, observed, appended, hooked, noted]
     changes = [replaced, removed, retyped, another_team, hidden, another_class, denied, another_rule, revoked]
-    made = chance.choice([*changes, another_team, another_team, hooked, noted])
+    made = chance.choice([*changes, another_team, another_team, *late])
     return f"{made.__name__} {name} {principal} {team}", made
 
 
@@ -228,6 +313,12 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("tools/list", {}),
     ("resources/list", {}),
     ("resources/read", {"uri": "docs://page"}),
+    ("resources/read", {"uri": TOPIC}),
+    ("resources/templates/list", {}),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/resource", "uri": TOPICS}, "argument": {"name": "of", "value": "t"}},
+    ),
     ("prompts/list", {}),
     ("prompts/get", {"name": "greet", "arguments": {"text": "x"}}),
 ]
@@ -242,7 +333,8 @@ def of(params: dict[str, Any], version: str) -> dict[str, Any]:
 class Line:
     """A connection in memory, for one principal or for several in turn."""
 
-    def __init__(self, app: Server, version: str, *, fresh: bool = False) -> None:
+    def __init__(self, app: Server, version: str, *, fresh: bool = False, in_batches: bool = False) -> None:
+        self.in_batches = in_batches
         self.peer = RawConversation(app, version)
         self.peer.dispatcher.loop_runs(asyncio.get_running_loop())
         self.id = 0
@@ -253,7 +345,14 @@ class Line:
         self.id += 1
         if self.peer.dispatcher.principal != principal:
             self.peer.dispatcher.principal = principal
-        self.peer.say({"id": self.id, "method": method, "params": of(params, self.peer.version)})
+        request = {
+            "jsonrpc": "2.0",
+            "id": self.id,
+            "method": method,
+            "params": of(params, self.peer.version),
+        }
+        ping = {"jsonrpc": "2.0", "id": -self.id, "method": "ping"}
+        self.peer.send(json.dumps([request, ping] if self.in_batches else request).encode())
         return answer_in(await asyncio.wait_for(self.peer.answer(self.id), 60))
 
 
@@ -350,7 +449,7 @@ def test_every_way_answers_as_a_server_that_remembers_nothing(
     state = State(chance, has_guard, has_filter)
 
     async def talk() -> None:
-        subject = Subject(state, tmp_path)
+        subject = Subject(state, tmp_path, RateTable())
 
         @subject.app.tool(run="inline")
         def zzz_alter() -> str:
@@ -368,6 +467,8 @@ def test_every_way_answers_as_a_server_that_remembers_nothing(
                 (version, False, {each: Line(subject.app, version).ask for each in PRINCIPALS})
                 for version in (MODERN, LATEST_LEGACY)
             ]
+            batches = {each: Line(subject.app, BATCHED, in_batches=True).ask for each in PRINCIPALS}
+            ways.append((BATCHED, False, batches))
             ways.append((MODERN, False, dict.fromkeys(PRINCIPALS, turns.ask)))
             ways.append((MODERN, True, dict.fromkeys(PRINCIPALS, fast.stateless)))
             ways.append((LATEST_LEGACY, True, dict.fromkeys(PRINCIPALS, fast.in_session)))
@@ -386,11 +487,18 @@ def test_every_way_answers_as_a_server_that_remembers_nothing(
     asyncio.run(talk())
 
 
+def without_numbers(answer: Any) -> Any:
+    return re.sub(r"\d+", "N", json.dumps(answer))
+
+
 async def compare(
     subject: Subject, chance: random.Random, ways: list[tuple[str, bool, dict[str, Ask]]], made: list[str]
 ) -> None:
     """Ask some requests by each way, some of them more than once: what is learned is learned."""
-    new = Subject(subject.state, subject.folder)
+    new = Subject(subject.state, subject.folder, subject.rates)
+    limited = subject.state.limited
+    for principal in PRINCIPALS if limited else ():  # nobody has calls left
+        await Line(new.app, MODERN).ask(principal, "tools/call", {"name": limited, "arguments": {}})
     for method, params in chance.sample(REQUESTS, 3):
         principal = chance.choice(PRINCIPALS)
         for version, needs_token, asks in ways:
@@ -402,5 +510,8 @@ async def compare(
                 if method == "tools/list" and found != UNAUTHORIZED:
                     tools = found["result"]["tools"]
                     found["result"]["tools"] = [each for each in tools if each["name"] != "zzz_alter"]
-                assert found == wanted, (version, principal, method, params, made[-5:])
+                is_equal = found == wanted
+                if limited and params.get("name") == limited:  # the answer says for how long
+                    is_equal = without_numbers(found) == without_numbers(wanted)
+                assert is_equal, (found, wanted, version, principal, method, params, made[-5:])
     new.app.runtime.dispatchers.clear()

@@ -89,6 +89,10 @@ class RawConversation:
 
     def _hear(self, line: bytes) -> None:
         message = json.loads(line)
+        if isinstance(message, list):
+            for each in message:
+                self._hear(json.dumps(each).encode())
+            return
         if "method" in message:
             self.said.append((len(self.answers), message))
             return

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fastrpc.client.config import ServerEntry, entry_of, find_config, read_config
+from fastrpc.client.config import ServerEntry, entries_of, entry_of, find_config, read_config
 from fastrpc.errors import InvalidConfig
 
 
@@ -135,9 +135,13 @@ def test_variables_are_expanded_in_every_member(text: str, expanded: str) -> Non
         ("${{ secrets.KEY }}", "${{ secrets.KEY }: expected ${VAR}"),
         ("${user_config.key}", "expected ${VAR}"),
         ("${}", "${}: expected ${VAR}"),
-        ("${a b}", "${a b}: expected ${VAR}"),
-        ("${HOST-x}", "${HOST-x}: expected ${VAR}"),
-        ("${HOST:=x}", "expected ${VAR}"),
+        ("${a b}", "${a …: expected ${VAR}"),
+        ("${HOST-x}", "${HOST…: expected ${VAR}"),
+        ("${HOST:=the-secret}", "${HOST…: expected ${VAR}"),
+        ("${HOST:the-secret}", "${HOST…: expected ${VAR}"),
+        ("${env:HOST|the-secret}", "${env:HOST…: expected ${VAR}"),
+        ("${NONE:-${HOST-the-secret}}", "${HOST…: expected ${VAR}"),
+        ("${HOST the-secret", "${HOST …: expected ${VAR}"),
         ("${1}", "expected ${VAR}"),
         ("x${", "${: expected ${VAR}"),
         ("${HOST", "${HOST: expected ${VAR}"),
@@ -191,6 +195,33 @@ def test_an_entry_that_would_do_something_else_than_it_says_is_refused(raw: Any,
 
 
 @pytest.mark.parametrize(
+    "raw",
+    [
+        ["c", "--token", "the-secret"],
+        {"command": {"c": "the-secret"}},
+        {"command": "c", "args": "--token the-secret"},
+        {"command": "c", "args": {"token": "the-secret"}},
+        {"command": "c", "args": [["--token", "the-secret"]]},
+        {"command": "c", "env": ["KEY=the-secret"]},
+        {"command": "c", "env": {"KEY": ["the-secret"]}},
+        {"url": ["http://x/?key=the-secret"]},
+        {"url": "http://x", "headers": "Authorization: the-secret"},
+    ],
+)
+def test_a_value_of_a_wrong_type_is_not_shown(raw: Any) -> None:
+    for servers in ({"a": raw}, [raw]):
+        with pytest.raises(InvalidConfig, match=r"expected an? .*, got an? ") as caught:
+            entries_of(servers)
+        assert "the-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("nothing", [0, False, "", {}])
+def test_arguments_are_an_array_even_where_there_are_none(nothing: Any) -> None:
+    with pytest.raises(InvalidConfig, match="args: expected an array of strings, got"):
+        entry_of({"command": "c", "args": nothing})
+
+
+@pytest.mark.parametrize(
     ("raw", "transport"),
     [
         ({"command": "c", "type": "local"}, "stdio"),
@@ -241,16 +272,16 @@ def test_a_variable_that_is_not_set_is_named_when_its_entry_is_used(tmp_path: An
         ("[]", "expected an object with mcpServers or servers"),
         ("{}", "neither mcpServers nor servers"),
         ('{"mcpServers": []}', "mcpServers: expected an object"),
-        ('{"mcpServers": {"a": 5}}', "a: expected an object, got 5"),
+        ('{"mcpServers": {"a": 5}}', "a: expected an object, got a number"),
         ('{"mcpServers": {"a": {}}}', "a: expected a command or a url"),
         ('{"mcpServers": {"a": {"command": " "}}}', "a: expected a command or a url"),
-        ('{"mcpServers": {"a": {"command": 5}}}', "a: command: expected a string, got 5"),
+        ('{"mcpServers": {"a": {"command": 5}}}', "a: command: expected a string, got a number"),
         ('{"mcpServers": {"a": {"command": "c", "args": "x"}}}', "a: args: expected an array of strings"),
         (
             '{"mcpServers": {"a": {"command": "c", "env": {"N": []}}}}',
-            "env: N: expected a string, got list",
+            "env: N: expected a string, got an array",
         ),
-        ('{"mcpServers": {"a": {"command": "c", "cwd": 5}}}', "a: cwd: expected a string, got 5"),
+        ('{"mcpServers": {"a": {"command": "c", "cwd": 5}}}', "a: cwd: expected a string, got a number"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_file(tmp_path: Any, text: str, said: str) -> None:

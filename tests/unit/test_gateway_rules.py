@@ -106,10 +106,10 @@ def test_what_has_matched_nothing_is_known() -> None:
     rules.know(["shop"])
     assert rules.shows("shop", "get_a", "shop_get_a")
     assert not rules.shows("shop", "delete_all", "shop_delete_all")
-    assert rules.unused() == ["nobody:*", "db:drop", "get_x"]
+    assert rules.unused() == ["nobody:*", "db:drop", "shop:get_x"]
     rules.know(["shop", "db"])  # what was used stays used
     assert not rules.shows("db", "drop", "db_drop")
-    assert rules.unused() == ["nobody:*", "get_x"]
+    assert rules.unused() == ["nobody:*", "shop:get_x"]
 
 
 @pytest.mark.parametrize(
@@ -167,3 +167,23 @@ def test_a_server_without_a_tool_to_show_is_not_used(allow: str, deny: str, used
     rules = Rules([allow], [deny])
     rules.know(("devkit", "fs"))
     assert [name for name in ("devkit", "fs") if rules.uses(name, f"{name}_")] == used
+
+
+def test_a_server_without_a_glob_matches_no_tool_and_is_named() -> None:
+    for text in ("shop:", ":", "nobody:"):
+        rules = Rules([text])
+        rules.know(["shop", "db"])
+        assert not rules.shows("shop", "get", "shop_get"), "an allowance that names nothing allows nothing"
+        assert rules.unused() == [text]
+        rules = Rules([], [text])
+        rules.know(["shop", "db"])
+        assert rules.shows("shop", "get", "shop_get")
+        assert rules.unused() == [text]
+
+
+def test_a_glob_that_matches_nothing_is_named_with_the_server_of_its_group() -> None:
+    rules = Rules([], ["db:list,drop;shop:get,drop"])
+    rules.know(["shop", "db"])
+    for server, tool in (("shop", "get"), ("shop", "drop"), ("db", "list")):
+        assert not rules.shows(server, tool, f"{server}_{tool}")
+    assert rules.unused() == ["db:drop"]
