@@ -40,7 +40,7 @@ async def web_search(query: Annotated[str, "The search query"]) -> ToolResult:
     try:
         outcomes = await _asking.search(words, _asking.chosen(), seconds=seconds)
     except ImportError as error:
-        raise ToolError(f"WebSearch lacks a library: {error}. fastrpc-mcp[tools] brings it.") from None
+        raise ToolError(f"WebSearch {_asking.needs(error)}.") from None
     entries = _merge.merge({outcome.name: outcome.hits for outcome in outcomes})[:MOST_RESULTS]
     return _answer(words, entries, outcomes)
 

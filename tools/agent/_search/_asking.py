@@ -63,6 +63,11 @@ def chosen() -> list[str]:
     return list(dict.fromkeys(name.lower() for name in _settings.SEARCH_ENGINES.read())) or names()
 
 
+def needs(error: ImportError) -> str:
+    """Return which library is missing, and which extra contains it."""
+    return f"needs {error.name or 'a library'}: pip install 'fastrpc-mcp[tools]'"
+
+
 def bad_setting() -> str:
     """Return what is wrong with the settings so that nothing can be asked; nothing if all is well."""
     stand_in = _settings.SEARCH_ADDRESS.read()

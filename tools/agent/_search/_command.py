@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     try:
         outcomes = asyncio.run(_asking.search(query, _asking.chosen(), wait_for_all=True))
     except ImportError as error:
-        raise UsageError(f"search-check lacks a library: {error}; fastrpc-mcp[tools] brings it") from None
+        raise UsageError(f"search-check {_asking.needs(error)}") from None
     rows = [_row(outcome, _asking.BREAKER.shown(outcome.name)) for outcome in outcomes]
     _print_table(rows)
     working = sum(outcome.word == "ok" for outcome in outcomes)
