@@ -1,8 +1,8 @@
 """What a process might try that has been taken over by what it reads: run inside the workers that read
 what strangers wrote, by the tests that say how little of it works. ATTEMPTS is the beginning of a program;
-`reached` says what works."""
+`reached` says what works, `_tried` in one thread alone."""
 
-ATTEMPTS = '''
+ONE_THREAD = """
 import ctypes as _ctypes, os as _os, socket as _socket, subprocess as _subprocess, threading as _threading
 _parent = _os.getppid()
 _library = _ctypes.CDLL(None, use_errno=True)
@@ -50,7 +50,11 @@ def _tried():
         else:
             found.append(name)
     return ", ".join(found) or "nothing"
+"""
 
+ATTEMPTS = (
+    ONE_THREAD
+    + '''
 def reached():
     """What works here, and in a thread that was made before and one that is made now."""
     found = [_tried()]
@@ -71,3 +75,4 @@ def _be_early():
 
 _threading.Thread(target=_be_early, daemon=True).start()
 '''
+)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastrpc.tools import _system_calls
+from fastrpc.tools import _readable_folders, _system_calls
 from fastrpc.tools.agent import _documents
 from fastrpc.tools.agent._image import pool as image_pool
 from fastrpc.tools.agent.read_image import read_image
 from fastrpc.tools.knowledge import _extraction
-from fastrpc.tools.knowledge._extraction import document_worker
 from PIL import Image
-from support import image_calls
+from support import escapes, image_calls
 from support.escapes import ATTEMPTS
 
 from fastrpc import ToolError
@@ -52,6 +51,30 @@ def taken_over(file, order):
 worker.examine = taken_over
 worker.main()
 """
+PICTURES = """
+def _reading(path):
+    _os.close(_os.open(path.format(_os.environ["TESSDATA_PREFIX"]), _os.O_RDONLY))
+
+def _in_a_thread():
+    found = []
+    thread = _threading.Thread(target=lambda: found.append(_tried()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+_TRIED |= {
+    "read the data": lambda: _reading("{}/eng.traineddata"),
+    "read linked data": lambda: _reading("{}/ara.traineddata"),
+    "read beside the data": lambda: _reading("{}/../elsewhere/secret"),
+    "read by a link to a folder": lambda: _reading("{}/up/secret"),
+    "list a folder": lambda: _os.listdir("/etc"),
+    "read an environment": lambda: _reading(f"/proc/{_parent}/environ"),
+}
+"""
+READ_ALL = (
+    "read a file, read the data, read linked data, read beside the data, read by a link to a folder, "
+    "list a folder, read an environment"
+)
 ABORTED = DOCUMENT.replace("raise", "import os; os.abort()\n    raise")
 
 
@@ -69,15 +92,63 @@ def test_what_reads_a_document_can_do_nothing_else(monkeypatch: pytest.MonkeyPat
     assert error_of(_extraction.extract(str(FILES / name))) == f"{name}: reached: nothing"
 
 
-@pytest.mark.parametrize("name", ["scan.png"] if ON_LINUX else [])
-def test_what_reads_pictures_can_read_files_too_for_the_data_of_tesseract(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+def picture_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> str:
+    """What is answered for a picture by a process that runs this program where tesseract has data."""
+    folder, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    for each in (folder, elsewhere):
+        each.mkdir()
+        (each / "eng.traineddata").write_text("words")
+    (elsewhere / "secret").write_text("secret")
+    (folder / "ara.traineddata").symlink_to(elsewhere / "eng.traineddata")
+    (folder / "up").symlink_to(elsewhere)
+    picture = tmp_path / "scan.png"
+    Image.new("L", (90, 20), 255).save(picture)
+    monkeypatch.setenv("TESSDATA_PREFIX", str(folder))
+    monkeypatch.setattr(_extraction, "BOOTSTRAP", escapes.ONE_THREAD + program)
+    return error_of(_extraction.extract(str(picture))).removeprefix("scan.png: reached: ")
+
+
+def has_landlock() -> bool:
+    try:
+        return _readable_folders.version() > 0
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("thread", ["one", "late"] if ON_LINUX else [])
+def test_what_reads_pictures_can_read_the_data_of_tesseract_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thread: str
 ) -> None:
-    Image.new("L", (90, 20), 255).save(tmp_path / name)
-    monkeypatch.setattr(_extraction, "BOOTSTRAP", ATTEMPTS + DOCUMENT)
-    has_data = document_worker.languages()
-    expected = "reached: read a file" if has_data else f"it is a picture: {document_worker.NO_TESSERACT}"
-    assert error_of(_extraction.extract(str(tmp_path / name))) == f"{name}: {expected}"
+    reached = "_tried()" if thread == "one" else "_in_a_thread()"
+    found = picture_reader(tmp_path, monkeypatch, PICTURES + DOCUMENT.replace("reached()", reached))
+    assert found == ("read the data, read linked data" if has_landlock() else READ_ALL)
+
+
+@pytest.mark.parametrize("without", ["s.CREATE_RULESET = 1 << 20", "s.ctypes = None"] if ON_LINUX else [])
+def test_what_reads_pictures_can_read_files_where_the_kernel_has_no_landlock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: str
+) -> None:
+    changed = f"import sys; sys.path += sys.argv[6:]; import _readable_folders as s; {without}\n"
+    program = PICTURES + changed + DOCUMENT.replace("reached()", "_tried()")
+    assert picture_reader(tmp_path, monkeypatch, program) == READ_ALL
+
+
+@pytest.mark.parametrize("number", [1] if ON_LINUX else [])
+def test_what_reads_pictures_has_one_thread_when_its_files_are_confined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The kernel confines one thread and those that it starts, not the others."""
+    counting = """
+import os, sys; sys.path += sys.argv[6:]
+import _readable_folders
+confine, threads = _readable_folders.confine, []
+def counted(folders):
+    threads.extend(os.listdir("/proc/self/task"))
+    confine(folders)
+_readable_folders.confine = counted
+"""
+    program = counting + DOCUMENT.replace("reached()", "str(len(threads))")
+    assert picture_reader(tmp_path, monkeypatch, program) == str(number)
 
 
 @pytest.mark.parametrize("kind", ["pdf", "markdown", "html"] if ON_LINUX else [])

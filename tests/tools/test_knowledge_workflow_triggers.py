@@ -167,6 +167,66 @@ def test_times_that_no_server_was_there_for_are_one_run_that_names_them(tmp_path
         called(first, "workflow.delete", id="w")
 
 
+def begun_by(folder: Path) -> set[tuple[str, str]]:
+    """The schedules that there are: name and expression."""
+    with closing(sqlite3.connect(folder / "state" / "knowledge-runs.sqlite3")) as database:
+        return set(database.execute("SELECT schedule_name, schedule FROM workflow_schedules"))
+
+
+@pytest.mark.parametrize(
+    "left", ["DELETE FROM workflow_schedules", "UPDATE workflow_schedules SET schedule = 'x'"]
+)
+def test_a_schedule_that_a_server_was_killed_before_it_wrote_is_there_with_the_next_one(
+    tmp_path: Path, left: str
+) -> None:
+    with served(tmp_path) as client:
+        called(client, "workflow.create", workflow=cron("0 0 1 1 *"))
+    whole = begun_by(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "state" / "knowledge-runs.sqlite3")) as database, database:
+        database.execute(left)
+    with served(tmp_path):
+        eventually(lambda: begun_by(tmp_path) == whole)
+    with closing(sqlite3.connect(tmp_path / "state" / "knowledge.sqlite3")) as database, database:
+        database.execute("DELETE FROM knowledge_workflows")
+    with served(tmp_path):
+        eventually(lambda: not begun_by(tmp_path))
+
+
+def test_a_workflow_that_cannot_be_replaced_keeps_its_schedule(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        called(client, "workflow.create", workflow=cron("0 0 1 1 *"))
+        whole = begun_by(tmp_path)
+        with closing(sqlite3.connect(tmp_path / "state" / "knowledge.sqlite3")) as database:
+            fails = "BEGIN SELECT RAISE(FAIL, 'full'); END"
+            database.execute(f"CREATE TRIGGER full BEFORE INSERT ON knowledge_workflows {fails}")
+        assert client.call_tool("workflow.create", {"workflow": hooked()}).is_error
+        assert client.call_tool("workflow.create", {"workflow": cron("0 0 2 2 *")}).is_error
+        assert called(client, "workflow.get", id="w")["workflow"]["trigger"]["expression"] == "0 0 1 1 *"
+        assert begun_by(tmp_path) == whole
+
+
+def test_the_same_time_begins_a_run_of_each_owner_who_has_a_workflow_of_the_same_id(tmp_path: Path) -> None:
+    """Else one owner could keep another one's workflow from running."""
+    owners = ("ada", "bob")
+    tokens = {owner: token_of(tmp_path, owner)["token"] for owner in owners}
+
+    def clients(server: HttpProcess) -> list[SyncClient]:
+        return [Client.sync(server.place, token=tokens[owner]) for owner in owners]
+
+    with guarded(tmp_path, POLICY) as server:
+        for client in clients(server):
+            with client:
+                called(client, "workflow.create", workflow=cron("0 0 1 1 *"))
+    with closing(sqlite3.connect(tmp_path / "state" / "knowledge-runs.sqlite3")) as database, database:
+        last = f"{datetime.now(timezone.utc).year - 1}-06-01T00:00:00+00:00"
+        database.execute("UPDATE workflow_schedules SET last_fired_at = ?", (last,))
+    with guarded(tmp_path, POLICY) as server:
+        for client in clients(server):
+            with client:
+                (run,) = eventually(lambda client=client: runs(client))
+                assert ended(client, run["id"])["output"]["missed"]
+
+
 @pytest.mark.long
 def test_each_time_is_one_run_whichever_server_begins_it(tmp_path: Path) -> None:
     with served(tmp_path) as first, served(tmp_path) as second:

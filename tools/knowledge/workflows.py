@@ -215,15 +215,17 @@ def _write(found: Workflow, starter: dict[str, Any]) -> tuple[bool, str]:
         raise ToolError(str(error)) from None
     trigger.pop("secret", None)
     text = json.dumps({**found.json, "trigger": trigger}, ensure_ascii=False)
-    _unschedule(owner, before)
     kept = workflows.Kept(owner, text, json.dumps(starter), secret)
     is_new = workflows.write(database, found.id, kept, trigger["type"])
     if is_new is None:
         raise ToolError(f"workflow: expected at most {workflows.MOST:,} of an owner.")
     if trigger["type"] in ("cron", "file"):
         engine.note_triggers()
+    # Behind the definition, which says what is scheduled: should this fail, `Engine.catch_up` mends it.
     if trigger["type"] == "cron":
         _engine().schedule(owner, found.id, trigger)
+    else:
+        _unschedule(owner, before)
     return is_new, secret if is_made else ""
 
 
@@ -261,9 +263,10 @@ def delete(ctx: Context, id: str) -> DeletedWorkflow:
     from ._store import workflows
 
     database, owner = _store.current().database, _readers.reader_of(ctx).owner
-    _unschedule(owner, workflows.kept(database, owner, id))
+    before = workflows.kept(database, owner, id)
     if not workflows.forget(database, owner, id):
         raise _unknown(id)
+    _unschedule(owner, before)
     return answer(f"Deleted {id}.", DeletedWorkflow(id=id))
 
 

@@ -4,9 +4,9 @@ It gets the document on descriptor 0 and answers with one line of JSON on descri
 written by strangers, and the library that reads it is native code: memory, processor time and what it may
 write are bounded before the library is imported; before the library or the parsers of archives touch the
 document, no descriptor can be had any more, so that it opens no file and no socket. Reading pictures keeps
-one free, for tesseract's language data: a process that is not asked to read them answers that it takes
-another one. It knows xberg, pypdf and the standard library, of fastrpc two files. Starting costs a quarter of
-a second.
+one free, for tesseract's language data, and files of another folder cannot be opened: a process that is not
+asked to read pictures answers that it takes another one. It knows xberg, pypdf and the standard library, of
+fastrpc three files. Starting costs a quarter of a second.
 
 What a document is, its content says; its name decides only among kinds of text.
 """
@@ -407,9 +407,10 @@ def reader_of_pages() -> Any:
 
 
 class Library:
-    """xberg, and the languages that tesseract is installed for."""
+    """xberg, and the languages that tesseract is installed for, whose data are the only files that can be
+    opened from then on where pictures are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, pictures: bool) -> None:
         try:
             import xberg
         except ImportError:
@@ -419,6 +420,11 @@ class Library:
         self.xberg: Any = xberg
         self.languages = languages()
         self.loop = asyncio.new_event_loop()
+        codecs.lookup("cp437")  # of names in archives
+        if pictures and self.languages:
+            import _readable_folders  # type: ignore[import-not-found]
+
+            _readable_folders.confine_if_possible([os.environ["TESSDATA_PREFIX"]])
         self.extract(b"start", TEXT)  # makes its threads while descriptors are free
 
     def read_picture(self, data: bytes, kind: str, pages: list[int] | None = None) -> Any:
@@ -516,8 +522,7 @@ def library_for(order: Order) -> Library:
     if order.library is None:
         import _system_calls  # type: ignore[import-not-found]
 
-        order.library = Library()
-        codecs.lookup("cp437")  # of names in archives
+        order.library = Library(order.pictures)
         beyond = 0
         if order.pictures:
             beyond = os.dup(0) + 1  # the lowest number is taken, all below are

@@ -187,34 +187,65 @@ class Engine:
         ):
             self._dbos.start_workflow(self._run, workflow.json, starter, trigger)
 
-    def begin(self, id: str, kept: Kept, trigger: dict[str, Any]) -> None:
-        """Begin a run of a workflow for whoever has created it, unless there is one of this id. Raises
-        BadWorkflow."""
-        self.start(id, definition.read(json.loads(kept.definition)), json.loads(kept.starter), trigger)
+    def begin(self, cause: str, kept: Kept, trigger: dict[str, Any]) -> str:
+        """Begin a run of a workflow for whoever has created it, unless there is one of this cause, and return
+        its id. The id has a mark of the owner: others may have a workflow of the same id that the same time
+        or file begins. Raises BadWorkflow."""
+        found = definition.read(json.loads(kept.definition))
+        run = f"{found.id}:{hashlib.sha256(kept.owner.encode()).hexdigest()[:16]}-{cause}"
+        self.start(run, found, json.loads(kept.starter), trigger)
+        return run
 
     def schedule(self, owner: str, workflow: str, trigger: dict[str, Any]) -> None:
         """Begin runs of a workflow at the times of its trigger, here and in all servers of the kind, from now
-        on."""
-        self._dbos.create_schedule(
-            schedule_name=f"{owner}/{workflow}",
-            workflow_fn=_registered[1],
-            schedule=trigger["expression"],
-            cron_timezone=trigger.get("timezone"),
-            context={"owner": owner, "workflow": workflow},
+        on, and at no others."""
+        self.unschedule(owner, workflow)  # with the time that it was last begun at
+        self._dbos.apply_schedules(
+            [
+                {
+                    "schedule_name": _schedule_name(owner, workflow),
+                    "workflow_fn": _registered[1],
+                    "schedule": trigger["expression"],
+                    "cron_timezone": trigger.get("timezone"),
+                    "context": {"owner": owner, "workflow": workflow},
+                }
+            ]
         )
 
     def unschedule(self, owner: str, workflow: str) -> None:
         """Begin no more runs of a workflow by itself."""
-        self._dbos.delete_schedule(f"{owner}/{workflow}")
+        self._dbos.delete_schedule(_schedule_name(owner, workflow))
 
     def catch_up(self) -> None:
         """Begin one run of each workflow whose times have passed while no server was there."""
         from .schedules import missed
 
+        self._schedule_what_is_kept()
         for each in self._dbos.list_schedules():
             times = missed(each["schedule"], each["cron_timezone"], each["last_fired_at"])
             if times:
                 _begin_scheduled(times[-1], each["context"], times)
+
+    def _schedule_what_is_kept(self) -> None:
+        """Have the schedules be those of the workflows: a server may have been killed, or a disk full, when
+        one of the two was written."""
+        from .. import _store
+        from .._store import workflows
+
+        assert Place.server is not None
+        scheduled = {each["schedule_name"]: each for each in self._dbos.list_schedules()}
+        for kept in workflows.with_trigger(_store.current().database, "cron"):
+            workflow = json.loads(kept.definition)
+            trigger, name = workflow["trigger"], _schedule_name(kept.owner, workflow["id"])
+            known = scheduled.pop(name, None)
+            is_known = known is not None and (known["schedule"], known["cron_timezone"]) == (
+                trigger["expression"],
+                trigger.get("timezone"),
+            )
+            if not is_known and json.loads(kept.starter)["over_http"] == Place.server.over_http:
+                self.schedule(kept.owner, workflow["id"], trigger)
+        for name in scheduled:
+            self._dbos.delete_schedule(name)
 
     def runs(self, owner: str, workflow: str, state: str, limit: int) -> list[dict[str, Any]]:
         """Return an owner's runs, the newest first, without what came of them; of one workflow unless its id
@@ -289,8 +320,12 @@ def _begin_scheduled(at: str, context: dict[str, str], missed: list[str]) -> Non
     from .._store import workflows
 
     kept = workflows.kept(_store.current().database, context["owner"], context["workflow"])
-    if kept is not None:
-        current().begin(f"{context['workflow']}:cron-{at}", kept, {"at": at, "missed": missed})
+    if kept is not None and json.loads(kept.definition)["trigger"]["type"] == "cron":
+        current().begin(f"cron-{at}", kept, {"at": at, "missed": missed})
+
+
+def _schedule_name(owner: str, workflow: str) -> str:
+    return f"{owner}/{workflow}"
 
 
 STATES = {

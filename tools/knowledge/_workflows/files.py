@@ -85,7 +85,7 @@ class FileTriggers:
 
 def _begin(kept: Kept, watched: str, changed: Iterable[str]) -> None:
     """Begin the runs of a workflow for what has changed below its path."""
-    root, id = os.path.realpath(watched), json.loads(kept.definition)["id"]
+    root = os.path.realpath(watched)
     below = [path for path in changed if _is_below(root, path)]
     for path in below[:MOST_CHANGES]:
         try:
@@ -97,7 +97,7 @@ def _begin(kept: Kept, watched: str, changed: Iterable[str]) -> None:
         mark = f"{path}\0{status.st_mtime_ns}\0{status.st_size}".encode(errors="surrogateescape")
         shown = path.encode(errors="replace").decode()
         engine.current().begin(
-            f"{id}:file-{sha256(mark).hexdigest()[:16]}", kept, {"path": shown, "size": status.st_size}
+            f"file-{sha256(mark).hexdigest()[:16]}", kept, {"path": shown, "size": status.st_size}
         )
 
 

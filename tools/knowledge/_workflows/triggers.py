@@ -1,7 +1,7 @@
 """What begins runs besides callers: times of a cron expression, and signed requests (`hook`).
 
-Such a run is for whoever has created the workflow. Its id is made of what has begun it, so that the same time
-or the same request, seen twice or by two servers, is one run.
+Such a run is for whoever has created the workflow. Its id is made of the owner and of what has begun it, so
+that the same time or the same request, seen twice or by two servers, is one run.
 """
 
 from __future__ import annotations
@@ -71,13 +71,12 @@ def begun(id: str, body: bytes, timestamp: str, signature: str) -> str:
             raise Refused(401, "the signature is not valid")
         if not is_recent(timestamp, time.time()):
             raise Refused(401, "the timestamp is too old, or of the future")
-        run = f"{id}:hook-{sha256(signature.encode()).hexdigest()[:16]}"
-        engine.current().begin(run, found, {"body": _parsed(body), "at": _iso(int(timestamp[:20]))})
+        cause, at = f"hook-{sha256(signature.encode()).hexdigest()[:16]}", _iso(int(timestamp[:20]))
+        return engine.current().begin(cause, found, {"body": _parsed(body), "at": at})
     except StorageError as error:
         raise Refused(503, str(error)) from None
     except (engine.WorkflowsUnavailable, definition.BadWorkflow) as error:
         raise Refused(503, str(error)) from None
-    return run
 
 
 def _parsed(body: bytes) -> Any:
