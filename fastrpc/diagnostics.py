@@ -356,7 +356,10 @@ def _formatter() -> logging.Formatter:
         def formatException(self, ei: Any) -> str:
             from traceback import TracebackException
 
-            found = TracebackException(*ei)
+            try:
+                found = TracebackException(*ei)
+            except (Exception, SystemExit) as error:  # attributes of the exception may be its author's code
+                return f"its traceback cannot be shown: the exception raises {type(error).__name__}"
             _cut(found)
             return "".join(found.format()).rstrip("\n")[: 2 * LONGEST_RECORD]
 

@@ -62,6 +62,10 @@ class Place:
         return f"{count:,} more" if count else ""
 
 
+class Unreadable(Exception):
+    """Is logged in the place of an exception whose attributes, or whose class, raise."""
+
+
 _places: dict[Hashable, Place] = {}
 _pending: list[tuple[str, BaseException | None]] = []
 _lock = allocate_lock()
@@ -71,11 +75,23 @@ _writing = allocate_lock()
 
 
 def report(what: NamedHandler | str, error: BaseException) -> Place:
-    """Log a failure of a handler, or one that a text describes. Takes below 2 µs if it is only counted."""
+    """Log a failure of a handler, or one that a text describes. Takes below 2 µs if it is only counted.
+
+    Whoever calls this goes on behind a failure, so it raises nothing that the error's own class raises.
+    """
     failed = type(error)
-    file, line = _place_of(error)
-    key = (what, failed, file, line) if isinstance(what, str) else (what.kind, what.name, failed, file, line)
-    place = _places.get(key)
+    try:
+        file, line = _place_of(error)
+        key = (
+            (what, failed, file, line)
+            if isinstance(what, str)
+            else (what.kind, what.name, failed, file, line)
+        )
+        place = _places.get(key)
+    except (Exception, SystemExit):
+        if failed is Unreadable:
+            raise
+        return report(what, Unreadable(f"the exception {type.__repr__(failed)} raises when it is looked at"))
     if place is not None and monotonic() < place.due:
         place.count += 1
     else:
@@ -159,8 +175,8 @@ def _write(patient: bool) -> None:
             message, error = _pending.pop(0)
         try:
             diagnostics.write("error", message, error)
-        except Exception:
-            pass  # a logging handler of the program failed; there is nowhere to report it
+        except BaseException:
+            pass  # a logging handler of the program failed, or the error did; there is nowhere to report it
         del error
 
 

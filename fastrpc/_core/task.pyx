@@ -43,6 +43,7 @@ cdef extern from *:
 
 cdef extern from "Python.h":
     bint PyCoro_CheckExact(object candidate)
+    bint is_of "PyErr_GivenExceptionMatches"(object error, object kind)  # by its type: runs no code of it
 
 cdef object enter_task = tasks._enter_task
 cdef object leave_task = tasks._leave_task
@@ -147,7 +148,7 @@ cdef class CallTask:
         if self.state != PENDING:
             return 0
         if self.must_cancel:
-            if not isinstance(error, CancelledError):
+            if error is None or not is_of(error, CancelledError):
                 error = self.cancellation()
             self.must_cancel = False
         self.waiter = None
@@ -169,7 +170,7 @@ cdef class CallTask:
         finally:
             unset_current(self.loop, self)
         if raised is not None:
-            if isinstance(raised, CancelledError):
+            if is_of(raised, CancelledError):
                 self.end(CANCELLED, raised, True)
             else:
                 self.end(FINISHED, raised, True)
@@ -180,7 +181,11 @@ cdef class CallTask:
             else:
                 self.end(FINISHED, result, False)
         else:
-            self.wait_for(result)
+            try:
+                self.wait_for(result)
+            except BaseException as problem:  # of what it waits for, which may be anything
+                self.waiter = None
+                self.loop.call_soon(self._step, problem, context=self.context)
         return 0
 
     cdef int wait_for(self, object awaited) except -1:

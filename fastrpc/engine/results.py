@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, dumps, quoted, result_of
 from fastrpc.content import Content, ToolResult, block_of
+from fastrpc.errors import ProtocolError
 from fastrpc.json_encoding import UnencodableResult, rich_json, to_json
 from fastrpc.protocol.versions import ANY_STRUCTURED, MODERN, SERVER_KEY, STRUCTURED
 
@@ -367,12 +368,14 @@ def _blocks(parts: Sequence[Any], version: str) -> bytes:
 
 def error_object(code: int, message: str, data: Any = None) -> bytes:
     """Return a JSON-RPC error object (section 5.1). A handler may have raised it: what JSON cannot hold is
-    left out of it, half a surrogate pair is shown as an escape."""
+    left out of it, half a surrogate pair is shown as an escape, a code that is no integer is -32603."""
+    code = int(code) if isinstance(code, int) else ProtocolError.code
+    message = message if isinstance(message, str) else str(message)
     error = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
     try:
         return dumps(error)
     except (TypeError, UnicodeEncodeError):
-        shown = str(message).encode("utf-8", "backslashreplace").decode()
+        shown = message.encode("utf-8", "backslashreplace").decode()
         return dumps({"code": code, "message": shown})
