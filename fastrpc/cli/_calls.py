@@ -48,6 +48,8 @@ def converse_with_user(
     from fastrpc.cli._form import TerminalForm
 
     feedback = Feedback()
+    if chosen.time_limit:  # progress restarts the limit of a call no more often than this allows
+        handlers["max_seconds"] = chosen.time_limit
 
     def logging(client: SyncClient) -> int:
         if "logging" in client.server_capabilities:

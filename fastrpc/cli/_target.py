@@ -274,11 +274,21 @@ def converse(
             return 2
         write_line(f"fastrpc: {_reason(where, error, shows_stderr)}")
     except RequestTimeout as error:
-        hint = "" if "(--time-limit)" in str(error) else " (--timeout sets the limit)"
-        write_line(f"fastrpc: {where.shown} does not answer: {error}{hint}")
+        write_line(f"fastrpc: {where.shown} does not answer: {error}{_option_of(error, chosen)}")
     except ClientError as error:
         write_line(f"fastrpc: {error}")
     return 1
+
+
+def _option_of(error: RequestTimeout, chosen: Namespace) -> str:
+    """Return a hint at the option that has set the time limit, unless the error names it."""
+    from fastrpc.client.session import REPORTING
+
+    text = str(error)
+    if "(--time-limit)" in text:
+        return ""
+    is_call = text.partition(":")[0] in REPORTING
+    return f" (--{'time-limit' if is_call and chosen.time_limit else 'timeout'} sets the limit)"
 
 
 def _reason(where: Destination, error: ConnectionLost, shows_stderr: bool) -> str:

@@ -48,6 +48,22 @@ def work(path: str, ctx: Context) -> str:
     ctx.progress(1, 2)
     return wait(path)
 """
+# Has one tool, which never ends and reports progress all the time.
+ENDLESS = """
+import asyncio
+from fastrpc import Context, Server
+
+app = Server("endless")
+
+@app.tool
+async def work(ctx: Context) -> str:
+    'Work.'
+    done = 0
+    while True:
+        done += 1
+        ctx.progress(done)
+        await asyncio.sleep(0.01)
+"""
 SILENT = "import sys; sys.stdin.read()"
 
 
@@ -136,3 +152,14 @@ def test_a_time_limit_of_a_session_by_hand_is_that_of_each_call(place) -> None:
     done = run(place, "repl", "--time-limit", "1", "slow.py", text=lines)
     assert "tools/call: no answer within 1 s" in done.stderr
     assert done.stdout == "there\n"
+
+
+@pytest.mark.parametrize("command", ["call", "repl"])
+def test_a_time_limit_ends_a_call_that_reports_progress_for_ever(place, command: str) -> None:
+    (place / "endless.py").write_text(ENDLESS)
+    words = ["endless.py", "work"] if command == "call" else ["endless.py"]
+    done = run(place, command, "--time-limit", "1", *words, text="call work\n")
+    assert done.returncode == (1 if command == "call" else 0)
+    assert "tools/call: no answer within 1 s" in done.stderr
+    if command == "call":
+        assert done.stderr.endswith("(--time-limit sets the limit)\n")
