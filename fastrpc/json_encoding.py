@@ -119,13 +119,13 @@ def unsendable(params: dict[str, Any], error: BaseException) -> BaseException:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield what a value holds that is neither dict, list nor tuple, names of members too, each with its
+    """Yield what a value holds that is neither dict, list, tuple nor set, names of members too, each with its
     place."""
     waiting = [(path, value)]
     seen = set()  # a value that holds itself has no end
     while waiting:
         path, value = waiting.pop()
-        if not isinstance(value, (dict, list, tuple)):
+        if not isinstance(value, (dict, list, tuple, set, frozenset)):
             yield path, value
         elif id(value) not in seen:
             seen.add(id(value))

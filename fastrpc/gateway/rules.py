@@ -43,9 +43,8 @@ class Pattern:
 
 
 def patterns_of(text: str, servers: Collection[str], *, both: bool = False) -> list[Pattern]:
-    """Return the patterns of a text, for servers of these names; empty parts are skipped. A server
-    without a glob, ``shop:``, matches no tool. With `both` what can be read in several ways makes a pattern
-    for each."""
+    """Return the patterns of a text, for servers of these names; empty parts are skipped. With `both` what
+    can be read in several ways makes a pattern for each."""
     found = []
     for group in text.split(";"):
         server = ""

@@ -169,18 +169,6 @@ def test_a_server_without_a_tool_to_show_is_not_used(allow: str, deny: str, used
     assert [name for name in ("devkit", "fs") if rules.uses(name, f"{name}_")] == used
 
 
-def test_a_server_without_a_glob_matches_no_tool_and_is_named() -> None:
-    for text in ("shop:", ":", "nobody:"):
-        rules = Rules([text])
-        rules.know(["shop", "db"])
-        assert not rules.shows("shop", "get", "shop_get"), "an allowance that names nothing allows nothing"
-        assert rules.unused() == [text]
-        rules = Rules([], [text])
-        rules.know(["shop", "db"])
-        assert rules.shows("shop", "get", "shop_get")
-        assert rules.unused() == [text]
-
-
 def test_a_glob_that_matches_nothing_is_named_with_the_server_of_its_group() -> None:
     rules = Rules([], ["db:list,drop;shop:get,drop"])
     rules.know(["shop", "db"])
