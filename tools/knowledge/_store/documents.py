@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from math import sqrt
 from typing import NamedTuple
 
 from sqlalchemy import delete, func, insert, or_, select, text, update
 
 from .._search.fusion import fused
-from .._search.words import stems, terms
 from . import readings
 from .entries import (
     count_change,
@@ -32,7 +30,7 @@ from .meaning import Meaning, Place
 from .originals import Originals
 from .ranking import EVERY, Choice, best
 from .schema import documents, pages, passages
-from .word_index import PASSAGES, Fts5Index, TextSearchIndex, coverage, index_of
+from .word_index import PASSAGES, index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -281,32 +279,21 @@ def _answering(
     index = index_of(connection, PASSAGES)
     conditions, parameters = _chosen(question, ids, tags)
     most = max(limit, RERANKED)
-    if isinstance(index, Fts5Index) and question.asks:
+    if question.stems or (question.asks and index.ranks):
         choice = Choice(*CHOSEN, tuple(conditions), parameters) if conditions else EVERY
         scores = dict(best(connection, index, question, [space], most, choice))
+        if not scores:
+            return []
         where, parameters = [f"e.number IN ({', '.join(map(str, scores))})"], {}
-        statement = _statement(f"{index.texts} AS e", "NULL AS score", where, "e.number")
+        statement = _statement(where, "e.number")
     else:
-        scores = {}
-        where, tables, columns, order = [f"d.space = {space}", *conditions], f"{index.texts} AS e", "0.0", ""
-        parts = []
-        if isinstance(index, TextSearchIndex) and question.asks:
-            tables, columns, order = index.tables, index.rank, "score, "
-            parts.append(index.asked(question))
-        if question.without:
-            parts.append(index.without(question))
-        for condition, values in parts:
+        scores, where = {}, [f"d.space = {space}", *conditions]
+        for condition, values in index.limits(question):
             where.append(condition)
             parameters |= values
-        order += f"d.added_at DESC, e.position LIMIT {most:d}"
-        statement = _statement(tables, f"{columns} AS score", where, order)
-    found = []
-    for row in connection.execute(text(statement), parameters):
-        score = scores.get(row.number)
-        if score is None:
-            words = stems(terms(f"{row.heading}\n{row.content}"))
-            score = row.score * sqrt(coverage(question, words)) if question.asks else 0.0
-        found.append(_passage(row, -score))
+        statement = _statement(where, f"d.added_at DESC, e.position LIMIT {most:d}")
+    rows = connection.execute(text(statement), parameters)
+    found = [_passage(row, -scores.get(row.number, 0.0)) for row in rows]
     return sorted(found, key=lambda each: -each.score)[:limit]
 
 
@@ -332,7 +319,7 @@ def _fused(
     near = vectors.nearest(connection, meaning, Place(readings.PASSAGES, tables, limits), [space])
     if new := [number for number in near if number not in found]:
         where = [f"e.number IN ({', '.join(map(str, new))})"]
-        rows = connection.execute(text(_statement("knowledge_passages AS e", "0", where, "e.number")))
+        rows = connection.execute(text(_statement(where, "e.number")))
         found |= {row.number: _passage(row, 0.0) for row in rows}
     scores = fused([each.number for each in by_words], near)
     best_first = sorted(scores.keys() & found.keys(), key=lambda number: (-scores[number], number))[:limit]
@@ -344,9 +331,9 @@ def _passage(row: Any, score: float) -> FoundPassage:
     return FoundPassage(row.id, row.name, row.page, heading, row.content, round(score, 6), row.number)
 
 
-def _statement(tables: str, columns: str, conditions: Sequence[str], order: str) -> str:
+def _statement(conditions: Sequence[str], order: str) -> str:
     return (
-        f"SELECT d.id, d.name, e.number, e.page, e.heading, e.content, {columns} FROM {tables} "
+        "SELECT d.id, d.name, e.number, e.page, e.heading, e.content FROM knowledge_passages AS e "
         f"JOIN knowledge_documents AS d ON d.number = e.document "
         f"WHERE d.state = '{READY}' AND {' AND '.join(conditions)} ORDER BY {order}"
     )
@@ -369,7 +356,7 @@ def _chosen(
 CHOSEN = (
     " CROSS JOIN knowledge_passages AS e ON e.number = w.rowid"
     " CROSS JOIN knowledge_documents AS d ON d.number = e.document",
-    "knowledge_documents AS d CROSS JOIN knowledge_passages AS e ON e.document = d.number",
+    "knowledge_documents AS d JOIN knowledge_passages AS e ON e.document = d.number",
     "d.space",
 )
 _FIELDS = {
@@ -387,16 +374,17 @@ def write_text(
 ) -> None:  # fmt: skip
     """Write the pages and the passages of a document that has none."""
     index = index_of(connection, PASSAGES)
+    is_it = documents.c.number == number
+    space = connection.execute(select(documents.c.space).where(is_it)).scalar_one()
     rows = _page_rows(number, extracted)
     for start in range(0, len(rows), LOT):
         connection.execute(insert(pages), rows[start : start + LOT])
+    index.lock(connection, space)
     for start in range(0, len(found), LOT):
         _add_passages(connection, number, found[start : start + LOT])
     numbers = connection.execute(
         select(passages.c.number).where(passages.c.document == number).order_by(passages.c.position)
     ).scalars()
-    is_it = documents.c.number == number
-    space = connection.execute(select(documents.c.space).where(is_it)).scalar_one()
     rows = [{"number": each, "space": space, **row} for each, row in zip(numbers, words, strict=True)]
     for start in range(0, len(rows), LOT):
         index.add_rows(connection, rows[start : start + LOT])
