@@ -27,10 +27,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "tests"))
 
-from support.programs import FOLDER as HELD  # noqa: E402
-from support.programs import POSTGRES
+import support.programs as fetched  # noqa: E402
 
-BIN = Path(HELD)
+BIN = Path(fetched.FOLDER)
 FOLDER = BIN.parent
 PLACES = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"))
 FONTS = """<?xml version="1.0"?>
@@ -212,7 +211,7 @@ def methods_of(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 PROGRAMS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "node": (node, ("npm",)),
     "haproxy": (haproxy, ("haproxy",)),
-    "postgres": (postgres, ("initdb", *(f"{place}/initdb" for place in POSTGRES))),
+    "postgres": (postgres, ("initdb", *(f"{place}/initdb" for place in fetched.POSTGRES))),
     "pgvector": (pgvector, ("/usr/share/postgresql/*/extension/vector.control",)),
     "chromium": (chromium, ("chromium", "chromium-browser", "google-chrome")),
     "published": (published, (glob.escape(os.path.abspath(DATA)),)),
