@@ -19,6 +19,7 @@ from . import readings
 from .entries import (
     count_change,
     escaped,
+    lines_of,
     nearest_words,
     new_id,
     own_numbers,
@@ -53,6 +54,8 @@ INTERRUPTED = "its extraction was interrupted; add it again"
 RERANKED = 50
 LOT = 1000
 """Rows of one statement."""
+MOST_NAMES = 20
+"""Of a document; of more the latest are kept."""
 UNKNOWN_TYPE = "application/octet-stream"
 
 
@@ -60,8 +63,8 @@ class Document:
     """A document as the store has it."""
 
     __slots__ = (
-        "added_at", "digest", "id", "language", "name", "number", "pages", "reason", "size", "state", "tags",
-        "title", "type", "warnings",
+        "added_at", "digest", "id", "language", "name", "names", "number", "pages", "reason", "size", "state",
+        "tags", "title", "type", "warnings",
     )  # fmt: skip
 
     def __init__(self, row: Any) -> None:
@@ -69,6 +72,7 @@ class Document:
         self.id: str = row.id
         self.digest: str = row.digest
         self.name: str = row.name
+        self.names: list[str] = tags_in(row.names)
         self.type: str = row.type
         self.size: int = row.size
         self.tags: list[str] = tags_in(row.tags)
@@ -105,7 +109,8 @@ class Documents:
 
     def begin(self, reader: Reader, name: str, data: bytes, tags: Iterable[str]) -> tuple[Document, bool]:
         """Take a file in; return its document, and whether its text is still to be extracted by who asks. One
-        that is known gets the later date, the tags of both, and is not extracted again unless that failed."""
+        that is known gets the later date, the tags and names of both, and is not extracted again unless that
+        failed."""
         digest, now = hashlib.sha256(data).hexdigest(), time.time()
         with self.database.changing() as connection:
             self.originals.lock(connection, digest)
@@ -113,8 +118,10 @@ class Documents:
             is_it = (documents.c.space == space) & (documents.c.digest == digest)
             row = connection.execute(select(documents).where(is_it)).first()
             known = None if row is None else Document(row)
+            earlier = [each for each in (known.names if known else ()) if each != name]
             values: dict[str, Any] = {
-                "tags": "\n".join(["", *dict.fromkeys([*(known.tags if known else ()), *tags]), ""]),
+                "tags": lines_of([*(known.tags if known else ()), *tags]),
+                "names": lines_of([*earlier, name][-MOST_NAMES:]),
                 "added_at": now,
             }
             is_begun = known is None or known.state == FAILED
@@ -349,7 +356,8 @@ def _chosen(
         conditions.append(f"d.id IN ({', '.join(f':{name}' for name in parameters)})")
     for at, (name, value) in enumerate([*question.fields, *(("tag", tag) for tag in tags)]):
         conditions.append(_FIELDS[name].format(f"field_{at}"))
-        parameters[f"field_{at}"] = f"%\n{escaped(str(value))}\n%" if name == "tag" else value
+        is_line = name in ("tag", "source")
+        parameters[f"field_{at}"] = f"%\n{escaped(str(value))}\n%" if is_line else value
     return conditions, parameters
 
 
@@ -362,7 +370,7 @@ CHOSEN = (
 _FIELDS = {
     "tag": "d.tags LIKE :{} ESCAPE '\\'",
     "category": "d.type = :{}",
-    "source": "lower(d.name) = :{}",
+    "source": "lower(d.names) LIKE :{} ESCAPE '\\'",
     "before": "d.added_at < :{}",
     "after": "d.added_at >= :{}",
 }

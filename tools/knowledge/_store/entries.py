@@ -362,11 +362,16 @@ def _written(category: str, tags: Iterable[str], source: str) -> dict[str, objec
     """Return what an entry is written with, whether it is new or known."""
     return {
         "category": category,
-        "tags": "\n".join(["", *dict.fromkeys(tags), ""]),
+        "tags": lines_of(tags),
         "source": source,
         "written_at": time.time(),
         "superseded_by": None,
     }
+
+
+def lines_of(words: Iterable[str]) -> str:
+    """Return words as they are kept and searched, each once, with a line feed before and behind it."""
+    return "\n".join(["", *dict.fromkeys(words), ""])
 
 
 def tags_in(kept: str) -> list[str]:
