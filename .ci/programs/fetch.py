@@ -25,14 +25,13 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-FOLDER = HERE.parent.parent / ".cache" / "programs"
-BIN = FOLDER / "bin"
+sys.path.insert(0, str(HERE.parent.parent / "tests"))
+
+import support.programs as fetched  # noqa: E402
+
+BIN = Path(fetched.FOLDER)
+FOLDER = BIN.parent
 PLACES = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"))
-POSTGRES = (
-    "/usr/lib/postgresql/*/bin/initdb",
-    "/opt/homebrew/opt/postgresql*/bin/initdb",
-    "/usr/pgsql-*/bin/initdb",
-)
 FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>{0}/fonts</dir><dir>/usr/share/fonts</dir><cachedir>{0}/cache</cachedir></fontconfig>
@@ -212,7 +211,7 @@ def methods_of(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 PROGRAMS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "node": (node, ("npm",)),
     "haproxy": (haproxy, ("haproxy",)),
-    "postgres": (postgres, ("initdb", *POSTGRES)),
+    "postgres": (postgres, ("initdb", *(f"{place}/initdb" for place in fetched.POSTGRES))),
     "pgvector": (pgvector, ("/usr/share/postgresql/*/extension/vector.control",)),
     "chromium": (chromium, ("chromium", "chromium-browser", "google-chrome")),
     "published": (published, (glob.escape(os.path.abspath(DATA)),)),

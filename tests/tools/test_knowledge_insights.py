@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree
 
-from fastrpc.tools.knowledge._store import call_counts
+from fastrpc.tools.knowledge._store import call_counts, moving
+from fastrpc.tools.knowledge._store.entries import Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
 from support.guarded_folder import fastrpc, variables
 from support.http_client import HttpProcess
@@ -50,6 +51,17 @@ def test_old_hours_become_days_and_owners_are_apart(database_url: str) -> None:
     assert call_counts.of_calls(database, "ada", "calls", day, time.time(), "") == [(day, 49)]
     assert call_counts.of_calls(database, "ada", "errors", day, time.time(), "t") == [(day, 24)]
     assert call_counts.of_calls(database, "bob", "calls", day, time.time(), "t") == [(day, 5)]
+    database.close()
+
+
+def test_entries_are_counted_by_the_day_in_which_they_were_written(database_url: str) -> None:
+    database, day = open_database(database_url, KNOWLEDGE), 86_400
+    times = [-1.0, 0.0, day - 0.001, float(day), day + 0.5, 3.0 * day]
+    records = [moving.Record(f"{at}", "fact", "", [], "", at) for at in times]
+    moving.add(database, "ada", records)
+    moving.add(database, "bob", records[:1])
+    found = call_counts.of_entries(database, Reader("ada", ""), -day, 3 * day)
+    assert found == [(-day, 1), (0, 2), (day, 2)]
     database.close()
 
 

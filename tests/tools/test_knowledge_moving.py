@@ -281,6 +281,8 @@ def test_what_is_exported_into_a_folder_is_the_same_where_it_is_imported(
 ) -> None:
     monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
     store = filled(database_url)
+    (document,) = store.page(Reader("ada", ""), None, 1, state="ready")
+    store.begin(Reader("ada", ""), "second name.txt", store.original(document), ())
     assert moving.add(
         store.database, "ada", [moving.Record("The deadline.", "fact", "", ["work"], "mail", 1000.0)]
     )

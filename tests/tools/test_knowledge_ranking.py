@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from fastrpc.tools.knowledge._search.question import read
-from fastrpc.tools.knowledge._store import moving, ranking, row_sets
-from fastrpc.tools.knowledge._store.entries import Entries, Reader
+from fastrpc.tools.knowledge._store import entries, moving, ranking, row_sets
+from fastrpc.tools.knowledge._store.entries import Entries, Reader, count_change
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, create_engine, text
+from support.postgres import Cluster
+from support.waiting import SECONDS, eventually
 
 from fastrpc.storage import open_database
 from fastrpc.storage.migrations import migrate
+
+pytest_plugins = ["support.postgres"]
 
 ADA, BOB = Reader("ada", ""), Reader("bob", "")
 COMMON = ("red", "green", "blue")
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Entries]:
+def store(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Entries]:
     """Entries that have common words in all combinations; so few rows are ranked by FTS5 that sets decide."""
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr(ranking, "RANKED_ROWS", 20)
     monkeypatch.setattr(ranking, "LOOKED_AT", 10)
     monkeypatch.setattr(row_sets, "KEPT_FROM", 5)
-    database = open_database(f"sqlite:///{tmp_path}/knowledge.sqlite3", KNOWLEDGE)
+    database = open_database(database_url, KNOWLEDGE)
     for owner in ("ada", "bob"):
         texts = [content_of(owner, number) for number in range(400)]
         moving.add(database, owner, [moving.Record(text, "fact", "", [], "") for text in texts])
@@ -76,6 +83,50 @@ def test_what_has_to_be_there_is_and_what_may_not_is_not(store: Entries) -> None
     assert len(without) == 50
     assert not any("blue" in each for each in without)
     assert len(found(store, '"red green"', limit=100)) == 100
+
+
+def test_what_has_to_be_there_is_enough(store: Entries) -> None:
+    write(store, "violet ink")
+    assert found(store, '"violet ink" red green blue') == ["violet ink"]
+    assert found(store, "viol* zzz") == ["violet ink"]
+
+
+def test_characters_without_spaces_are_found_in_their_order(store: Entries) -> None:
+    for content in ("会議は明日", "明議は会日", "東京の会議"):
+        write(store, content)
+    assert found(store, "会議", limit=2) == ["東京の会議", "会議は明日"]
+    assert "明議は会日" not in found(store, "会議")
+
+
+def test_what_was_being_written_while_others_searched_is_found_once_it_is_there(
+    postgres: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set that was read up to a number misses none below it that is committed later."""
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(row_sets, "KEPT_FROM", 1)
+    database = open_database(postgres.url(postgres.new_database()), KNOWLEDGE)
+    store = Entries(database)
+    write(store, "red")
+    is_written, may_end = Event(), Event()
+
+    def count_late(connection: Connection, changed: Iterable[int]) -> None:
+        if not is_written.is_set():
+            is_written.set()
+            assert may_end.wait(SECONDS)
+        count_change(connection, changed)
+
+    monkeypatch.setattr(entries, "count_change", count_late)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(write, store, "red first")
+        assert is_written.wait(SECONDS)
+        second = pool.submit(write, store, "red second")
+        waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        eventually(lambda: second.done() or bool(postgres.execute(waiting)))
+        assert "red first" not in found(store, "red")
+        may_end.set()
+        first.result(), second.result()
+    assert set(found(store, "red")) == {"red", "red first", "red second"}
+    database.close()
 
 
 def test_fields_choose_among_all_that_answer(store: Entries) -> None:
@@ -153,6 +204,36 @@ def test_the_heaviest_rows_are_those_whose_weights_add_up_to_most(
 def test_a_set_has_its_numbers_wherever_it_begins(numbers: set[int], above: int) -> None:
     numbers = {number + above for number in numbers}
     assert set(row_sets.numbers_in(row_sets.set_of(sorted(numbers), above))) == numbers
+
+
+def test_a_store_of_before_in_postgresql_is_searched_as_a_new_one(postgres: Cluster) -> None:
+    url = postgres.url(postgres.new_database())
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        migrate(connection, KNOWLEDGE, to="k0009")
+        for owner in ("ada", "bob"):
+            space = text("INSERT INTO knowledge_spaces (owner, caller_class) VALUES (:owner, '')")
+            connection.execute(space, {"owner": owner})
+            connection.execute(
+                text(
+                    "INSERT INTO knowledge_entries "
+                    "(id, space, category, content, tags, source, written_at, digest) "
+                    "SELECT CAST(:owner AS text), number, 'fact', :content, E'\\n', '', 0, '' "
+                    "FROM knowledge_spaces WHERE owner = CAST(:owner AS text)"
+                ),
+                {"owner": owner, "content": f"tea of {owner}"},
+            )
+        connection.execute(
+            text(
+                "INSERT INTO knowledge_words (number, words, stems) "
+                "SELECT number, to_tsvector('simple', content), to_tsvector('simple', content) "
+                "FROM knowledge_entries"
+            )
+        )
+    engine.dispose()
+    database = open_database(url, KNOWLEDGE)
+    assert found(Entries(database), "tea", BOB) == ["tea of bob"]
+    database.close()
 
 
 def test_a_store_of_before_is_searched_as_a_new_one(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ by the policy of examples/, with the set-up that the documents show."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -193,10 +194,10 @@ def policy_of_example(folder: Path, *changes: tuple[str, str]) -> Path:
 
 
 @contextmanager
-def connected(folder: Path, transport: str, notified: Callable[[Any], None]) -> Iterator[Any]:
+def connected(folder: Path, transport: str, notified: Callable[[Any], None], *more: str) -> Iterator[Any]:
     """A client of a server with the policy of this folder, which comes with a token of ada's."""
     token = json.loads(fastrpc(folder, "token", "create", "--owner", "ada", "--json"))["token"]
-    serve = ["serve", TOOLSET, "--scheme", "sophon", "--guard", str(folder / "guard.toml")]
+    serve = ["serve", TOOLSET, "--scheme", "sophon", "--guard", str(folder / "guard.toml"), *more]
     options: dict[str, Any] = {"version": "2024-11-05", "on_notification": notified}
     if transport == "stdio":
         options["env"] = variables(folder, FASTRPC_TOKEN=token)
@@ -279,6 +280,91 @@ def test_each_published_code_comes_by_what_provokes_it(tmp_path: Path, transport
     assert {each["outcome"] for each in approvals} >= {"asked", "rejected", "approved", "used"}
     assert {each["actor"].partition("#")[0] for each in seen} == {"ada"}
     assert "verified:" in fastrpc(tmp_path, "audit", "verify")
+
+
+WORKFLOW = {
+    "id": "weekly", "name": "Weekly", "version": "1", "trigger": {"type": "manual"},
+    "nodes": [{"id": "now", "type": "action.skill", "config": {"tool": "datetime.now", "arguments": {}}}],
+    "edges": [],
+}  # fmt: skip
+PUBLISHED_SEARCH = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string"},
+        "scope": {"type": "string", "enum": ["user", "agent", "all"]},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+    },
+    "required": ["query"],
+}
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http", "sse"])
+def test_all_that_is_published_is_there_over_each_transport(tmp_path: Path, transport: str) -> None:
+    nova = tmp_path / "agents" / "nova"
+    nova.mkdir(parents=True)
+    (nova / "SOUL.md").write_text("# Nova\n")
+    (nova / "config.json").write_text('{"model": "m", "api_key": "sk-abcdefghijklmnopqrstuvwxyz0123456789"}')
+    (tmp_path / "guard.toml").write_text(
+        '[expose]\ntools = ["*"]\nresources = ["*"]\nprompts = ["*"]\n[approvals]\nfrom = "critical"\n'
+    )
+    told: list[Any] = []
+    with connected(tmp_path, transport, told.append, "--agents", str(nova.parent)) as client:
+
+        def read(place: str) -> dict[str, Any]:
+            uri = f"sophon://{place}"
+            (content,) = client.request("resources/read", {"uri": uri})["contents"]
+            assert content["uri"] == uri
+            return dict(content)
+
+        def made(tool: str, arguments: dict[str, Any]) -> str:
+            found = re.search(r"(?:mem|doc)_[a-z2-9]{12}", client.call_tool(tool, arguments).text)
+            assert found
+            return found[0]
+
+        search = next(each for each in client.list_tools() if each["name"] == "memory.search")
+        assert search["description"] == "Search user and agent memory by natural-language query."
+        assert search["inputSchema"] == PUBLISHED_SEARCH
+        memory = made("memory.write", {"content": "The deadline is in May."})
+        report = {"name": "Q3-sales-report.md", "content": "# Q3 sales report\n\nSales rose by 7 %.\n"}
+        document = made("document.add", report)
+        client.call_tool("workflow.create", {"workflow": WORKFLOW})
+        found = client.request("tools/call", {"name": "memory.search", "arguments": {"query": "deadline"}})
+        assert found["isError"] is False
+        assert found["content"][0]["text"].startswith("Found 1 entry:")
+
+        listed = {each["uri"]: each for each in client.list_resources()}
+        of_document = listed[f"sophon://documents/{document}"]
+        assert of_document["name"] == "Q3-sales-report.md"
+        assert re.fullmatch(r"Q3-sales-report.md — uploaded \d{4}-\d\d-\d\d", of_document["description"])
+        assert listed[f"sophon://memory/{memory}"]["mimeType"] == "text/plain"
+        text = read(f"documents/{document}")
+        assert (text["mimeType"], "Sales rose by 7 %." in text["text"]) == ("text/plain", True)
+        original = read(f"documents/{document}/original")
+        assert base64.b64decode(original["blob"]).decode() == report["content"]
+        assert document in read("documents/")["text"]
+        assert read(f"memory/{memory}")["text"] == "The deadline is in May."
+        assert memory in read("memory/")["text"]
+        assert read("agents/nova/SOUL.md")["text"] == "# Nova\n"
+        config = json.loads(read("agents/nova/config")["text"])
+        assert config["model"] == "m"
+        assert "sk-" not in config["api_key"]
+        assert json.loads(read("workflows/weekly")["text"])["nodes"] == WORKFLOW["nodes"]
+
+        prompts = {each["name"] for each in client.list_prompts()}
+        assert prompts == {"summarize-document", "draft-email", "extract-action-items", "research-topic"}
+        arguments = {"documentUri": of_document["uri"]}
+        prompt = client.request("prompts/get", {"name": "summarize-document", "arguments": arguments})
+        assert "Sales rose by 7 %." in json.dumps(prompt, ensure_ascii=False)
+
+        client.request("resources/subscribe", {"uri": "sophon://memory/"})
+        client.call_tool("memory.forget", {"id": memory})
+        updated = {"uri": "sophon://memory/"}
+        for _ in range(300):
+            if any(each.get("params") == updated for each in told):
+                break
+            client.wait(0.1)
+        assert any(each["method"] == "notifications/resources/updated" for each in told)
+        client.request("resources/unsubscribe", {"uri": "sophon://memory/"})
 
 
 def documented() -> list[str]:

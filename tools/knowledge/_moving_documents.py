@@ -19,7 +19,7 @@ from . import documents, memory
 from ._extraction import FILE_BYTES, Extracted
 from ._import_formats import Broken, seconds_of
 from ._store import moving_documents
-from ._store.documents import FAILED, READY, Documents
+from ._store.documents import FAILED, MOST_NAMES, READY, Documents
 from ._store.moving_documents import DocumentRecord
 from ._store.originals import DIGEST
 
@@ -61,7 +61,8 @@ def export(database: Database, owner: str, folder: str, say: Callable[[str], obj
 
 def _line(record: DocumentRecord) -> dict[str, Any]:
     return {
-        "id": record.id, "digest": record.digest, "name": record.name, "type": record.media_type,
+        "id": record.id, "digest": record.digest, "name": record.name, "names": record.names,
+        "type": record.media_type,
         "tags": record.tags, "state": record.state, "reason": record.reason, "title": record.title,
         "language": record.language, "warnings": record.warnings, "date": record.added_at,
     }  # fmt: skip
@@ -107,18 +108,20 @@ def _record(line: bytes) -> DocumentRecord:
     if texts["state"] not in (READY, FAILED):
         raise Broken(f"state: expected {READY} or {FAILED}, got {texts['state']!r:.40}")
     documents.check_name(texts["name"])
-    for name in ("tags", "warnings"):
+    for name in ("tags", "warnings", "names"):
         value = found.get(name, [])
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise Broken(f"{name}: expected a list of texts")
         for each in value:
             memory.check_text(name, each)
     memory.check_tags(found.get("tags", []))
+    for each in found.get("names", []):
+        documents.check_name(each)
     return DocumentRecord(
         texts["digest"], texts["name"], texts["type"], id=texts["id"],
         tags=memory.folded_tags(found.get("tags", [])), state=texts["state"], reason=texts["reason"],
         title=texts["title"], language=texts["language"], warnings=found.get("warnings", []),
-        added_at=seconds_of(found.get("date")),
+        names=[*found.get("names", [])][-MOST_NAMES:], added_at=seconds_of(found.get("date")),
     )  # fmt: skip
 
 

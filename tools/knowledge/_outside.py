@@ -72,7 +72,7 @@ class Documents:
     def ids(self, reader: Reader, typed: str) -> list[str]:
         wanted = typed.casefold()
         newest = _store.current_documents().page(reader, None, LOOKED_AT, state="ready")
-        return [each.id for each in newest if wanted in f"{each.name}\n{each.title}".casefold()]
+        return [each.id for each in newest if wanted in "\n".join([*each.names, each.title]).casefold()]
 
 
 SOURCES: dict[str, Source] = {"memory": Memory(), "documents": Documents()}

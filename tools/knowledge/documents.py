@@ -39,11 +39,13 @@ STEPS = 4
 
 
 class DocumentEntry(TypedDict):
-    """A document. `added` is ISO 8601 (UTC); `reason` says why it failed, else it is empty."""
+    """A document. `added` is ISO 8601 (UTC); `reason` says why it failed, else it is empty; `names` are all
+    under which its file was added, the latest last."""
 
     id: str
     uri: str
     name: str
+    names: list[str]
     title: str
     type: str
     size: int
@@ -356,6 +358,8 @@ def _about(document: Document) -> str:
     if document.pages:
         parts.append(f"{document.pages:,} {'page' if document.pages == 1 else 'pages'}")
     parts += [f"{document.size:,} bytes", date_of(document.added_at)[:10]]
+    if others := [each for each in document.names if each != document.name]:
+        parts.append(f"also added as {', '.join(others)}")
     if document.tags:
         parts.append(f"tags: {', '.join(document.tags)}")
     return f"{document.name} ({', '.join(parts)})"
@@ -363,9 +367,10 @@ def _about(document: Document) -> str:
 
 def _shown(document: Document) -> DocumentEntry:
     return DocumentEntry(
-        id=document.id, uri=uri_of(document.id), name=document.name, title=document.title,
-        type=document.type, size=document.size, state=document.state, reason=document.reason,
-        pages=document.pages, language=document.language, tags=document.tags,
+        id=document.id, uri=uri_of(document.id), name=document.name, names=document.names,
+        title=document.title, type=document.type, size=document.size,
+        state=document.state, reason=document.reason, pages=document.pages,
+        language=document.language, tags=document.tags,
         warnings=document.warnings, added=date_of(document.added_at),
     )  # fmt: skip
 

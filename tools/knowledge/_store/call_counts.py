@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sqlalchemy import Select
+    from sqlalchemy import Column, Select
 
     from fastrpc.storage.database import Database
 
@@ -74,37 +74,37 @@ def of_calls(
     )
     if tool:
         wanted = wanted.where(counts.c.tool == tool)
-    with database.reading() as connection:
-        rows = connection.execute(wanted.group_by(counts.c.start).order_by(counts.c.start)).all()
-    return [(int(start), int(number)) for start, number in rows]
+    return _rows(database, wanted.group_by(counts.c.start).order_by(counts.c.start))
 
 
 def of_entries(database: Database, reader: Reader, since: float, until: float) -> list[tuple[int, int]]:
     """Return pairs of a day's start and how many entries were written, in order."""
     classes = sorted(reader.classes_in("all"))
     wanted = (
-        select(entries.c.written_at)
+        _by_day(entries.c.written_at)
         .join(spaces, spaces.c.number == entries.c.space)
         .where(spaces.c.owner == reader.owner, spaces.c.caller_class.in_(classes))
         .where(entries.c.written_at >= since, entries.c.written_at < until)
     )
-    return _by_day(database, wanted)
+    return _rows(database, wanted)
 
 
 def of_documents(database: Database, reader: Reader, since: float, until: float) -> list[tuple[int, int]]:
     """Return pairs of a day's start and how many documents were added, in order."""
     wanted = (
-        select(documents.c.added_at)
+        _by_day(documents.c.added_at)
         .join(spaces, spaces.c.number == documents.c.space)
         .where(spaces.c.owner == reader.owner, documents.c.added_at >= since, documents.c.added_at < until)
     )
-    return _by_day(database, wanted)
+    return _rows(database, wanted)
 
 
-def _by_day(database: Database, wanted: Select[Any]) -> list[tuple[int, int]]:
-    found: dict[int, int] = {}
+def _by_day(at: Column[float]) -> Select[Any]:
+    """Return what selects how many rows each day has, in order."""
+    day = func.floor(at / DAY)
+    return select((day * DAY).label("start"), func.count()).group_by(day).order_by(day)
+
+
+def _rows(database: Database, wanted: Select[Any]) -> list[tuple[int, int]]:
     with database.reading() as connection:
-        for at in connection.execute(wanted).scalars():
-            start = int(at) - int(at) % DAY
-            found[start] = found.get(start, 0) + 1
-    return sorted(found.items())
+        return [(int(start), int(number)) for start, number in connection.execute(wanted)]

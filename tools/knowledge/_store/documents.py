@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import time
-from math import sqrt
 from typing import NamedTuple
 
 from sqlalchemy import delete, func, insert, or_, select, text, update
 
 from .._search.fusion import fused
-from .._search.words import stems, terms
 from . import readings
 from .entries import (
     count_change,
     escaped,
+    lines_of,
     nearest_words,
     new_id,
     own_numbers,
@@ -32,7 +31,7 @@ from .meaning import Meaning, Place
 from .originals import Originals
 from .ranking import EVERY, Choice, best
 from .schema import documents, pages, passages
-from .word_index import PASSAGES, Fts5Index, TextSearchIndex, coverage, index_of
+from .word_index import PASSAGES, index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +54,8 @@ INTERRUPTED = "its extraction was interrupted; add it again"
 RERANKED = 50
 LOT = 1000
 """Rows of one statement."""
+MOST_NAMES = 20
+"""Of a document; of more the latest are kept."""
 UNKNOWN_TYPE = "application/octet-stream"
 
 
@@ -62,8 +63,8 @@ class Document:
     """A document as the store has it."""
 
     __slots__ = (
-        "added_at", "digest", "id", "language", "name", "number", "pages", "reason", "size", "state", "tags",
-        "title", "type", "warnings",
+        "added_at", "digest", "id", "language", "name", "names", "number", "pages", "reason", "size", "state",
+        "tags", "title", "type", "warnings",
     )  # fmt: skip
 
     def __init__(self, row: Any) -> None:
@@ -71,6 +72,7 @@ class Document:
         self.id: str = row.id
         self.digest: str = row.digest
         self.name: str = row.name
+        self.names: list[str] = tags_in(row.names)
         self.type: str = row.type
         self.size: int = row.size
         self.tags: list[str] = tags_in(row.tags)
@@ -107,7 +109,8 @@ class Documents:
 
     def begin(self, reader: Reader, name: str, data: bytes, tags: Iterable[str]) -> tuple[Document, bool]:
         """Take a file in; return its document, and whether its text is still to be extracted by who asks. One
-        that is known gets the later date, the tags of both, and is not extracted again unless that failed."""
+        that is known gets the later date, the tags and names of both, and is not extracted again unless that
+        failed."""
         digest, now = hashlib.sha256(data).hexdigest(), time.time()
         with self.database.changing() as connection:
             self.originals.lock(connection, digest)
@@ -115,8 +118,10 @@ class Documents:
             is_it = (documents.c.space == space) & (documents.c.digest == digest)
             row = connection.execute(select(documents).where(is_it)).first()
             known = None if row is None else Document(row)
+            earlier = [each for each in (known.names if known else ()) if each != name]
             values: dict[str, Any] = {
-                "tags": "\n".join(["", *dict.fromkeys([*(known.tags if known else ()), *tags]), ""]),
+                "tags": lines_of([*(known.tags if known else ()), *tags]),
+                "names": lines_of([*earlier, name][-MOST_NAMES:]),
                 "added_at": now,
             }
             is_begun = known is None or known.state == FAILED
@@ -281,32 +286,21 @@ def _answering(
     index = index_of(connection, PASSAGES)
     conditions, parameters = _chosen(question, ids, tags)
     most = max(limit, RERANKED)
-    if isinstance(index, Fts5Index) and question.asks:
+    if question.stems or (question.asks and index.ranks):
         choice = Choice(*CHOSEN, tuple(conditions), parameters) if conditions else EVERY
         scores = dict(best(connection, index, question, [space], most, choice))
+        if not scores:
+            return []
         where, parameters = [f"e.number IN ({', '.join(map(str, scores))})"], {}
-        statement = _statement(f"{index.texts} AS e", "NULL AS score", where, "e.number")
+        statement = _statement(where, "e.number")
     else:
-        scores = {}
-        where, tables, columns, order = [f"d.space = {space}", *conditions], f"{index.texts} AS e", "0.0", ""
-        parts = []
-        if isinstance(index, TextSearchIndex) and question.asks:
-            tables, columns, order = index.tables, index.rank, "score, "
-            parts.append(index.asked(question))
-        if question.without:
-            parts.append(index.without(question))
-        for condition, values in parts:
+        scores, where = {}, [f"d.space = {space}", *conditions]
+        for condition, values in index.limits(question):
             where.append(condition)
             parameters |= values
-        order += f"d.added_at DESC, e.position LIMIT {most:d}"
-        statement = _statement(tables, f"{columns} AS score", where, order)
-    found = []
-    for row in connection.execute(text(statement), parameters):
-        score = scores.get(row.number)
-        if score is None:
-            words = stems(terms(f"{row.heading}\n{row.content}"))
-            score = row.score * sqrt(coverage(question, words)) if question.asks else 0.0
-        found.append(_passage(row, -score))
+        statement = _statement(where, f"d.added_at DESC, e.position LIMIT {most:d}")
+    rows = connection.execute(text(statement), parameters)
+    found = [_passage(row, -scores.get(row.number, 0.0)) for row in rows]
     return sorted(found, key=lambda each: -each.score)[:limit]
 
 
@@ -332,7 +326,7 @@ def _fused(
     near = vectors.nearest(connection, meaning, Place(readings.PASSAGES, tables, limits), [space])
     if new := [number for number in near if number not in found]:
         where = [f"e.number IN ({', '.join(map(str, new))})"]
-        rows = connection.execute(text(_statement("knowledge_passages AS e", "0", where, "e.number")))
+        rows = connection.execute(text(_statement(where, "e.number")))
         found |= {row.number: _passage(row, 0.0) for row in rows}
     scores = fused([each.number for each in by_words], near)
     best_first = sorted(scores.keys() & found.keys(), key=lambda number: (-scores[number], number))[:limit]
@@ -344,9 +338,9 @@ def _passage(row: Any, score: float) -> FoundPassage:
     return FoundPassage(row.id, row.name, row.page, heading, row.content, round(score, 6), row.number)
 
 
-def _statement(tables: str, columns: str, conditions: Sequence[str], order: str) -> str:
+def _statement(conditions: Sequence[str], order: str) -> str:
     return (
-        f"SELECT d.id, d.name, e.number, e.page, e.heading, e.content, {columns} FROM {tables} "
+        "SELECT d.id, d.name, e.number, e.page, e.heading, e.content FROM knowledge_passages AS e "
         f"JOIN knowledge_documents AS d ON d.number = e.document "
         f"WHERE d.state = '{READY}' AND {' AND '.join(conditions)} ORDER BY {order}"
     )
@@ -362,20 +356,21 @@ def _chosen(
         conditions.append(f"d.id IN ({', '.join(f':{name}' for name in parameters)})")
     for at, (name, value) in enumerate([*question.fields, *(("tag", tag) for tag in tags)]):
         conditions.append(_FIELDS[name].format(f"field_{at}"))
-        parameters[f"field_{at}"] = f"%\n{escaped(str(value))}\n%" if name == "tag" else value
+        is_line = name in ("tag", "source")
+        parameters[f"field_{at}"] = f"%\n{escaped(str(value))}\n%" if is_line else value
     return conditions, parameters
 
 
 CHOSEN = (
     " CROSS JOIN knowledge_passages AS e ON e.number = w.rowid"
     " CROSS JOIN knowledge_documents AS d ON d.number = e.document",
-    "knowledge_documents AS d CROSS JOIN knowledge_passages AS e ON e.document = d.number",
+    "knowledge_documents AS d JOIN knowledge_passages AS e ON e.document = d.number",
     "d.space",
 )
 _FIELDS = {
     "tag": "d.tags LIKE :{} ESCAPE '\\'",
     "category": "d.type = :{}",
-    "source": "lower(d.name) = :{}",
+    "source": "lower(d.names) LIKE :{} ESCAPE '\\'",
     "before": "d.added_at < :{}",
     "after": "d.added_at >= :{}",
 }
@@ -387,16 +382,17 @@ def write_text(
 ) -> None:  # fmt: skip
     """Write the pages and the passages of a document that has none."""
     index = index_of(connection, PASSAGES)
+    is_it = documents.c.number == number
+    space = connection.execute(select(documents.c.space).where(is_it)).scalar_one()
     rows = _page_rows(number, extracted)
     for start in range(0, len(rows), LOT):
         connection.execute(insert(pages), rows[start : start + LOT])
+    index.lock(connection, space)
     for start in range(0, len(found), LOT):
         _add_passages(connection, number, found[start : start + LOT])
     numbers = connection.execute(
         select(passages.c.number).where(passages.c.document == number).order_by(passages.c.position)
     ).scalars()
-    is_it = documents.c.number == number
-    space = connection.execute(select(documents.c.space).where(is_it)).scalar_one()
     rows = [{"number": each, "space": space, **row} for each, row in zip(numbers, words, strict=True)]
     for start in range(0, len(rows), LOT):
         index.add_rows(connection, rows[start : start + LOT])

@@ -11,19 +11,17 @@ import hashlib
 import re
 import secrets
 import time
-from math import sqrt
 
 from sqlalchemy import bindparam, delete, func, insert, select, text, update
 
 from .._search.fusion import fused
 from .._search.spelling import SHORTEST
-from .._search.words import stems, terms
 from . import readings
 from .meaning import Meaning, Place
 from .mentions import add_mentions
 from .ranking import EVERY, Choice, best
 from .schema import entries, mentions, spaces, tombstones
-from .word_index import Fts5Index, TextSearchIndex, coverage, index_of
+from .word_index import index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
     from .._search.question import Question
+    from .word_index import WordIndex
 
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
@@ -103,6 +102,7 @@ class Entries:
             if supersedes and older is None:
                 return None
             space = space_of(connection, reader.owner, reader.class_in(scope))
+            index_of(connection).lock(connection, space)
             known = connection.execute(
                 select(entries.c.number, entries.c.tags).where(
                     entries.c.space == space, entries.c.digest == digest
@@ -237,7 +237,7 @@ class Entries:
 
 
 def nearest_words(
-    index: Fts5Index | TextSearchIndex, connection: Connection, question: Question, own: list[int]
+    index: WordIndex, connection: Connection, question: Question, own: list[int]
 ) -> dict[str, str]:
     """Return, of the words of a question that these spaces do not have, those that are like them."""
     if not own:
@@ -250,7 +250,7 @@ def nearest_words(
 def _answering(connection: Connection, question: Question, own: list[int], limit: int) -> list[Any]:
     """Return the rows that answer a question, the best first."""
     index, conditions = index_of(connection), _chosen(question)
-    if isinstance(index, Fts5Index) and question.asks:
+    if question.stems or (question.asks and index.ranks):
         wanted = max(limit, RERANKED)
         found = _scored(connection, best(connection, index, question, own, wanted, _choice(conditions)))
         if len(found) >= wanted and sum(row.superseded_by is None for row, _ in found) < limit:
@@ -258,12 +258,8 @@ def _answering(connection: Connection, question: Question, own: list[int], limit
             better = _scored(connection, best(connection, index, question, own, wanted, current))
             found = better + [each for each in found if each[0].superseded_by is not None]
         return _in_order(found)[:limit]
-    statement, parameters = _statement(question, own, index, conditions, limit)
-    rows = list(connection.execute(text(statement), parameters))
-    if question.asks:
-        scores = [row.score * sqrt(coverage(question, stems(terms(row.content)))) for row in rows]
-        rows = _in_order(list(zip(rows, scores, strict=True)))[:limit]
-    return rows
+    statement, parameters = _statement(own, [*index.limits(question), *conditions], limit)
+    return list(connection.execute(text(statement), parameters))
 
 
 def _fused(
@@ -295,6 +291,8 @@ def _choice(conditions: list[tuple[str, dict[str, object]]]) -> Choice:
 
 def _scored(connection: Connection, ranked: list[tuple[int, float]]) -> list[tuple[Any, float]]:
     """Return the entries of these numbers beside their scores."""
+    if not ranked:
+        return []
     numbers = ", ".join(str(number) for number, _ in ranked)
     wanted = f"SELECT {', '.join(NAMES)} FROM knowledge_entries WHERE number IN ({numbers})"
     rows = {row.number: row for row in connection.exec_driver_sql(wanted)}
@@ -312,29 +310,17 @@ def _in_order(found: list[tuple[Any, float]]) -> list[Any]:
 
 
 def _statement(
-    question: Question,
-    own: list[int],
-    index: Fts5Index | TextSearchIndex,
-    chosen: list[tuple[str, dict[str, object]]],
-    limit: int,
+    own: list[int], conditions: list[tuple[str, dict[str, object]]], limit: int
 ) -> tuple[str, dict[str, object]]:
-    """Return the statement that finds the entries in these spaces, and its parameters."""
-    parts: list[tuple[str, dict[str, object]]] = [(f"e.space IN ({', '.join(map(str, own))})", {})]
-    tables, columns, order = "knowledge_entries AS e", ", ".join(f"e.{name}" for name in NAMES), ""
-    if isinstance(index, TextSearchIndex) and question.asks:
-        tables, order = index.tables, "score, "
-        columns += f", {index.rank} AS score"
-        limit = max(limit, RERANKED)
-        parts.append(index.asked(question))
-    if question.without:
-        parts.append(index.without(question))
-    parts += chosen
+    """Return the statement that finds the newest entries in these spaces, and its parameters."""
     parameters: dict[str, object] = {"limit": limit}
-    for _, values in parts:
+    for _, values in conditions:
         parameters |= values
+    wanted = [f"e.space IN ({', '.join(map(str, own))})", *(condition for condition, _ in conditions)]
     return (
-        f"SELECT {columns} FROM {tables} WHERE {' AND '.join(condition for condition, _ in parts)} "
-        f"ORDER BY e.superseded_by IS NOT NULL, {order}e.written_at DESC LIMIT :limit"
+        f"SELECT {', '.join(f'e.{name}' for name in NAMES)} FROM knowledge_entries AS e "
+        f"WHERE {' AND '.join(wanted)} "
+        "ORDER BY e.superseded_by IS NOT NULL, e.written_at DESC LIMIT :limit"
     ), parameters
 
 
@@ -376,11 +362,16 @@ def _written(category: str, tags: Iterable[str], source: str) -> dict[str, objec
     """Return what an entry is written with, whether it is new or known."""
     return {
         "category": category,
-        "tags": "\n".join(["", *dict.fromkeys(tags), ""]),
+        "tags": lines_of(tags),
         "source": source,
         "written_at": time.time(),
         "superseded_by": None,
     }
+
+
+def lines_of(words: Iterable[str]) -> str:
+    """Return words as they are kept and searched, each once, with a line feed before and behind it."""
+    return "\n".join(["", *dict.fromkeys(words), ""])
 
 
 def tags_in(kept: str) -> list[str]:

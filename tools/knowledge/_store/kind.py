@@ -10,7 +10,7 @@ KNOWLEDGE = DatabaseKind(
     "the knowledge store",
     file_name="knowledge.sqlite3",
     extra="knowledge",
-    revisions=("k0001", "k0002", "k0003", "k0004", "k0005", "k0006", "k0007", "k0008", "k0009"),
+    revisions=tuple(f"k{number:04}" for number in range(1, 12)),
     migrations=os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations"),
     version_table="knowledge_schema_version",
     wait_seconds=15.0,  # agents of many processes write into it

@@ -66,8 +66,11 @@ def add(database: Database, owner: str, records: list[Record]) -> int:
         for record in records:
             digest = hashlib.sha256(record.content.encode()).digest()
             lots.setdefault(record.caller_class, {}).setdefault(digest, record)
-        for caller_class, lot in lots.items():
-            added += _add_lot(connection, space_of(connection, owner, caller_class), lot)
+        of_spaces = {space_of(connection, owner, caller_class): lot for caller_class, lot in lots.items()}
+        for space in sorted(of_spaces):
+            index_of(connection).lock(connection, space)
+        for space, lot in sorted(of_spaces.items()):
+            added += _add_lot(connection, space, lot)
     return added
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import insert, select
 
 from .._extraction import Extracted, passages
 from .documents import FAILED, READY, Document, write_text
-from .entries import ID_LETTERS, count_change, new_id, space_of
+from .entries import ID_LETTERS, count_change, lines_of, new_id, space_of
 from .moving import LOT
 from .schema import documents, pages, spaces
 
@@ -33,10 +33,11 @@ class DocumentRecord:
     def __init__(
         self, digest: str, name: str, media_type: str, *, id: str = "", tags: list[str] | None = None,
         state: str = READY, reason: str = "", title: str = "", language: str = "",
-        warnings: list[str] | None = None, added_at: float | None = None,
+        warnings: list[str] | None = None, added_at: float | None = None, names: list[str] | None = None,
     ) -> None:  # fmt: skip
         self.digest = digest
         self.name = name
+        self.names = names or [name]
         self.media_type = media_type
         self.id = id
         self.tags = tags or []
@@ -69,6 +70,7 @@ def everything(store: Documents, owner: str) -> Iterator[tuple[DocumentRecord, D
                     state=READY if is_ready else FAILED,
                     reason=each.reason or ("" if is_ready else "it was exported before its text was read"),
                     title=each.title, language=each.language, warnings=each.warnings, added_at=each.added_at,
+                    names=each.names,
                 ),
                 each,
             )  # fmt: skip
@@ -104,7 +106,7 @@ def add(
         values: dict[str, Any] = {
             "id": record.id if ID.fullmatch(record.id) and taken is None else new_id("doc_"),
             "space": space, "digest": record.digest, "name": record.name, "type": record.media_type,
-            "size": len(data), "tags": "\n".join(["", *dict.fromkeys(record.tags), ""]),
+            "size": len(data), "tags": lines_of(record.tags), "names": lines_of(record.names),
             "state": FAILED if extracted is None else READY, "changed_at": now, "reason": record.reason,
             "warnings": "\n".join(record.warnings), "title": record.title, "language": record.language,
             "pages": 0 if extracted is None else len(extracted.pages),

@@ -23,6 +23,8 @@ from .schema import documents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sqlalchemy.engine import Connection
 
     from fastrpc.storage.database import Database
@@ -69,14 +71,20 @@ class Originals:
     def remove_unused(self, digest: str) -> None:
         """Remove an original that no document is made of, and what was left of writing it. Raises
         StorageError."""
+        self._remove_unused(digest, [name for name in self.names() if name.startswith(digest)])
+
+    def _remove_unused(self, digest: str, names: Iterable[str]) -> None:
+        """Remove these files, which are named after an original, but for the original if it is used."""
         with self._database.changing() as connection:
             self.lock(connection, digest)
             wanted = select(documents.c.number).where(documents.c.digest == digest).limit(1)
             is_used = connection.execute(wanted).first() is not None
-            for name in self.names():
-                if name.startswith(digest) and not (is_used and name == digest):
+            for name in names:
+                if not (is_used and name == digest):
                     try:
                         os.unlink(self._place(name))
+                    except FileNotFoundError:  # another process was faster
+                        pass
                     except OSError as error:
                         raise _away("cannot be removed", error) from None
 
@@ -87,9 +95,12 @@ class Originals:
             return
         with self._database.reading() as connection:
             used = set(connection.execute(select(documents.c.digest).distinct()).scalars())
-        for digest in {name[:64] for name in self.names() if name not in used}:
-            if DIGEST.fullmatch(digest):
-                self.remove_unused(digest)
+        unused: dict[str, list[str]] = {}
+        for name in self.names():
+            if name not in used and DIGEST.match(name):
+                unused.setdefault(name[:64], []).append(name)
+        for digest, names in unused.items():
+            self._remove_unused(digest, names)
 
     def is_whole(self, digest: str, size: int) -> bool:
         """Whether an original is there, and what was added."""

@@ -182,12 +182,21 @@ def _move(database: Database, table: Table) -> bool:
     return bool(rows)
 
 
+def is_indexed(connection: Connection, table: Table, dimensions: int) -> bool:
+    """Whether vectors of these dimensions have their index, or can have none."""
+    return dimensions > MOST_HALVED or _is_there(connection, _index_name(table, dimensions), INDEX)
+
+
+def _index_name(table: Table, dimensions: int) -> str:
+    return f"{table.name}_hnsw_{dimensions:d}"
+
+
 def make_index(database: Database, table: Table, dimensions: int) -> None:
     """Make the index of vectors of these dimensions, if there is none. Without one, where the server's user
     may make none, the database compares one by one."""
-    name = f"{table.name}_hnsw_{dimensions:d}"
+    name = _index_name(table, dimensions)
     with database.changing() as connection:
-        if dimensions > MOST_HALVED or _is_there(connection, name, INDEX):
+        if is_indexed(connection, table, dimensions):
             return
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
         _done(

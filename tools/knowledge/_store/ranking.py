@@ -1,9 +1,9 @@
-"""The best rows of FTS5 for a question, with bounded work however often its words stand in the store.
+"""The best rows of an index for a question, with bounded work however often its words stand in the store.
 
 FTS5 ranks a thousand rows in 1.5 ms, so where few rows have a word of the question its order is the order.
-Where many have one, sets of rows (`row_sets`) tell which have the words that say most, each word weighed by
-how rare it is; these are ranked here, by BM25 over the owner's own entries. What a question chooses by fields
-is one more set, which changes no weight.
+Where many have one, and in PostgreSQL always, sets of rows (`row_sets`) tell which have the words that say
+most, each word weighed by how rare it is; these are ranked here, by BM25 over the owner's own entries. What a
+question chooses by fields is one more set, which changes no weight.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from sqlalchemy import text
+
 from .row_sets import RowSets, heaviest, numbers_in, set_of
-from .word_index import coverage
+from .word_index import Fts5Index, coverage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
     from .._search.question import Question
-    from .word_index import Fts5Index
+    from .word_index import TextSearchIndex, WordIndex
 
     Ranked = list[tuple[int, float]]
 
@@ -59,29 +61,47 @@ EVERY = Choice()
 
 def best(
     connection: Connection,
-    index: Fts5Index,
+    index: Fts5Index | TextSearchIndex,
     question: Question,
     spaces: Sequence[int],
     wanted: int,
     choice: Choice = EVERY,
 ) -> Ranked:
-    """Return the numbers of the best rows with their scores, less is better, the best first."""
-    if question.stems:
-        sets = RowSets(connection, index)
-        own = sets.having(index.in_spaces(spaces))
-        if own.bit_count() > RANKED_ROWS:
-            if needed := index.needed(question):
-                own &= sets.having(needed)
-            if unwanted := index.unwanted(question):
-                own &= ~sets.having(unwanted)
-            having = [sets.having(index.wished([each])) & own for each in question.stems]
-            counts = [each.bit_count() for each in having]
-            if sum(counts) > RANKED_ROWS:
-                weights = [log(1 + (own.bit_count() - count + 0.5) / (count + 0.5)) for count in counts]
-                chosen = Chosen(connection, choice, spaces)
-                found = chosen.heaviest(having, weights, max(wanted, LOOKED_AT))
-                return _of_sets(sets, question, found, weights, wanted)
-    return _of_fts5(connection, index, question, spaces, wanted, choice)
+    """Return the numbers of the best rows with their scores, less is better, the best first. A question
+    without stems is FTS5's alone."""
+    found = _by_sets(connection, index, question, spaces, wanted, choice) if question.stems else None
+    if found is None and isinstance(index, Fts5Index):
+        found = _of_fts5(connection, index, question, spaces, wanted, choice)
+    return found or []
+
+
+def _by_sets(
+    connection: Connection,
+    index: WordIndex,
+    question: Question,
+    spaces: Sequence[int],
+    wanted: int,
+    choice: Choice,
+) -> Ranked | None:
+    """Return the same by sets of rows; None where so few rows answer that FTS5 had better rank them."""
+    few = RANKED_ROWS if index.ranks else 0
+    sets = RowSets(connection, index, spaces)
+    own = sets.having(index.all_of(spaces))
+    if own.bit_count() <= few:
+        return None
+    if needed := index.needed(question):
+        own &= sets.having(needed)
+    if unwanted := index.unwanted(question):
+        own &= ~sets.having(unwanted)
+    having = [sets.having(index.wished([each])) & own for each in question.stems]
+    counts = [each.bit_count() for each in having]
+    if sum(counts) <= few and index.ranks:
+        return None
+    weights = [log(1 + (own.bit_count() - count + 0.5) / (count + 0.5)) for count in counts]
+    by_itself = [own] if needed else []  # what has to be there is enough
+    weighed = [*having, *by_itself], [*weights, *(0.0 for _ in by_itself)]
+    numbers = Chosen(connection, choice, spaces).heaviest(*weighed, max(wanted, LOOKED_AT))
+    return _of_sets(sets, question, numbers, weights, wanted)
 
 
 class Chosen:
@@ -99,7 +119,7 @@ class Chosen:
             return numbers_in(heaviest(having, weights, most))
         for looked_at in (most, TRIED * most):
             rows = numbers_in(heaviest(having, weights, looked_at))
-            found = self._among(f"e.number IN ({', '.join(map(str, rows))})")
+            found = self._among(f"e.number IN ({', '.join(map(str, rows))})") if rows else []
             if len(found) >= most or len(rows) < looked_at:
                 return found
         chosen = self._all()
@@ -108,7 +128,7 @@ class Chosen:
     def _among(self, condition: str) -> list[int]:
         wanted = " AND ".join([condition, *self._choice.conditions])
         statement = f"SELECT e.number FROM {self._choice.tables} WHERE {wanted}"
-        rows = self._connection.exec_driver_sql(statement, dict(self._choice.parameters))
+        rows = self._connection.execute(text(statement), dict(self._choice.parameters))
         return [number for (number,) in rows]
 
     def _all(self) -> int:
@@ -130,7 +150,9 @@ def _of_sets(
     sets: RowSets, question: Question, numbers: list[int], weights: list[float], wanted: int
 ) -> Ranked:
     """Rank these rows, which have the words that say most."""
-    texts = sets.stems_of(numbers)
+    if not numbers:
+        return []
+    texts = sets.stems_of(numbers, question)
     lengths = {number: stems.count(" ") + 1 for number, stems in texts.items()}
     usual = sum(lengths.values()) / max(len(lengths), 1)
     words = [(f" {' '.join(each)} ", weight) for each, weight in zip(question.stems, weights, strict=True)]

@@ -1,8 +1,8 @@
-"""Sets of rows of FTS5's index: which rows have a word, a bit for each row's number.
+"""Sets of rows of the index of words: which rows have a word, a bit for each row's number.
 
 Python's integers are the sets: what all of a question's words have in common costs microseconds in a store of
-100,000 entries. A set is read from FTS5 once; what was written since is added when it is asked for again.
-Numbers are given once, and what a row says never changes, so a set is wrong only about rows that were
+100,000 entries. A set is read from the index once; what was written since is added when it is asked for
+again. Numbers are given once, and what a row says never changes, so a set is wrong only about rows that were
 forgotten: whoever reads the rows finds none. The sets of a database are kept up to `MOST_BYTES`.
 """
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection, Engine
 
-    from .word_index import Fts5Index
+    from .._search.question import Question
+    from .word_index import WordIndex
 
-    Kept = dict[tuple[str, str], tuple[int, int]]
+    Kept = dict[tuple[str, int | None, str], tuple[int, int]]
 
 MOST_BYTES = 32 * 1024 * 1024
 KEPT_FROM = 200
@@ -27,48 +28,45 @@ WEIGHT_BITS = 5
 """Weights are rounded to so many bits."""
 
 _kept: WeakKeyDictionary[Engine, Kept] = WeakKeyDictionary()
-"""Of each database the sets by index and query, each with the number up to which it was read."""
+"""Of each database the sets by index, part of it and query, each with the number up to which it was read."""
 
 
 class RowSets:
     """The sets of one index, as a transaction sees it."""
 
-    def __init__(self, connection: Connection, index: Fts5Index) -> None:
+    def __init__(self, connection: Connection, index: WordIndex, spaces: Sequence[int]) -> None:
         self._connection = connection
         self._index = index
         self._kept = _kept.setdefault(connection.engine, {})
-        newest = connection.exec_driver_sql(f"SELECT max(number) FROM {index.texts}").scalar()
-        self._newest = int(newest or 0)
+        self._newest = {part: index.newest(connection, part) for part in index.parts(spaces)}
 
     def having(self, query: str) -> int:
-        """Return the set of rows that answer a query of FTS5's."""
-        key = self._index.table, query
-        rows, upto = self._kept.get(key, (0, 0))
-        if upto > self._newest:  # read by a transaction that saw more
-            rows, upto = 0, 0
-        if upto < self._newest:
-            table = self._index.table
-            new = self._connection.exec_driver_sql(
-                f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid > ?", (query, upto)
-            ).all()
-            rows |= set_of([number for (number,) in new], upto)
-            if rows.bit_count() >= KEPT_FROM:
-                self._keep(key, rows)
+        """Return the set of rows that answer a query of the index."""
+        rows = 0
+        for part, newest in self._newest.items():
+            rows |= self._of_part(query, part, newest)
         return rows
 
-    def stems_of(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Return the stems of these rows, of those that are still there."""
-        wanted = ", ".join(map(str, numbers))
-        rows = self._connection.exec_driver_sql(
-            f"SELECT rowid, stems FROM {self._index.table} WHERE rowid IN ({wanted})"
-        )
-        return {row.rowid: row.stems for row in rows}
+    def _of_part(self, query: str, part: int | None, newest: int) -> int:
+        key = self._index.table, part, query
+        rows, upto = self._kept.get(key, (0, 0))
+        if upto > newest:  # read by a transaction that saw more
+            rows, upto = 0, 0
+        if upto < newest:
+            rows |= set_of(self._index.numbers(self._connection, query, part, upto), upto)
+            if rows.bit_count() >= KEPT_FROM:
+                self._keep(key, rows, newest)
+        return rows
 
-    def _keep(self, key: tuple[str, str], rows: int) -> None:
+    def stems_of(self, numbers: Iterable[int], question: Question) -> dict[int, str]:
+        """Return the stems of these rows, of those that are still there."""
+        return self._index.stems_of(self._connection, numbers, question)
+
+    def _keep(self, key: tuple[str, int | None, str], rows: int, upto: int) -> None:
         """Keep a set; begin anew where there are too many: a question reads its own in milliseconds."""
         if sum(each.bit_length() for each, _ in list(self._kept.values())) // 8 > MOST_BYTES:
             self._kept.clear()
-        self._kept[key] = rows, self._newest
+        self._kept[key] = rows, upto
 
 
 def set_of(numbers: Sequence[int], above: int = 0) -> int:

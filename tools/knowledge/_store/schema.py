@@ -90,6 +90,7 @@ documents = Table(
     Column("space", NUMBER, ForeignKey("knowledge_spaces.number"), nullable=False),
     Column("digest", String(64), nullable=False),
     Column("name", Text, nullable=False),
+    Column("names", Text, nullable=False, server_default=""),
     Column("type", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("tags", Text, nullable=False),
@@ -107,7 +108,8 @@ documents = Table(
     sqlite_autoincrement=True,
 )
 """`digest` is the SHA-256 of the original, in hexadecimal, which is its file's name; `changed_at` is when
-`state` was set; `warnings` are lines."""
+`state` was set; `warnings` are lines; `names`, the latest last, are those under which the file was added,
+with a line feed before and behind each."""
 
 pages = Table(
     "knowledge_pages",

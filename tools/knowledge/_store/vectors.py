@@ -58,20 +58,24 @@ def unit(vector: Any) -> Any:
 def store(database: Database, texts: Texts, model: str, made: Mapping[int, Any]) -> None:
     """Store the vectors of texts that were claimed, by number: one at least. Raises OtherDimensions."""
     table, dimensions = texts.readings, len(next(iter(made.values())))
+    of_model = {number: (model, vector) for number, vector in made.items()}
     with database.changing() as connection:
         check_dimensions(connection, model, dimensions)
         is_column = pgvector.is_used(connection, table)
-        if not is_column:
+        lacks_index = is_column and not pgvector.is_indexed(connection, table, dimensions)
+        if is_column and not lacks_index:
+            pgvector.store(connection, table, of_model)
+        elif not is_column:
             done = update(table).where(table.c.number == bindparam("at")).values(done=True, model=model)
             rows = [
                 {"at": number, "dimensions": dimensions, "vector": vector.tobytes()}
                 for number, vector in made.items()
             ]
             connection.execute(done, rows)
-    if is_column:
+    if lacks_index:
         pgvector.make_index(database, table, dimensions)
         with database.changing() as connection:
-            pgvector.store(connection, table, {number: (model, vector) for number, vector in made.items()})
+            pgvector.store(connection, table, of_model)
 
 
 def check_dimensions(connection: Connection, model: str, dimensions: int) -> None:

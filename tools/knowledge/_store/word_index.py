@@ -1,10 +1,9 @@
-"""The index of words, one class for each kind of database: SQLite's FTS5 with BM25, PostgreSQL's full-text
-search.
+"""The index of words, one class for each kind of database: SQLite's FTS5, PostgreSQL's full-text search.
 
 Both index the same terms (`_search.words`), which they take apart no further: FTS5's tokenizer `ascii` keeps
-every letter beyond ASCII, and a tsvector is written with its positions. Both answer a question as a
-condition on `e`, the rows of the table that is indexed (entries, passages), with a rank: less is better.
-FTS5's rows say in which space a text is, so that an owner's question costs what the owner has (`ranking`).
+every letter beyond ASCII, and a tsvector is written with its positions. Both tell which rows have what is
+asked for; `ranking` orders them by BM25, for PostgreSQL's own ranks know no rare words. Rows say in which
+space a text is, so that an owner's question costs what the owner has.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .._search.words import stems, terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from sqlalchemy.engine import Connection
 
@@ -35,6 +34,12 @@ MOST_LIKE_ROWS = 500
 """Of texts that have words like it."""
 MOST_POSITIONS = 16_383
 """Of a tsvector; words behind them are found, but by no phrase (PostgreSQL, 12.9: limitations)."""
+OTHER = "-"
+"""Stands for each stem of a text that is not asked for; no stem is it."""
+ASKED = " : "
+"""In a query, between the column and what it is asked for."""
+LOCKS = {ENTRIES[0]: 0x66727073_00000000, PASSAGES[0]: 0x66727074_00000000}
+"""The first of PostgreSQL's advisory locks for the spaces of an index."""
 
 
 class WordIndex:
@@ -42,10 +47,16 @@ class WordIndex:
 
     key: str
     """The column that is a text's number."""
+    ranks: bool
+    """Whether the database itself ranks rows by BM25."""
 
     def __init__(self, table: str, texts: str) -> None:
         self.table = table
         self.texts = texts
+
+    def lock(self, connection: Connection, space: int) -> None:
+        """Wait until nobody else gives texts of this space their numbers: they are committed in their order,
+        so that who has read up to a number has missed none below it."""
 
     def add_many(self, connection: Connection, rows: Iterable[tuple[int, int, str]]) -> None:
         """Add texts, each with its number and its space, of which there is one at least."""
@@ -68,6 +79,39 @@ class WordIndex:
     def damage(self, connection: Connection) -> list[str]:
         """Return what the database itself finds wrong."""
         return []
+
+    def parts(self, spaces: Sequence[int]) -> Sequence[int | None]:
+        """Return the parts of the index that are read by themselves, of which each has its own newest row."""
+        raise NotImplementedError
+
+    def newest(self, connection: Connection, part: int | None) -> int:
+        """Return the highest number in a part, 0 if there is none."""
+        raise NotImplementedError
+
+    def numbers(self, connection: Connection, query: str, part: int | None, above: int) -> list[int]:
+        """Return which numbers of a part, above one, answer a query, in rising order."""
+        raise NotImplementedError
+
+    def stems_of(self, connection: Connection, numbers: Iterable[int], question: Question) -> dict[int, str]:
+        """Return the stems of these rows, of those that are still there; what the question does not ask for
+        may be OTHER."""
+        raise NotImplementedError
+
+    def all_of(self, spaces: Iterable[int]) -> str:
+        """Return the query for all texts of these spaces."""
+        raise NotImplementedError
+
+    def needed(self, question: Question) -> str:
+        """Return the query for what has all that has to be there; empty where nothing has to."""
+        raise NotImplementedError
+
+    def wished(self, alternatives: Iterable[Iterable[str]]) -> str:
+        """Return the query for what has one of these."""
+        raise NotImplementedError
+
+    def unwanted(self, question: Question) -> str:
+        """Return the query for what may not be there; empty where anything may."""
+        raise NotImplementedError
 
     def limits(self, question: Question) -> list[tuple[str, Parameters]]:
         """Return the conditions for what was found otherwise than by words: what has to be there, and what
@@ -103,6 +147,7 @@ class Fts5Index(WordIndex):
     """SQLite's: a row of FTS5 for each text."""
 
     key = "rowid"
+    ranks = True
 
     def add_rows(self, connection: Connection, rows: list[Parameters]) -> None:
         insertion = "(rowid, space, words, stems) VALUES (:number, :space, :words, :stems)"
@@ -133,28 +178,39 @@ class Fts5Index(WordIndex):
     def written(self, terms: list[str]) -> str:
         return " ".join(terms)
 
+    def parts(self, spaces: Sequence[int]) -> Sequence[int | None]:
+        return (None,)
+
+    def newest(self, connection: Connection, part: int | None) -> int:
+        return connection.exec_driver_sql(f"SELECT max(number) FROM {self.texts}").scalar() or 0
+
+    def numbers(self, connection: Connection, query: str, part: int | None, above: int) -> list[int]:
+        statement = f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH ? AND rowid > ?"
+        return [number for (number,) in connection.exec_driver_sql(statement, (query, above)).all()]
+
+    def stems_of(self, connection: Connection, numbers: Iterable[int], question: Question) -> dict[int, str]:
+        wanted = ", ".join(map(str, numbers))
+        rows = connection.exec_driver_sql(f"SELECT rowid, stems FROM {self.table} WHERE rowid IN ({wanted})")
+        return {row.rowid: row.stems for row in rows}
+
     def space_token(self, space: object) -> str:
         """Return how a row names its space: no word has this letter."""
         return f"§{space}"
 
-    def in_spaces(self, spaces: Iterable[int]) -> str:
-        """Return what FTS5 is asked for, to find what is in these spaces."""
+    def all_of(self, spaces: Iterable[int]) -> str:
         return f"space : ({' OR '.join(_phrase([self.space_token(each)]) for each in spaces)})"
 
     def needed(self, question: Question) -> str:
-        """Return what FTS5 is asked for, to find what has to be there. No term can be an operator: none has a
-        quote."""
+        # No term can be an operator: none has a quote.
         parts = [f"words : {_phrase(each)}" for each in question.phrases]
         parts += [f'words : "{each}" *' for each in question.prefixes]
         return " AND ".join(parts)
 
     def wished(self, alternatives: Iterable[Iterable[str]]) -> str:
-        """Return what FTS5 is asked for, to find what has one of these."""
         parts = " OR ".join(map(_phrase, alternatives))
         return parts and f"stems : ({parts})"
 
     def unwanted(self, question: Question) -> str:
-        """Return what FTS5 is asked for, to find what may not be there."""
         parts = " OR ".join(map(_phrase, question.without))
         return parts and f"words : ({parts})"
 
@@ -163,7 +219,7 @@ class Fts5Index(WordIndex):
         needed, wished, unwanted = self.needed(question), self.wished(question.stems), self.unwanted(question)
         if needed:
             wished = f"{needed} AND ({wished} OR ({needed}))" if wished else needed
-        query = f"{self.in_spaces(spaces)} AND {wished}"
+        query = f"{self.all_of(spaces)} AND {wished}"
         return f"({query}) NOT {unwanted}" if unwanted else query
 
     def having(self, question: Question) -> tuple[str, Parameters]:
@@ -185,7 +241,7 @@ class Fts5Index(WordIndex):
             for each in known
             if each.startswith(word) or is_one_edit(word, each)
         )
-        own = self.in_spaces(spaces)
+        own = self.all_of(spaces)
         statement = f"SELECT 1 FROM {self.table} WHERE {self.table} MATCH ? LIMIT 1"
         for each in [word, *(each for _, _, each in like[:MOST_LIKE])]:
             if connection.exec_driver_sql(statement, (f'{own} AND words : "{each}"',)).first():
@@ -201,17 +257,16 @@ class TextSearchIndex(WordIndex):
     """PostgreSQL's: two vectors for each text."""
 
     key = "number"
-    rank = "-ts_rank_cd(w.stems, CAST(:wished AS tsquery), 1)"
-    """A long text counts less, by the logarithm of its length."""
+    ranks = False
 
-    def __init__(self, table: str, texts: str) -> None:
-        super().__init__(table, texts)
-        self.tables = f"{table} AS w JOIN {texts} AS e ON e.number = w.number"
+    def lock(self, connection: Connection, space: int) -> None:
+        key = LOCKS[self.table] | space & 0xFFFFFFFF
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
 
     def add_rows(self, connection: Connection, rows: list[Parameters]) -> None:
         insertion = (
-            f"INSERT INTO {self.table} (number, words, stems) VALUES "
-            "(:number, CAST(:words AS tsvector), CAST(:stems AS tsvector))"
+            f"INSERT INTO {self.table} (number, space, words, stems) VALUES "
+            "(:number, :space, CAST(:words AS tsvector), CAST(:stems AS tsvector))"
         )
         connection.execute(text(insertion), rows)
 
@@ -219,26 +274,62 @@ class TextSearchIndex(WordIndex):
         """Return them as the text of a tsvector, with the positions that it can hold."""
         return " ".join(f"'{term}':{min(at, MOST_POSITIONS)}" for at, term in enumerate(terms, 1))
 
-    def asked(self, question: Question) -> tuple[str, Parameters]:
-        wished = " | ".join(map(_followed, question.stems))
-        needed = self.needed(question)
-        parameters: Parameters = {"wished": wished}
-        conditions = []
-        if needed:
-            parameters["needed"] = needed
-            conditions.append("w.words @@ CAST(:needed AS tsquery)")
-        elif wished:
-            conditions.append("w.stems @@ CAST(:wished AS tsquery)")
-        return " AND ".join(conditions), parameters
+    def parts(self, spaces: Sequence[int]) -> Sequence[int | None]:
+        return spaces
+
+    def newest(self, connection: Connection, part: int | None) -> int:
+        statement = f"SELECT max(number) FROM {self.table} WHERE space = {part:d}"
+        return connection.exec_driver_sql(statement).scalar() or 0
+
+    def numbers(self, connection: Connection, query: str, part: int | None, above: int) -> list[int]:
+        column, _, asked = query.partition(ASKED)
+        statement = f"SELECT number FROM {self.table} WHERE space = :part"
+        values: Parameters = {"part": part}
+        if asked:
+            statement += f" AND {column} @@ CAST(:asked AS tsquery)"
+            values["asked"] = asked
+        if above:
+            statement += " AND number > :above"
+            values["above"] = above
+        return sorted(number for (number,) in connection.execute(text(statement), values).all())
+
+    def stems_of(self, connection: Connection, numbers: Iterable[int], question: Question) -> dict[int, str]:
+        """A text of the stems that are asked for, each in its places, among others."""
+        rows = connection.execute(
+            text(
+                "SELECT w.number, t.size, t.found "
+                f"FROM {self.table} AS w CROSS JOIN LATERAL (SELECT max(positions[cardinality(positions)]) "
+                "AS size, json_object_agg(lexeme, positions) FILTER (WHERE lexeme = ANY(:asked)) AS found "
+                f"FROM unnest(w.stems)) AS t WHERE w.number IN ({', '.join(map(str, numbers))})"
+            ),
+            {"asked": list({stem for each in question.stems for stem in each})},
+        )
+        texts = {}
+        for number, size, found in rows:
+            stems = [OTHER] * (size or 0)
+            for stem, positions in (found or {}).items():
+                for position in positions:
+                    stems[position - 1] = stem
+            texts[number] = " ".join(stems)
+        return texts
+
+    def all_of(self, spaces: Iterable[int]) -> str:
+        return ""
 
     def needed(self, question: Question) -> str:
-        """Return the tsquery of what has to be there."""
         parts = [*map(_followed, question.phrases), *(f"'{each}':*" for each in question.prefixes)]
-        return " & ".join(f"({each})" for each in parts)
+        return f"words{ASKED}{' & '.join(f'({each})' for each in parts)}" if parts else ""
+
+    def wished(self, alternatives: Iterable[Iterable[str]]) -> str:
+        return f"stems{ASKED}{' | '.join(map(_followed, alternatives))}"
+
+    def unwanted(self, question: Question) -> str:
+        parts = [f"({_followed(each)})" for each in question.without]
+        return f"words{ASKED}{' | '.join(parts)}" if parts else ""
 
     def having(self, question: Question) -> tuple[str, Parameters]:
         found = f"SELECT number FROM {self.table} WHERE words @@ CAST(:having AS tsquery)"
-        return f"e.number IN ({found})", {"having": self.needed(question)}
+        return f"e.number IN ({found})", {"having": self.needed(question).partition(ASKED)[2]}
 
     def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
         """No index has a list of its words, so all that may be meant are asked for."""
@@ -253,24 +344,20 @@ class TextSearchIndex(WordIndex):
 
     def _words_of(self, connection: Connection, query: str, spaces: Iterable[int]) -> list[str]:
         """Return the words of texts of these spaces that answer a query."""
-        space, tables = "e.space", self.tables
-        if self.texts == PASSAGES[1]:
-            space, tables = "d.space", f"{tables} JOIN knowledge_documents AS d ON d.number = e.document"
         # PostgreSQL expects an answer in all rows for so many words, and would look at each row.
         connection.execute(text("SET LOCAL enable_seqscan = off"))
         having = f"SELECT number FROM {self.table} WHERE words @@ CAST(:query AS tsquery)"
         statement = (
             f"WITH like_it AS MATERIALIZED ({having}), own AS MATERIALIZED "
-            f"(SELECT w.words FROM {tables} JOIN like_it ON like_it.number = w.number "
-            f"WHERE {space} IN ({', '.join(map(str, spaces))}) LIMIT {MOST_LIKE_ROWS:d}) "
+            f"(SELECT w.words FROM {self.table} AS w JOIN like_it ON like_it.number = w.number "
+            f"WHERE w.space IN ({', '.join(map(str, spaces))}) LIMIT {MOST_LIKE_ROWS:d}) "
             "SELECT DISTINCT lexeme FROM own CROSS JOIN LATERAL unnest(own.words)"
         )
         return list(connection.execute(text(statement), {"query": query}).scalars())
 
     def without(self, question: Question) -> tuple[str, Parameters]:
-        query = " | ".join(f"({_followed(each)})" for each in question.without)
         found = f"SELECT number FROM {self.table} WHERE words @@ CAST(:without AS tsquery)"
-        return f"e.number NOT IN ({found})", {"without": query}
+        return f"e.number NOT IN ({found})", {"without": self.unwanted(question).partition(ASKED)[2]}
 
 
 def coverage(question: Question, kept: Iterable[str]) -> float:
