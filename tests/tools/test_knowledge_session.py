@@ -283,7 +283,7 @@ def test_each_published_code_comes_by_what_provokes_it(tmp_path: Path, transport
 
 def documented() -> list[str]:
     """Return what docs/knowledge.md says to type to have the toolset behind a guard."""
-    section = DOCUMENT.read_text().partition("## Behind a guard")[2].partition("\n## ")[0]
+    section = DOCUMENT.read_text().partition("## With a guard")[2].partition("\n## ")[0]
     blocks = re.findall(r"^```console\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     return re.split(r"^\$ ", "".join(blocks), flags=re.MULTILINE)[1:]
 
