@@ -50,8 +50,8 @@ PEER_ROWS = {
     "memory": "MB",
     "W11": "W11 calls/s",
     "W11-1": "W11-1 µs",
-    "eof": "eof of 72",
-    "-32700": "-32700",
+    "eof": "answers after the end of input, of 72",
+    "-32700": "error -32700",
 }
 FURTHER = {"memory": ("W1", "peak_rss_kb", 1024), "-32700": ("eof", "parse_error", 1)}
 # Behind a figure; what the row's title says anyway is left out.

@@ -32,6 +32,7 @@ RECORD = os.path.join(HERE, "results", "record.json")
 END = "<!-- /report -->"
 MOST_NAMES = 30
 """Rows of one workload that are named one by one in a sentence."""
+TITLES = {row.name: row.title for row in ROWS}
 
 
 class Broken(Exception):
@@ -107,13 +108,13 @@ def shapes(record: Record) -> str:
         lines.append(shape_line(record, f"over HTTP: {SHAPES[name].title}", f"W12-http-{name}", over_http))
     columns = [f"W12-{name}" for name in SHAPES] + [f"W12-http-{name}" for name in OVER_HTTP]
     text = (
-        "Calls a second with 256 in flight, both processes on one core; over HTTP by 64 connections, a core "
-        "each. Beside each the ratio to fastrpc's plain `echo` in the same rounds, and what that was then. "
-        "Every server runs the same source: a plain function where fastrpc's is one, a coroutine where that "
-        f"is one; {NONE}: the SDK has nothing of the kind, or answers otherwise. "
+        "Calls a second with 256 in flight, both processes on one core; over HTTP with 64 connections and a "
+        "core for each process. The third column is the ratio to fastrpc's plain `echo` in the same rounds, "
+        "and the calls a second of that `echo`. Every server runs the same source, a plain function "
+        f"or a coroutine as in fastrpc; {NONE}: the SDK does not have this feature, or its answer differs. "
         f"{when_taken(record.runs_of(columns))}"
     )
-    headings = ["the tool", "fastrpc", "to its plain echo", *names]
+    headings = ["tool or request", "fastrpc", "ratio to its plain echo", *names]
     return "\n\n".join([table(headings, lines), *record.reasons(columns), text])
 
 
@@ -138,7 +139,7 @@ def summary(record: Record) -> str:
         f"Taken {circumstances(first)}; fastrpc: {record.source}.",
         *(f"Later: {listed(gathered(in_order(record, run)))}, taken {circumstances(run)}." for run in later),
         f"**{len(held)} of {len(judged)} bars hold.** Missed: {listed(missed)}.",
-        f"**{len(reached)} of {len(aimed)} figures to go for are reached**: {listed(gathered(reached))}. "
+        f"**{len(reached)} of {len(aimed)} goals are reached**: {listed(gathered(reached))}. "
         f"Not: {listed(beyond)}.",
     ]
     if without := record.without_figure("fastrpc"):
@@ -173,17 +174,22 @@ def listed(words: list[str]) -> str:
 
 
 def bars(record: Record) -> str:
-    """Every row of fastrpc, with what it is taken to."""
-    headings = ["row", "what", "fastrpc", "taken to", "ratio", "bar", "go for", "verdict"]
+    """Every row of fastrpc, with the figure that it is compared with."""
+    headings = ["row", "what", "fastrpc", "compared with", "ratio", "bar", "goal", "verdict"]
     lines = [line for name in record.rows for line in bar_lines(record, name)]
     return table(headings, lines + slowest_lines(record))
+
+
+def title_of(name: str, entry: dict[str, Any]) -> str:
+    """The title of a row as its workload has it today, else as the record has it."""
+    return TITLES.get(name) or str(entry["title"])
 
 
 def bar_lines(record: Record, name: str) -> list[list[str]]:
     entry = record.entries.get((name, "fastrpc"))
     if entry is None:
         return []
-    title = str(entry["title"])
+    title = title_of(name, entry)
     if "figure" not in entry:
         return [[name, title, record.cell(name, "fastrpc"), "", "", "", "", "no verdict"]]
     ratio = entry.get("ratio")
@@ -207,7 +213,7 @@ def guarded(record: Record) -> str:
                 lines.append([title, measured, taken_to, ratio, bar, verdict])
     runs = record.runs_of(tuple(name for name in record.rows if name.startswith("W15")))
     how = "; ".join(f"Taken {circumstances(run)}" for run in runs)
-    return f"{table(['what', 'measured', 'taken to', 'ratio', 'bar', 'verdict'], lines)}\n\n{how}."
+    return f"{table(['what', 'measured', 'compared with', 'ratio', 'bar', 'verdict'], lines)}\n\n{how}."
 
 
 def coroutine_lines(record: Record, name: str) -> list[list[str]]:
@@ -215,7 +221,7 @@ def coroutine_lines(record: Record, name: str) -> list[list[str]]:
     entry = record.entries.get((name, ASYNC))
     if entry is None:
         return []
-    label, title = f"{name} async", f"{entry['title']}, a coroutine"
+    label, title = f"{name} async", f"{title_of(name, entry)}, a coroutine"
     if "figure" not in entry:
         return [[label, title, record.cell(name, ASYNC), "", "", "", "", "no verdict"]]
     ratio = entry.get("ratio")

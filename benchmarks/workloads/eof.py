@@ -60,7 +60,7 @@ def started(peer: Peer) -> subprocess.Popen[bytes]:
 
 
 def answers_at_eof(peer: Peer) -> int:
-    """How many of the calls are answered when the input ends right behind them. Raises Wrong."""
+    """How many of the calls are answered when the input ends right after them. Raises Wrong."""
     requests = HANDSHAKE + READY + b"".join(call(number) for number in range(1, CALLS + 1))
     with started(peer) as server:
         try:
@@ -150,7 +150,7 @@ def is_parse_error(message: Result) -> bool:
 ROWS = (
     Row(
         "eof",
-        f"answers to {CALLS} calls when the input ends behind them",
+        f"answers to {CALLS} calls, if the client closes the input right after them",
         measure,
         "answers",
         "answers",

@@ -50,6 +50,6 @@ def row(name: str, title: str, window: int) -> Row:
 
 
 ROWS = (
-    row("W10", "echo on the wire of 2026-07-28, one at a time", 1),
-    row("W10-256", "echo on the wire of 2026-07-28, 256 in flight", 256),
+    row("W10", "echo in protocol version 2026-07-28, one at a time", 1),
+    row("W10-256", "echo in protocol version 2026-07-28, 256 in flight", 256),
 )

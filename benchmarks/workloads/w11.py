@@ -76,7 +76,7 @@ ROWS = (
     ),
     Row(
         "W11-session",
-        "echo over HTTP in sessions of 2025-11-25, 64 connections, to stateless requests",
+        "echo over HTTP in sessions of 2025-11-25, 64 connections, compared with stateless requests",
         measure_in_sessions,
         "calls_per_second",
         "calls/s",
@@ -90,7 +90,7 @@ ROWS = (
     ),
     Row(
         "W11-log",
-        "echo over HTTP with an access log, 64 connections, to none",
+        "echo over HTTP with an access log, 64 connections, compared with none",
         measure,
         "calls_per_second",
         "calls/s",

@@ -43,7 +43,7 @@ SHAPES = {
     "texts": Shape("echo that returns two texts", 0.2, "texts"),
     "tool-error": Shape("echo that raises ToolError", 0.3, "failing"),
     "value-error": Shape("echo that raises ValueError", 0.15, "failing"),
-    "misfit": Shape("arguments that do not fit", 0.2, "misfit"),
+    "misfit": Shape("echo with invalid arguments", 0.2, "misfit"),
     "unknown": Shape("an unknown tool", 0.2, "unknown"),
     "ping": Shape("ping", 0.3, "ping"),
     "resource": Shape("resources/read", 0.3, "resource"),

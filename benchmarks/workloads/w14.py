@@ -13,7 +13,7 @@ from workloads.row import Row, load
 ROWS = (
     Row(
         "W14",
-        "echo through the proxy over stdio, one at a time, to direct",
+        "echo through the proxy over stdio, one at a time, compared with a direct connection",
         load,
         "p50",
         "us",
@@ -25,7 +25,7 @@ ROWS = (
     ),
     Row(
         "W14-64",
-        "echo through the proxy over stdio, 64 on the way, to direct",
+        "echo through the proxy over stdio, 64 in flight, compared with a direct connection",
         load,
         "calls_per_second",
         "calls/s",
@@ -36,7 +36,7 @@ ROWS = (
     ),
     Row(
         "W14-http",
-        "echo through the proxy over HTTP, one connection, to direct",
+        "echo through the proxy over HTTP, one connection, compared with a direct connection",
         load,
         "p50",
         "us",

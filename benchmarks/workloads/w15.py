@@ -85,7 +85,7 @@ def plain_peer(python: str) -> Peer:
 
 ONE_AT_A_TIME = Row(
     "W15",
-    "echo behind a guard, one at a time: longer by",
+    "echo with a guard, one at a time: additional time",
     measure_extra,
     "extra",
     "us",
@@ -97,7 +97,7 @@ ONE_AT_A_TIME = Row(
 )
 IN_FLIGHT = Row(
     "W15-256",
-    "echo behind a guard, 256 in flight, to none",
+    "echo with a guard, 256 in flight, compared with no guard",
     measure,
     "calls_per_second",
     "calls/s",
@@ -111,7 +111,7 @@ ROWS = (
     ONE_AT_A_TIME,
     Row(
         "W15-one",
-        "echo behind a guard, one at a time, to none",
+        "echo with a guard, one at a time, compared with no guard",
         measure,
         "p50",
         "us",
@@ -123,14 +123,14 @@ ROWS = (
     replace(
         ONE_AT_A_TIME,
         name="W15-http",
-        title="echo over HTTP behind a guard, one connection: longer by",
+        title="echo over HTTP with a guard, one connection: additional time",
         client=(*HTTP, "1"),
         server=GUARDED_HTTP,
     ),
     replace(
         IN_FLIGHT,
         name="W15-http-256",
-        title="echo over HTTP behind a guard, 256 connections, to none",
+        title="echo over HTTP with a guard, 256 connections, compared with no guard",
         client=(*HTTP, "256"),
         server=GUARDED_HTTP,
         cores=2,
@@ -138,21 +138,21 @@ ROWS = (
     replace(
         ONE_AT_A_TIME,
         name="W15-rule",
-        title="echo behind a rule that reads its arguments, one at a time: longer by",
+        title="echo with a rule that reads its arguments, one at a time: additional time",
         limit=10.0,
         server=GUARDED_RULE,
     ),
     replace(
         IN_FLIGHT,
         name="W15-rule-256",
-        title="echo behind a rule that reads its arguments, no audit, 256 in flight, to none",
+        title="echo with a rule that reads its arguments, no audit, 256 in flight, compared with no guard",
         bar=0.25,
         server=GUARDED_RULE_ONLY,
     ),
     replace(
         ONE_AT_A_TIME,
         name="W15-rules",
-        title="echo behind 100 rules of which three are about it, one at a time: longer by",
+        title="echo with 100 rules, three of which apply to it, one at a time: additional time",
         limit=10.0,
         server=GUARDED_RULES,
     ),

@@ -44,7 +44,7 @@ def measure(row: Row, peer: Peer, options: Options) -> Result:
 ROWS = tuple(
     Row(
         f"W17-{name}",
-        f"{server}, its imports swapped: a call",
+        f"{server} with swapped imports: one call",
         measure,
         "call_us",
         "us",

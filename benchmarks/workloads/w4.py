@@ -18,7 +18,7 @@ KILOBYTES, MEGABYTE = 65_536, 1_000_000
 def text_row(name: str, size: int, letters: str, bar: float | None, goal: float | None) -> Row:
     return Row(
         name,
-        f"echo of {size:,} bytes, {letters}",
+        f"echo of {size:,} bytes, {'ASCII' if letters == 'ascii' else 'Unicode'}",
         load,
         "mb_per_second",
         "MB/s",

@@ -122,9 +122,9 @@ def tools_growth_row(name: str, title: str) -> Row:
 
 ROWS = (
     *map(size_row, SIZES),
-    Row("W5-growth", "time of 16 MB to that of 1 MB", grow, "growth", "times", limit=20.0, base=""),
+    Row("W5-growth", "time for 16 MB, compared with 1 MB", grow, "growth", "times", limit=20.0, base=""),
     *map(flight_row, (100, 1000, 10_000)),
     *map(tools_row, MANY_TOOLS),
-    tools_growth_row("W5-tools-call", "a call with 1,000 tools to one with 10"),
-    tools_growth_row("W5-tools-list", "a listed tool of 1,000 to one of 100"),
+    tools_growth_row("W5-tools-call", "a call with 1,000 tools, compared with 10 tools"),
+    tools_growth_row("W5-tools-list", "list time per tool with 1,000 tools, compared with 100"),
 )

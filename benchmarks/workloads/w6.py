@@ -39,6 +39,6 @@ def row(name: str, title: str, tool: str) -> Row:
 
 
 ROWS = (
-    row("W6", "echo beside 64 sleeping calls, p99", SLEEP),
-    row("W6-sync", "echo beside 64 calls that block a thread, p99", SLEEP_SYNC),
+    row("W6", "echo during 64 sleeping calls, p99", SLEEP),
+    row("W6-sync", "echo during 64 calls that block a thread, p99", SLEEP_SYNC),
 )

@@ -46,7 +46,7 @@ def measure_list(row: Row, peer: Peer, options: Options) -> Result:
 ROWS = (
     Row(
         "W8",
-        "spawn to the answer of initialize",
+        "process start to the response to initialize",
         measure,
         "p50",
         "ms",
@@ -58,7 +58,7 @@ ROWS = (
     ),
     Row(
         "W8-serve",
-        "`fastrpc serve`: spawn to the answer of initialize",
+        "`fastrpc serve`: process start to the response to initialize",
         measure,
         "p50",
         "ms",
@@ -69,7 +69,7 @@ ROWS = (
     ),
     Row(
         "W8-list",
-        "`fastrpc serve`: spawn to the answer of tools/list, thirteen tools",
+        "`fastrpc serve`: process start to the response to tools/list, thirteen tools",
         measure_list,
         "list_ms",
         "ms",
@@ -81,7 +81,7 @@ ROWS = (
     ),
     Row(
         "W8-http",
-        "`fastrpc serve --http`: spawn to the answer of /readyz",
+        "`fastrpc serve --http`: process start to the response to /readyz",
         measure,
         "p50",
         "ms",

@@ -59,10 +59,10 @@ def row(
 
 
 ROWS = (
-    row("W9", "memory behind initialize", "start_mb", "MB", 1000, 16.0, 11.0),
+    row("W9", "memory after initialize", "start_mb", "MB", 1000, 16.0, 11.0),
     row("W9-loop", "memory with the event loop", "loop_mb", "MB", 1000, 32.0, 24.0),
     row("W9-calls", "growth over 1,000,000 calls", "growth_bytes_per_call", "bytes/call", 1_000_000, 0.5),
-    row("W9-serve", "`fastrpc serve`: memory behind initialize", "start_mb", "MB", 1000, 16.0, 11.0, SERVE),
+    row("W9-serve", "`fastrpc serve`: memory after initialize", "start_mb", "MB", 1000, 16.0, 11.0, SERVE),
     row("W9-serve-loop", "`fastrpc serve`: memory when idle", "loop_mb", "MB", 1000, 32.0, 24.0, SERVE),
     row(
         "W9-serve-lists",

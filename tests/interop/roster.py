@@ -336,8 +336,8 @@ PYTHON = (
         notes=(
             Note(
                 "changed list",
-                "The tool adds another one and removes it: the list that the proxy then fetches is as "
-                "before, and it has no change to tell of",
+                "The tool adds another tool and removes it: the list that the proxy then fetches is the same "
+                "as before, so it sends no notification",
                 (f"{HTTP}, {THROUGH_THE_PROXY}",),
             ),
         ),
@@ -368,7 +368,7 @@ PYTHON = (
         notes=(
             Note(
                 "elicitation",
-                "FastMCP 4.1.2: `Context.elicit` is unavailable in 2026-07-28, and says so",
+                "FastMCP 4.1.2: `Context.elicit` raises an error in 2026-07-28",
                 versions=(MODERN,),
             ),
         ),
@@ -412,7 +412,7 @@ def go(name: str, *arguments: str) -> Callable[[], list[str]]:
     return lambda: [program("go", name), *arguments]
 
 
-OVERTAKEN = "The last notification of a call may come behind its answer, or not at all (mcp-go 1.2.1)"
+OVERTAKEN = "mcp-go 1.2.1 may send the last notification of a call after its answer, or not at all"
 
 GO = (
     Server(
@@ -443,8 +443,7 @@ GO = (
         notes=(
             Note(
                 "completion",
-                "The prompt `greet` declares no arguments: the proxy refuses to complete one that is not "
-                "there",
+                "The prompt `greet` declares no arguments, so the proxy refuses to complete one",
                 (f"stdio, {THROUGH_THE_PROXY}", f"{HTTP}, {THROUGH_THE_PROXY}"),
             ),
         ),
@@ -468,7 +467,8 @@ GO = (
         notes=tuple(
             Note(
                 step,
-                "Go 1.8.0: without sessions the server can ask and notify only in 2026-07-28",
+                "Go 1.8.0: without sessions the server can send requests and notifications only in "
+                "2026-07-28",
                 (HTTP,),
                 LEGACY,
             )

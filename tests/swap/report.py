@@ -1,6 +1,6 @@
 """Renders the table of public servers in docs/compat.md from the recorded results.
 
-What stands between the markers of the page is written here, and checked by `tests/meta/test_swap_page.py`.
+The text between the markers of the page is written here, and checked by `tests/meta/test_swap_page.py`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs", "compat.md")
 BEGIN, END = "<!-- swap -->", "<!-- /swap -->"
 SAME, BY_CHOICE, DIFFERENT, NOT_STARTED = "same", "by choice", "different", "does not start"
 VERDICTS = {
-    SAME: "the same",
-    BY_CHOICE: "the same but by choice",
-    DIFFERENT: "differences",
+    SAME: "identical",
+    BY_CHOICE: "intended differences",
+    DIFFERENT: "other differences",
     NOT_STARTED: "does not start",
 }
 MEASURES = {"start_ms": "start", "list_ms": "lists", "call_ms": "call", "rss_mb": "memory"}
@@ -57,12 +57,13 @@ def summary(outcomes: list[dict[str, Any]]) -> str:
     listed = sum(sum(one["counts"].values()) for one in tried)
     started = len(tried) - count[NOT_STARTED]
     text = (
-        f"{len(tried)} servers with {listed:,} tools, resources and prompts and {requests} requests: "
-        f"{started} start with their imports swapped. {count[SAME]} of these are the same to clients, "
-        f"{count[BY_CHOICE]} are but for what is different by choice, {count[DIFFERENT]} differ in more."
+        f"The comparison has {len(tried)} servers with {listed:,} tools, resources and prompts, "
+        f"and {requests} requests. "
+        f"With swapped imports {started} of them start. For clients {count[SAME]} of these are identical, "
+        f"{count[BY_CHOICE]} have only intended differences, and {count[DIFFERENT]} also others."
     )
     ratios = [ratio for ratio in (ratio_text(tried, name) for name in MEASURES) if ratio]
-    return f"{text} In the middle, swapped to original: {', '.join(ratios)}." if ratios else text
+    return f"{text} Medians of the ratio of swapped to original: {', '.join(ratios)}." if ratios else text
 
 
 def ratio_text(outcomes: list[dict[str, Any]], measure: str) -> str:
@@ -89,7 +90,7 @@ def choices(outcomes: list[dict[str, Any]]) -> str:
     for one in outcomes:
         for reason in one.get("choices", {}):
             met[reason] = met.get(reason, 0) + 1
-    lines = [row(["different by choice", "servers"]), row(["---"] * 2)]
+    lines = [row(["intended difference", "servers"]), row(["---"] * 2)]
     for reason, number in sorted(met.items(), key=lambda each: (-each[1], each[0])):
         lines.append(row([reason, str(number)]))
     return "\n".join(lines) if met else ""

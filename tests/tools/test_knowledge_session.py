@@ -369,7 +369,7 @@ def test_all_that_is_published_is_there_over_each_transport(tmp_path: Path, tran
 
 def documented() -> list[str]:
     """Return what docs/knowledge.md says to type to have the toolset behind a guard."""
-    section = DOCUMENT.read_text().partition("## Behind a guard")[2].partition("\n## ")[0]
+    section = DOCUMENT.read_text().partition("## With a guard")[2].partition("\n## ")[0]
     blocks = re.findall(r"^```console\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     return re.split(r"^\$ ", "".join(blocks), flags=re.MULTILINE)[1:]
 
