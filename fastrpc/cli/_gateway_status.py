@@ -106,10 +106,15 @@ def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
 
 def _print(gateway: dict[str, Any]) -> None:
     from fastrpc.cli._catalogue import print_lines, print_table
+    from fastrpc.cli._gateway_failures import last_lines
+    from fastrpc.human_input.screen import plain
 
     served = f"process {gateway['pid']}, {gateway['served']}, since {_time(gateway)}"
     print_lines([f"{gateway['config']} ({served})"])
     print_table(COLUMNS, [_cells(server) for server in gateway["servers"]], NUMBERS)
+    for server in gateway["servers"]:
+        if lines := last_lines(server):
+            print_lines([f"{plain(server['name'])}: its last output on standard error:", *lines])
 
 
 def _cells(server: dict[str, Any]) -> tuple[str, ...]:
