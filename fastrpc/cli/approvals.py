@@ -247,8 +247,12 @@ def _waiting(count: int) -> str:
 
 
 def _ask(store: ApprovalStore, approval: Approval) -> None:
+    """Ask about a call. What was typed before it was shown is no answer: it is thrown away."""
+    import termios
+
     from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalError, Decision
 
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
     answer = input("approve? [y]es, [n]o, anything else: later  ").strip().lower()
     if answer in ("y", "yes", "n", "no"):
         try:
