@@ -135,7 +135,7 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 # What is compiled is there, by the same compiler with the same options as in any `pip install`: it is put in as it is.
 measured: $(STAMP)       # the wheel that bench-guard measures; KEEP_MEASURED=1 has it use the one that there is
 	rm -rf $(MEASURED) $(MEASURED)-wheel build/lib.* && $(BIN)/python -m venv $(MEASURED)
-	$(BIN)/python setup.py --quiet build_py build_scripts
+	$(BIN)/python setup.py --quiet build_py build_scripts --executable python  # which pip replaces, as in any wheel
 	cp fastrpc/_core/*.so fastrpc/_core/reaper build/lib.*/fastrpc/_core/
 	$(BIN)/python setup.py --quiet bdist_wheel --skip-build --dist-dir $(MEASURED)-wheel
 	$(MEASURED)/bin/python -m pip install --quiet "$$(echo $(MEASURED)-wheel/*.whl)[http,guard]"

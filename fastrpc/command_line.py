@@ -22,7 +22,7 @@ NARROW_COLUMN = 6
 NARROW = 56
 WIDTH = 100
 """Columns of a help text at most; a narrower terminal has fewer."""
-LEAST_WIDTH = 30
+LEAST_WIDTH = 20
 COMMAND_COLUMN = 6
 """Where the further lines of an example begin."""
 
@@ -160,6 +160,18 @@ def check_action(command: str, action: str, actions: Collection[str]) -> None:
         raise UsageError(f"{command}: unknown action {action!r}{hint}")
 
 
+def _help_for(action: str, text: str | None) -> str | None:
+    """Return what a description such as ``a file; for init: a new file`` says of one action."""
+    others = None
+    for part in (text or "").split("; "):
+        name, colon, rest = part.removeprefix("for ").partition(": ")
+        if not (colon and part.startswith("for ")):
+            others = part if others is None else f"{others}; {part}"
+        elif name == action:
+            return rest
+    return others or text
+
+
 class _Formatter(RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         HelpFormatter.__init__(self, prog, max_help_position=_help_column(), width=help_width())
@@ -221,8 +233,7 @@ class CommandParser(ArgumentParser):
         of_some = {name for _, names in self.actions.values() for name in names}
         for each in self._actions:
             if each.dest in taken or each.dest not in {*of_some, "help", "action"}:
-                if isinstance(each.help, str) and each.help.startswith("for "):
-                    each.help = each.help.partition(": ")[2] or each.help
+                each.help = _help_for(action, each.help)
                 parser._add_action(each)
         return parser
 

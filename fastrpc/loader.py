@@ -157,8 +157,37 @@ def _usage_error(target: str, error: Exception) -> UsageError:
         message = str(error)  # our own messages need no class name
     if isinstance(error, SyntaxError):
         return UsageError(f"{target}: {error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}")
+    message += _near(error)
     place = _place_of(error.__traceback__)
     return UsageError(f"{target}: {place}: {message}" if place else f"{target}: {message}")
+
+
+def _near(error: Exception) -> str:
+    """Return a hint at the name that a misspelled one may have meant, as Python gives in tracebacks."""
+    from fastrpc.errors import suggestion
+
+    wanted = getattr(error, "name", None)
+    known: Iterable[str] = ()
+    try:
+        if isinstance(error, AttributeError):
+            known = dir(error.obj)
+        elif isinstance(error, NameError) and error.__traceback__ is not None:
+            known = _names_at(error.__traceback__)
+        elif isinstance(error, ImportError) and str(error).startswith("cannot import name '"):
+            known = dir(sys.modules.get(str(wanted)))
+            wanted = str(error).split("'")[1]
+    except Exception:  # `__dir__` of an object of the user's own
+        return ""
+    public = [name for name in known if not name.startswith("_")]
+    return suggestion(wanted, public, 1) if isinstance(wanted, str) else ""
+
+
+def _names_at(traceback: TracebackType) -> set[str]:
+    """Return the names that are known where an error was raised."""
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    frame = traceback.tb_frame
+    return {*frame.f_locals, *frame.f_globals, *frame.f_builtins}
 
 
 def _place_of(traceback: TracebackType | None) -> str:

@@ -25,11 +25,14 @@ def add_options(options: CommandParser) -> None:
         metavar="HEADER",
         action="append",
         default=[],
-        help="send 'Name: value' to a URL, or NAME=VARIABLE, of the environment; may be repeated",
+        help="a header for a server at a URL: 'Name: value', or Name=VARIABLE for the value of an "
+        "environment variable; may be repeated",
     )
-    options.add_argument("--token-file", metavar="FILE", help="take the token from the first line of FILE")
     options.add_argument(
-        "--auth", metavar="KIND", choices=["oauth"], help="oauth: log in by OAuth, in the browser"
+        "--token-file", metavar="FILE", help="send the token in the first line of FILE to a server at a URL"
+    )
+    options.add_argument(
+        "--auth", metavar="KIND", choices=["oauth"], help="oauth: log in with OAuth, in a browser"
     )
 
 

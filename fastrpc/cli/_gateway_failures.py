@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from fastrpc.cli import configuration
+from fastrpc.client.stdio import LAST_WORDS_BEGIN
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError
 from fastrpc.gateway.status import STATUS_URI, NoAnswer, running
@@ -31,7 +32,15 @@ def name_failures(client: SyncClient) -> None:
         if isinstance(server, dict) and server.get("state") == "failed":
             reason = " ".join(str(server.get("reason") or "").split())
             name = plain(str(server.get("name")))
-            write_line(f"fastrpc: warning: the gateway's server {name!r} has failed: {plain(reason)}")
+            said = f"fastrpc: warning: the gateway's server {name!r} has failed: {plain(reason)}"
+            lines = last_lines(server)
+            write_line("\n".join((f"{said}{LAST_WORDS_BEGIN if lines else ''}", *lines)))
+
+
+def last_lines(server: dict[str, Any]) -> list[str]:
+    """Return from its status what a server that failed or ended wrote to standard error last, indented."""
+    lines = server.get("stderr")
+    return [f"  {plain(str(line))}" for line in lines] if isinstance(lines, list) else []
 
 
 def _status(client: SyncClient) -> dict[str, Any]:

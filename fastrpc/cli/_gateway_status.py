@@ -33,11 +33,16 @@ def show(arguments: list[str]) -> int:
     one does not answer. Raises UsageError."""
     from fastrpc.gateway.status import ANSWER_SECONDS, NoAnswer, running
 
-    options = CommandParser("gateway status", "[OPTION…] [FILE]", "Show how the servers are.", EXAMPLES)
-    options.add_argument("file", metavar="FILE", nargs="?", help="the gateways of this file only")
+    options = CommandParser(
+        "gateway status",
+        "[OPTION…] [FILE]",
+        "Show the state of each server behind the gateways that run.",
+        EXAMPLES,
+    )
+    options.add_argument("file", metavar="FILE", nargs="?", help="only gateways that serve this file")
     options.add_argument("--json", action="store_true", help="print everything as JSON")
-    options.add_argument("--http", metavar="URL", help="the gateway at this address")
-    options.add_argument("--token-file", metavar="FILE", help="its token is the first line of FILE")
+    options.add_argument("--http", metavar="URL", help="ask the gateway at this URL")
+    options.add_argument("--token-file", metavar="FILE", help="send the token in the first line of FILE")
     chosen = options.parse(arguments)
     if chosen.http is not None and chosen.file is not None:
         raise UsageError("gateway status: give a file or --http, not both")
@@ -100,16 +105,21 @@ def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(text)
     except ValueError:
-        raise NoAnswer(f"{url}: this is no gateway") from None
+        raise NoAnswer(f"{url}: this server is not a gateway") from None
     return found
 
 
 def _print(gateway: dict[str, Any]) -> None:
     from fastrpc.cli._catalogue import print_lines, print_table
+    from fastrpc.cli._gateway_failures import last_lines
+    from fastrpc.human_input.screen import plain
 
     served = f"process {gateway['pid']}, {gateway['served']}, since {_time(gateway)}"
     print_lines([f"{gateway['config']} ({served})"])
     print_table(COLUMNS, [_cells(server) for server in gateway["servers"]], NUMBERS)
+    for server in gateway["servers"]:
+        if lines := last_lines(server):
+            print_lines([f"{plain(server['name'])}: its last output on standard error:", *lines])
 
 
 def _cells(server: dict[str, Any]) -> tuple[str, ...]:

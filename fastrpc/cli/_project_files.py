@@ -153,7 +153,7 @@ An MCP server on fastrpc.
     fastrpc dev server.py                                   # serve it, reload it at each change
     fastrpc call server.py add_note title=tea text='Buy tea.'
     python -m pytest                                        # needs pytest
-    fastrpc install-client claude-code server.py            # enter it in a client
+    fastrpc install-client claude-code server.py --name @NAME@   # add it to a client
 @SERVE@"""
 
 GUARDED = """\

@@ -128,9 +128,11 @@ def _token(options: dict[str, str], settings: Configuration) -> str | None:
         return None
     where = settings.origin("FASTRPC_TOKEN")
     if "--no-auth" in options:
-        raise UsageError(f"--no-auth, but FASTRPC_TOKEN is set ({where}): one of them")
+        raise UsageError(f"--no-auth, but FASTRPC_TOKEN is set ({where}): give one of them")
     if "--token-file" in options and where != "environment":
-        write_line(f"fastrpc: warning: {where}: FASTRPC_TOKEN counts too, besides --token-file")
+        write_line(
+            f"fastrpc: warning: {where}: FASTRPC_TOKEN is valid, too, besides the tokens of --token-file"
+        )
     from fastrpc.transports.http.auth import token_from_environment
 
     return token_from_environment({"FASTRPC_TOKEN": settings["FASTRPC_TOKEN"]})

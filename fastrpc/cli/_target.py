@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TARGET_HELP = (
     "file.py, module, URL, the name of a server in .mcp.json, or mcp.json, for all its servers; "
-    "the agent's tools if none"
+    "without any, the agent's tools"
 )
 
 
@@ -60,17 +60,23 @@ class Destination:
 
 def add_options(options: CommandParser) -> None:
     """Add the options that every command with a target has."""
-    options.add_argument("--command", metavar="COMMAND", help="start this; or put it behind --")
-    options.add_argument("--config", metavar="FILE", help="look the name up in FILE (the nearest .mcp.json)")
+    options.add_argument(
+        "--command", metavar="COMMAND", help="start the server by this command; or put it behind --"
+    )
+    options.add_argument(
+        "--config",
+        metavar="FILE",
+        help="the configuration in which a server is named (the nearest .mcp.json)",
+    )
     options.add_argument("--protocol", metavar="VERSION", help="speak this version (the latest that fits)")
     options.add_argument(
-        "--guard", metavar="FILE", help="put a file or module behind this guard (guard.toml)"
+        "--guard", metavar="FILE", help="serve a file or module behind this guard (guard.toml)"
     )
     options.add_argument(
         "--timeout",
         metavar="N",
         type=time_limit,
-        help=f"seconds for each answer (to connect {START_SECONDS:g}, then {ANSWER_SECONDS:g}; a call 600)",
+        help=f"seconds for each answer ({START_SECONDS:g} to connect, then {ANSWER_SECONDS:g}; a call 600)",
     )
     _credentials.add_options(options)
 
@@ -114,7 +120,7 @@ def destination(targets: list[str], command: list[str], chosen: Namespace) -> De
         given = {"--header": headers, "--token-file": chosen.token_file, "--auth": chosen.auth}
         for option, value in given.items():
             if value:
-                raise UsageError(f"{option}: requires a URL, and {where.shown} is none")
+                raise UsageError(f"{option}: requires a URL, got {where.shown}")
         return where
     if headers:
         replaced = {name.lower() for name in headers}
@@ -154,7 +160,7 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
         if entry is not None:
             return _of_entry(targets[0], entry)
     elif chosen.config is not None and not targets:
-        raise UsageError("--config: name one of its servers")
+        raise UsageError("--config: name a server in this file as the target")
     options = [] if chosen.guard is None else ["--guard", chosen.guard]
     is_configuration = len(targets) == 1 and targets[0].endswith(".json")
     # All of this process's variables: fastrpc's own secrets are for this server.

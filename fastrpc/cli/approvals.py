@@ -40,7 +40,7 @@ EXAMPLES = """\
   fastrpc approvals approve ap_k3x7q2mfa4zt --prefix 'git commit' --times 20 --for 1h
   fastrpc approvals edit ap_k3x7q2mfa4zt count=2                    approve it with another argument
   fastrpc approvals reject ap_k3x7q2mfa4zt --comment 'not on Fridays'
-  fastrpc approvals watch                                           ask about each that comes
+  fastrpc approvals watch                                           ask about each new call
 """
 OF_ACTION = {
     "list": ("List the calls that wait.", ("all",)),
@@ -51,7 +51,7 @@ OF_ACTION = {
     ),
     "edit": ("Approve a call with other arguments.", ("id", "pairs", "times", "valid_for", "comment")),
     "reject": ("Reject a call.", ("id", "comment")),
-    "watch": ("Show each call that comes; at a terminal, ask about it.", ()),
+    "watch": ("Show each new call that waits for an approval; at a terminal, ask you about it.", ()),
 }
 OPTIONS = {
     "all": "--all",
@@ -71,17 +71,30 @@ LONGEST_LISTED = 100
 def main(arguments: list[str]) -> int:
     """Run one action; return 0. Raises UsageError."""
     options = CommandParser("approvals", USAGE, DESCRIPTION, EXAMPLES, OF_ACTION)
-    options.add_argument("id", metavar="ID", nargs="?", help="the approval, as the list has it")
-    options.add_argument("pairs", metavar="KEY=VALUE", nargs="*", help="for edit: arguments to change")
-    options.add_argument("--all", action="store_true", default=None, help="for list: the decided ones too")
-    options.add_argument("--times", metavar="N", help="how often this call may run (1)")
-    options.add_argument("--for", dest="valid_for", metavar="TIME", help="for how long, such as 1h (5m)")
     options.add_argument(
-        "--prefix", metavar="WORDS", help="for all shell commands that begin with these words"
+        "id", metavar="ID", nargs="?", help="the approval, as 'fastrpc approvals list' shows it"
     )
-    options.add_argument("--comment", metavar="TEXT", help="why; the caller of what is rejected reads it")
+    options.add_argument("pairs", metavar="KEY=VALUE", nargs="*", help="for edit: an argument to change")
     options.add_argument(
-        "--database", metavar="URL", help="sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)"
+        "--all",
+        action="store_true",
+        default=None,
+        help="for list: also those that have been decided or have expired",
+    )
+    options.add_argument("--times", metavar="N", help="how often this call may run (1)")
+    options.add_argument(
+        "--for", dest="valid_for", metavar="TIME", help="how long the approval is valid, as 1h (5m)"
+    )
+    options.add_argument(
+        "--prefix", metavar="WORDS", help="approve all shell commands that begin with these words"
+    )
+    options.add_argument(
+        "--comment", metavar="TEXT", help="the reason; the caller of a rejected call gets it"
+    )
+    options.add_argument(
+        "--database",
+        metavar="URL",
+        help="the guard's database: sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)",
     )
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
     chosen = options.parse(arguments)
@@ -234,8 +247,12 @@ def _waiting(count: int) -> str:
 
 
 def _ask(store: ApprovalStore, approval: Approval) -> None:
+    """Ask about a call. What was typed before it was shown is no answer: it is thrown away."""
+    import termios
+
     from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalError, Decision
 
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
     answer = input("approve? [y]es, [n]o, anything else: later  ").strip().lower()
     if answer in ("y", "yes", "n", "no"):
         try:

@@ -68,11 +68,11 @@ tail [-f] [-n N] [FILTER…]
 ACTIONS = {
     name: (sentence, ())
     for name, sentence in {
-        "tail": "Print the latest records, and with -f those that come.",
+        "tail": "Print the latest records; with -f, also each new one.",
         "search": "Print the records that pass the filters; exit code 1 if there are none.",
         "export": "Write the records that pass the filters, for other programs.",
         "verify": "Verify the log; exit code 1 if something is wrong.",
-        "prove": "Print the proof that a record is under a checkpoint.",
+        "prove": "Print a proof that a signed checkpoint covers a record.",
         "check": "Check a proof; exit code 1 if it is wrong.",
     }.items()
 }
@@ -99,7 +99,9 @@ def _mistake(word: str) -> UsageError:
 def _whole_parser() -> CommandParser:
     description = "Read the audit log: show, search, export or verify it."
     parser = CommandParser("audit", USAGE, description, EXAMPLES, ACTIONS)
-    parser.add_argument("--folder", metavar="FOLDER", help="the log (audit, in FASTRPC_STATE_DIR)")
+    parser.add_argument(
+        "--folder", metavar="FOLDER", help="the folder of the log (audit, in FASTRPC_STATE_DIR)"
+    )
     return parser
 
 
@@ -110,11 +112,13 @@ def _parser(action: str) -> CommandParser:
 def _with_filters(action: str) -> CommandParser:
     parser = _parser(action)
     parser.add_argument("--category", metavar="GLOB", help="only records of this category")
-    parser.add_argument("--caller", metavar="GLOB", help="only those of this caller (actor)")
-    parser.add_argument("--tool", metavar="GLOB", help="only those of this tool")
-    parser.add_argument("--outcome", metavar="GLOB", help="only those with this outcome")
-    parser.add_argument("--since", metavar="TIME", help="from then on: RFC 3339, or 90s, 30m, 2h, 7d ago")
-    parser.add_argument("--until", metavar="TIME", help="before then")
+    parser.add_argument("--caller", metavar="GLOB", help="only records of this caller (actor)")
+    parser.add_argument("--tool", metavar="GLOB", help="only records of this tool")
+    parser.add_argument("--outcome", metavar="GLOB", help="only records with this outcome")
+    parser.add_argument(
+        "--since", metavar="TIME", help="only records since then: RFC 3339, or how long ago: 90s, 30m, 2h, 7d"
+    )
+    parser.add_argument("--until", metavar="TIME", help="only records before then")
     return parser
 
 
@@ -131,9 +135,11 @@ def folder_of(chosen: Namespace) -> str:
 def tail(arguments: list[str]) -> int:
     """Print the latest records, and with ``-f`` those that come."""
     parser = _with_filters("tail")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with those that come")
-    parser.add_argument("-n", metavar="N", type=int, default=TAIL, help=f"how many ({TAIL})")
-    parser.add_argument("--json", action="store_true", help="the lines as they are")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with each new record")
+    parser.add_argument(
+        "-n", metavar="N", type=int, default=TAIL, help=f"print the latest N records ({TAIL})"
+    )
+    parser.add_argument("--json", action="store_true", help="print the lines of the log unchanged (JSON)")
     chosen = parser.parse(arguments)
     folder, matches = folder_of(chosen), _filter_of(chosen)
     show = _printer(chosen.json)
@@ -154,8 +160,8 @@ def tail(arguments: list[str]) -> int:
 def search(arguments: list[str]) -> int:
     """Print the records that pass the filters; 1 if there are none."""
     parser = _with_filters("search")
-    parser.add_argument("--json", action="store_true", help="the lines as they are")
-    parser.add_argument("--limit", metavar="N", type=int, help="the first N")
+    parser.add_argument("--json", action="store_true", help="print the lines of the log unchanged (JSON)")
+    parser.add_argument("--limit", metavar="N", type=int, help="print at most N records")
     chosen = parser.parse(arguments)
     found = entries(folder_of(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
     show = _printer(chosen.json)
@@ -173,8 +179,12 @@ def search(arguments: list[str]) -> int:
 def export(arguments: list[str]) -> int:
     """Write the records that pass the filters as JSON lines, as they are, or as CSV."""
     parser = _with_filters("export")
-    parser.add_argument("--format", choices=("json", "csv"), default="json", help="json: as they are")
-    parser.add_argument("--output", metavar="FILE", help="a new file, of mode 0600")
+    parser.add_argument(
+        "--format", choices=("json", "csv"), default="json", help="json: the lines of the log unchanged"
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="write to this new file, which only you can read (mode 0600)"
+    )
     chosen = parser.parse(arguments)
     found = entries(folder_of(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
     if chosen.output is None:
@@ -199,9 +209,15 @@ def export(arguments: list[str]) -> int:
 def verify(arguments: list[str]) -> int:
     """Verify the log; 1 if something is wrong."""
     parser = _parser("verify")
-    parser.add_argument("--public-key", metavar="FILE", help="the public key, kept elsewhere")
     parser.add_argument(
-        "--checkpoint", metavar="FILE", action="append", default=[], help="checkpoints kept elsewhere"
+        "--public-key", metavar="FILE", help="check signatures with this copy of the public key"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="compare with this copy of the checkpoints; may be repeated",
     )
     chosen = parser.parse(arguments)
     from fastrpc.guard.audit import verify as verifier
@@ -213,7 +229,7 @@ def verify(arguments: list[str]) -> int:
 
 
 def prove(arguments: list[str]) -> int:
-    """Print the proof that a record is under a checkpoint."""
+    """Print a proof that a signed checkpoint covers a record."""
     parser = _parser("prove")
     parser.add_argument("id", metavar="ID", help="the id of the record")
     chosen = parser.parse(arguments)
@@ -232,7 +248,9 @@ def check(arguments: list[str]) -> int:
     parser = _parser("check")
     parser.add_argument("proof", metavar="PROOF", help="the file with the proof")
     parser.add_argument("--public-key", metavar="FILE", required=True, help="the public key of the log")
-    parser.add_argument("--record", metavar="FILE", help="the line that it is for")
+    parser.add_argument(
+        "--record", metavar="FILE", help="a file with the record's line, to check that the proof is of it"
+    )
     chosen = parser.parse(arguments)
     from fastrpc.guard.audit import verify as verifier
 

@@ -84,7 +84,7 @@ def _parse(arguments: list[str]) -> Namespace:
     options.add_argument("url", metavar="URL", help="the address of the remote server, http or https")
     add_options(options)
     options.add_argument(
-        "--tls-ca", metavar="FILE", help="trust the certificates in FILE instead of the usual"
+        "--tls-ca", metavar="FILE", help="trust the certificate authorities in FILE instead of the system's"
     )
     options.add_argument("--protocol", metavar="VERSION", help="speak this version with the remote server")
     options.add_argument(
@@ -99,10 +99,17 @@ def _parse(arguments: list[str]) -> Namespace:
         metavar="N",
         type=_checked(parse_seconds),
         default=DRAIN_SECONDS,
-        help=f"at the end of input, calls may still end for N seconds ({DRAIN_SECONDS:g})",
+        help=f"when the input ends, wait up to N seconds for running calls ({DRAIN_SECONDS:g})",
     )
-    options.add_argument("--log-level", metavar="LEVEL", choices=LOG_LEVELS, help="on stderr (warning)")
-    options.add_argument("--trace", metavar="FILE", help="append both directions of the wire to FILE")
+    options.add_argument(
+        "--log-level",
+        metavar="LEVEL",
+        choices=LOG_LEVELS,
+        help="the lowest level that is logged, to stderr (warning)",
+    )
+    options.add_argument(
+        "--trace", metavar="FILE", help="append every message received and sent to FILE, secrets masked"
+    )
     return options.parse(arguments)
 
 

@@ -42,8 +42,13 @@ ACTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 def main(arguments: list[str]) -> int:
     """Run one action; return 0. Raises UsageError."""
     options = parser("budgets", USAGE, EXAMPLES, ACTIONS)
-    options.add_argument("caller", metavar="CALLER", nargs="?", help="as list and the audit log name it")
-    options.add_argument("--tool", metavar="TOOL", help="the budgets of this tool alone")
+    options.add_argument(
+        "caller",
+        metavar="CALLER",
+        nargs="?",
+        help="the caller, as 'fastrpc budgets list' and the audit log show it",
+    )
+    options.add_argument("--tool", metavar="TOOL", help="only the budgets of this tool")
     options.add_argument("--json", action="store_true", help="for list: as JSON, for programs")
     chosen = options.parse(arguments)
     check_action("budgets", chosen.action, ACTIONS)

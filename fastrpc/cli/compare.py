@@ -46,13 +46,21 @@ def main(arguments: list[str]) -> int:
 
     arguments, command = split_command(arguments)
     options = parser("compare", USAGE, EXAMPLES)
-    options.add_argument("--calls", metavar="FILE", help="JSON: the calls, reads and prompts to send to both")
-    options.add_argument("--repeat", metavar="N", type=int, default=1, help="send each so often (1)")
+    options.add_argument(
+        "--calls", metavar="FILE", help="a JSON file with the calls, reads and prompts to send to both"
+    )
+    options.add_argument("--repeat", metavar="N", type=int, default=1, help="send each of these N times (1)")
     options.add_argument(
         "--protocol", metavar="VERSION", default=LATEST_LEGACY, help=f"speak this version ({LATEST_LEGACY})"
     )
-    options.add_argument("--json", action="store_true", help="print both observations and the differences")
-    options.add_argument("--all", action="store_true", help="show every place of differences by choice")
+    options.add_argument(
+        "--json", action="store_true", help="print all of both servers and the differences as JSON"
+    )
+    options.add_argument(
+        "--all",
+        action="store_true",
+        help=f"list every place of an intended difference, not only the first {MOST_PLACES}",
+    )
     chosen = options.parse(arguments)
     if not command:
         raise UsageError("compare: a command is needed, such as: fastrpc compare -- python server.py")

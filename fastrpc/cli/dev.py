@@ -49,7 +49,9 @@ def main(arguments: list[str]) -> int:
     options.add_argument(
         "--http", metavar="HOST:PORT", help="serve over HTTP; a terminal shows the calls (extra view)"
     )
-    options.add_argument("--plain", action="store_true", help="with --http: a line for each message instead")
+    options.add_argument(
+        "--plain", action="store_true", help="with --http: print a line for each message instead of the view"
+    )
     chosen = options.parse(arguments)
     target = chosen.file
     path = target if os.path.isfile(target) else target.rpartition(":")[0]
@@ -354,7 +356,7 @@ class Supervisor:
         if server is self.candidate:
             self.candidate = None
             before = "the last version goes on" if self.server is not None else "waiting for a change"
-            write_line(f"-- {self.target} cannot be served, as said above; {before}")
+            write_line(f"-- {self.target} cannot be served (see above); {before}")
             if self.server is None:
                 deferred, self.deferred = self.deferred, []
                 for line in deferred:

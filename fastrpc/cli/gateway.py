@@ -37,22 +37,24 @@ usage: fastrpc gateway [OPTION…] [FILE]
        fastrpc gateway status [--json] [FILE]
        fastrpc gateway status [--json] --http URL [--token-file FILE]
 
-Serve all servers of a configuration file as one, or show how they are.
+Serve all servers of a configuration file as one server, or show the state of each.
 
-FILE is one as MCP clients have it, with mcpServers; by default the nearest .mcp.json, in the
-working directory or above. A server starts when it is needed, and again when it has ended.
-Changes of the file are followed. What is not said here is as with 'fastrpc serve'.
+FILE is a configuration of an MCP client, with mcpServers; by default the nearest .mcp.json, in the
+working directory or above. The gateway starts a server when a client needs it, and again if the
+server has ended. It follows changes of FILE. 'fastrpc serve --help' explains what both have in
+common.
 
 options:
   --allow GLOBS         show only these tools: GLOB,… or SERVER:GLOB,…; may be repeated (MCP_ALLOW)
   --deny GLOBS          do not show these tools, whatever is allowed; may be repeated (MCP_DENY)
   --names STYLE         prefix: SERVER_TOOL (the default); mcp: mcp__SERVER__TOOL
   --start-seconds N     seconds in which a server must start and list what it has (30)
-  --cwd DIR             work as if started in DIR
-  --guard FILE          who may call what, how often, and what a person has to approve (guard.toml)
-  --name NAME           the name that the gateway gives itself
-{CALLS_HELP}  --stats               print calls, errors, p50 and p99 of each tool to stderr
-  --json                of status: as JSON
+  --cwd DIR             change to the folder DIR first
+  --guard FILE          guard.toml: who may call which tools, how often, and which calls a person must
+                        approve
+  --name NAME           the gateway's name, as clients see it
+{CALLS_HELP}  --stats               print each tool's calls, errors, p50 and p99 to stderr
+  --json                for status: print JSON
   -h, --help            show this
 
 {HTTP_HELP}{TLS_HELP}
@@ -127,7 +129,7 @@ def _file_of(files: list[str]) -> WatchedFile:
     place = os.path.realpath(path)
     around = [each for each in os.environ.get(AROUND, "").split(os.pathsep) if each]
     if place in around:
-        raise UsageError(f"gateway: {path} is served around this process already: it would start itself")
+        raise UsageError(f"gateway: {path} has this gateway as one of its servers, so it would start itself")
     os.environ[AROUND] = os.pathsep.join([*around, place])
     try:
         return WatchedFile(os.path.abspath(path), None if files else os.path.dirname(place))

@@ -58,21 +58,31 @@ def main(arguments: list[str]) -> int:
         "file",
         metavar="FILE",
         nargs="?",
-        help="guard.toml, fastrpc.toml or mcp-server.json; for why, a record's ID",
+        help="guard.toml, fastrpc.toml or mcp-server.json; for init: the file to write (guard.toml); "
+        "for why: the ID of a record",
     )
     options.add_argument(
-        "words", metavar="…", nargs="*", help="for check, targets; for try, TOOL KEY=VALUE…; for why, FILE"
+        "words",
+        metavar="…",
+        nargs="*",
+        help="for check: TARGET…, whose tools are checked; for try: TOOL KEY=VALUE…, the call; "
+        "for why: FILE, the guard's configuration",
     )
     options.add_argument(
         "--as", dest="caller_class", metavar="CLASS", help="for try: the class of the caller"
     )
     options.add_argument(
-        "--target", action="append", metavar="TARGET", help="for try: a target with tools; may be repeated"
+        "--target",
+        action="append",
+        metavar="TARGET",
+        help="for try: a file or module with the tool; may be repeated",
     )
     options.add_argument(
-        "--folder", metavar="FOLDER", help="for why: the audit log (audit, in FASTRPC_STATE_DIR)"
+        "--folder",
+        metavar="FOLDER",
+        help="for why: the folder of the audit log (audit, in FASTRPC_STATE_DIR)",
     )
-    options.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options.add_argument("--json", action="store_true", help="print JSON, for programs")
     chosen = options.parse(arguments)
     check_action("guard", chosen.action, ACTIONS)
     if chosen.folder is not None and chosen.action != "why":

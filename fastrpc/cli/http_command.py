@@ -51,7 +51,7 @@ class HttpCommand:
         return (
             f"usage: fastrpc {self.command} [OPTION…]\n\n{self._description}\n\n"
             "options:\n"
-            "  --cwd DIR             work as if started in DIR; files are looked up there\n"
+            "  --cwd DIR             change to the folder DIR first: files are relative to it\n"
             f"{flags}{CALLS_HELP}{STATS_HELP}"
             "  -h, --help            show this\n\n"
             f"{HTTP_HELP}{TLS_HELP}\nexamples:\n{self._examples}"

@@ -70,18 +70,28 @@ def _options(arguments: list[str]) -> Namespace:
     options = parser("install-client", "CLIENT [TARGET…] [option…]", EXAMPLES)
     options.add_argument("client", metavar="CLIENT", help=names.replace("|", ", "))
     options.add_argument(
-        "targets", metavar="TARGET", nargs="*", help="what to serve; the agent's tools if none"
+        "targets", metavar="TARGET", nargs="*", help="what to serve; without any, the agent's tools"
     )
-    options.add_argument("--name", help="the server's name there (fastrpc, or the first target's)")
-    options.add_argument("--cwd", metavar="DIR", help="the folder that the server works in")
+    options.add_argument("--name", help="the server's name in the client (fastrpc, or the first target's)")
+    options.add_argument("--cwd", metavar="DIR", help="the folder in which the client starts the server")
     options.add_argument(
-        "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the server"
+        "--env",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an environment variable for the server; may be repeated",
     )
-    options.add_argument("--http", metavar="URL", help="a server that is served over HTTP, at this address")
-    options.add_argument("--token-env", metavar="NAME", help="its token is in this variable of the client's")
-    options.add_argument("--token-file", metavar="FILE", help="its token is the first line of this file")
-    options.add_argument("--file", help="another file of the client's, such as a project's")
-    options.add_argument("--print", action="store_true", help="show what would be entered, and write nothing")
+    options.add_argument("--http", metavar="URL", help="add a server that already runs at this URL")
+    options.add_argument(
+        "--token-env",
+        metavar="NAME",
+        help="with --http: the client's environment variable that has the token",
+    )
+    options.add_argument(
+        "--token-file", metavar="FILE", help="with --http: the file whose first line is the token"
+    )
+    options.add_argument("--file", help="the configuration file to change, such as a project's")
+    options.add_argument("--print", action="store_true", help="show what would be added, and write nothing")
     options.add_argument("--remove", action="store_true", help="take the server out again")
     chosen = options.parse(arguments)
     if chosen.client not in CLIENTS:
@@ -90,7 +100,7 @@ def _options(arguments: list[str]) -> Namespace:
     if chosen.http is not None and (chosen.targets or chosen.cwd or chosen.env):
         given = "a target" if chosen.targets else "--cwd" if chosen.cwd else "--env"
         raise UsageError(
-            f"--http names a server that runs already: {given} is for one that the client starts"
+            f"--http is for a server that already runs: {given} is only for a server that the client starts"
         )
     if chosen.http is None and (chosen.token_env or chosen.token_file):
         raise UsageError(f"{'--token-env' if chosen.token_env else '--token-file'} needs --http too")

@@ -19,14 +19,14 @@ EXAMPLES = """\
   fastrpc list my_tools.py               yours
   fastrpc list -- npx -y some-server     those of a program
   fastrpc list github                    those of a server in the nearest .mcp.json
-  fastrpc list --json my_tools.py        the descriptors, as received
+  fastrpc list --json my_tools.py        the descriptors as JSON
 """
 
 
 def main(arguments: list[str]) -> int:
     """Print the features of a server; return the exit code. Raises UsageError."""
     options = parser("list", "[--json] [TARGET… | -- COMMAND…]", EXAMPLES)
-    options.add_argument("--json", action="store_true", help="the descriptors, as received")
+    options.add_argument("--json", action="store_true", help="print the descriptors as the server sent them")
     chosen, where = parse(options, arguments)
 
     def work(client: SyncClient) -> int:

@@ -37,20 +37,21 @@ def main(arguments: list[str]) -> int:
     """Write the project and print what to do next; return 0. Raises UsageError."""
     options = parser("new", "NAME [OPTION…]", EXAMPLES)
     options.add_argument("name", metavar="NAME", help="of the server, and of the folder that is made")
-    options.add_argument("--folder", metavar="DIR", default="", help="where the folder is made (here)")
-    for choice in CHOICES:
-        words = f"with {choice} (the default)"
+    options.add_argument("--folder", metavar="DIR", default="", help="make the folder in DIR (here)")
+    for choice, file in (("guard", "guard.toml"), ("docker", "Dockerfile")):
+        words = f"write a {file} (the default)"
         options.add_argument(f"--{choice}", action="store_true", default=None, help=words)
-        options.add_argument(f"--no-{choice}", dest=choice, action="store_false", help=f"without {choice}")
+        options.add_argument(f"--no-{choice}", dest=choice, action="store_false", help=f"write no {file}")
     chosen = options.parse(arguments)
     if not NAME.fullmatch(chosen.name) or len(chosen.name) > LONGEST_NAME:
         raise UsageError(
-            f"new: NAME: expected small letters and digits, with - or _ between them, got {chosen.name!r:.80}"
+            "new: NAME: expected a small letter, then small letters and digits with - or _ between them, "
+            f"{LONGEST_NAME} characters at most, got {chosen.name!r:.80}"
         )
     target = os.path.join(os.path.expanduser(chosen.folder), chosen.name)
     place = os.path.abspath(target)  # raises FileNotFoundError where the working directory is gone
     if os.path.lexists(place):
-        raise UsageError(f"new: {target} exists already")
+        raise UsageError(f"new: {target} exists already: give another NAME, or another --folder")
     _ask(chosen)
     try:
         _write(place, project(chosen.name, guard=chosen.guard, docker=chosen.docker))

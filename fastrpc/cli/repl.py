@@ -157,7 +157,7 @@ class Repl:
         elif command == "prompt" and words:
             self._caller.get(words[0], *as_object(words[1:]))
         elif command in COMMANDS:
-            raise UsageError(f"{command}: see 'help' for how it is written")
+            raise UsageError(f"{command}: wrong arguments (see 'help')")
         else:
             hint = suggestion(command, COMMANDS) or f"; the commands are {', '.join(COMMANDS)}"
             raise UsageError(f"unknown command {command!r}{hint}")

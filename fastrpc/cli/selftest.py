@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     """Run all checks; return 0 if all succeed, else 1."""
     options = parser("selftest", "[TOOLSET]", EXAMPLES)
     options.add_argument(
-        "toolset", nargs="?", metavar="TOOLSET", help="another toolset than the configured one"
+        "toolset", nargs="?", metavar="TOOLSET", help="check this toolset instead of the configured one"
     )
     if named := options.parse(export_toolset_options(arguments, "selftest")).toolset:
         os.environ["FASTRPC_TOOLSET"] = named  # for the servers that are started, too

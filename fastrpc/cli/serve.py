@@ -23,31 +23,37 @@ if TYPE_CHECKING:
     from fastrpc.settings import Configuration
 
 CALLS_HELP = """\
-  --drain-seconds N     at the end, calls may still end for N seconds (1; over HTTP 5)
-  --max-in-flight N     refuse calls beyond N at a time
+  --drain-seconds N     when the server ends, wait up to N seconds for running calls (1; over HTTP 5)
+  --max-in-flight N     refuse further calls while N have not ended
   --log-level LEVEL     debug, info, warning, error or critical (warning)
   --log-file FILE       append the log to FILE instead of writing it to stderr
-  --trace FILE          append both directions of the wire to FILE, secrets masked
+  --trace FILE          append every message received and sent to FILE, secrets masked
 """
 STATS_HELP = """\
-  --stats               print calls, errors, p50 and p99 of each tool to stderr: at the
-                        end, and on SIGUSR1
+  --stats               print each tool's calls, errors, p50 and p99 to stderr: at the end,
+                        and on SIGUSR1
 """
 HTTP_HELP = """\
 over HTTP:
-  --http HOST:PORT      serve at this address; port 0: any; unix:PATH: a Unix socket
-  --token-file FILE     clients need one of the tokens in FILE, one a line (or FASTRPC_TOKEN)
-  --no-auth             clients need no token; for loopback addresses only
-  --auth-server URL     clients need a token of this authorization server
-  --resource URL        the address by which its tokens name this server
-  --audience NAME       what they name it instead
-  --scope NAME          what they have to allow; may be repeated
-  --allow-host HOST     answer to this name too; may be repeated
-  --allow-origin URL    let pages of this origin in; may be repeated
+  --http HOST:PORT      serve at this address; port 0: any free port; unix:PATH: a Unix socket
+  --token-file FILE     clients must send one of the tokens in FILE, one per line (or the one in
+                        FASTRPC_TOKEN)
+  --no-auth             clients need no token; allowed at loopback addresses only
+  --auth-server URL     clients must send an access token from this authorization server; may
+                        be repeated
+  --resource URL        with --auth-server: the URL at which clients reach this server
+  --audience NAME       with --auth-server: the audience (aud) that access tokens must have;
+                        without it that is the URL of --resource
+  --scope NAME          with --auth-server: a scope that access tokens must have; may be
+                        repeated
+  --allow-host HOST     also accept requests for this host (their header Host); may be
+                        repeated
+  --allow-origin URL    accept requests that web pages of this origin send from a browser (their
+                        header Origin); may be repeated
 """
 TLS_HELP = """\
   --tls-cert FILE       the certificate, for https
-  --tls-key FILE        and its key
+  --tls-key FILE        the private key of the certificate
   --access-log FILE     append a line for each request to FILE; -: write it to stderr
   --access-log-format FORMAT
                         text (the default) or json
@@ -63,12 +69,13 @@ A target is a file (my_tools.py), a module (package.module) or one thing in it (
 Without a target the agent's tools are served. Several targets are served together.
 
 options:
-  --cwd DIR             work as if started in DIR; files and targets are looked up there
-  --guard FILE          who may call what, how often, and what a person has to approve (guard.toml)
-  --name NAME           the name that the server gives itself
+  --cwd DIR             change to the folder DIR first: files and targets are relative to it
+  --guard FILE          guard.toml: who may call which tools, how often, and which calls a person must
+                        approve
+  --name NAME           the server's name, as clients see it
 {CALLS_HELP}{STATS_HELP}  -h, --help            show this
 
-{HTTP_HELP}  --workers N           processes that serve (1)
+{HTTP_HELP}  --workers N           how many processes serve (1)
 {TLS_HELP}
 examples:
   fastrpc serve

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from fastrpc.compat.swap.usage import Missing
 
 EXAMPLES = """\
-  fastrpc swap server.py                       rewrite its imports, show the difference
-  fastrpc swap --check src                     exit code 1 if a file would change or something is missing
+  fastrpc swap server.py                       rewrite its imports, show the changes
+  fastrpc swap --check src                     change nothing, for CI
   fastrpc swap --run -- python server.py       run it on fastrpc, without a change
-  fastrpc swap --run -- uvx mcp-server-time    also a server of others
+  fastrpc swap --run -- uvx mcp-server-time    run a published server on it
 """
 USAGE = "[--diff | --check] [--force] FILE|FOLDER… | --run -- COMMAND…"
 SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages")
@@ -41,11 +41,21 @@ def main(arguments: list[str]) -> int:
     """Rewrite files, or run a command; return the exit code. Raises UsageError."""
     arguments, command = split_command(arguments)
     options = parser("swap", USAGE, EXAMPLES)
-    options.add_argument("paths", metavar="FILE|FOLDER", nargs="*", help="a folder: all its .py files")
-    options.add_argument("--diff", action="store_true", help="show the difference, write nothing")
-    options.add_argument("--check", action="store_true", help="for CI: write nothing; exit code 1")
-    options.add_argument("--force", action="store_true", help="write files of which something is missing too")
-    options.add_argument("--run", action="store_true", help="run the command behind -- on fastrpc")
+    options.add_argument(
+        "paths", metavar="FILE|FOLDER", nargs="*", help="a file, or a folder with all its .py files"
+    )
+    options.add_argument("--diff", action="store_true", help="show the changes, write nothing")
+    options.add_argument(
+        "--check",
+        action="store_true",
+        help="for CI: write nothing; exit code 1 if a file would change or uses what fastrpc lacks",
+    )
+    options.add_argument(
+        "--force", action="store_true", help="also write files that use something that fastrpc does not have"
+    )
+    options.add_argument(
+        "--run", action="store_true", help="run the command behind -- on fastrpc; no file changes"
+    )
     chosen = options.parse(arguments)
     if chosen.run:
         return _run(chosen, command)
@@ -66,7 +76,7 @@ NO_PYTHON = ("bun", "bunx", "deno", "docker", "go", "java", "node", "npm", "npx"
 def _run(chosen: Namespace, command: list[str]) -> int:
     """Replace this process by the command. Raises UsageError."""
     if chosen.paths or chosen.diff or chosen.check or chosen.force:
-        raise UsageError("swap --run: takes a command behind -- and nothing else")
+        raise UsageError("swap --run: takes only a command behind --, no files and no other options")
     if not command:
         raise UsageError("swap --run: a command is needed, such as: fastrpc swap --run -- python server.py")
     from fastrpc import diagnostics
@@ -75,7 +85,9 @@ def _run(chosen: Namespace, command: list[str]) -> int:
     variables = environment(command)
     variables[ROOT] = str(os.getpid())  # which the command's process has, too
     if os.path.basename(command[0]) in NO_PYTHON:
-        diagnostics.write("warning", f"swap --run: {command[0]} starts no Python: nothing will be swapped")
+        diagnostics.write(
+            "warning", f"swap --run: {command[0]} is not Python: fastrpc replaces nothing in it"
+        )
     try:
         os.execvpe(command[0], command, variables)
     except OSError as error:
@@ -179,7 +191,7 @@ def _summarize(chosen: Namespace, changed: int, written: int) -> None:
         write_line(f"fastrpc: {_files_of(changed)} would change")
     else:
         left = (
-            f"; {_files_of(changed - written)} not, for what is missing (--force)"
+            f"; {_files_of(changed - written)} not, which fastrpc cannot serve (--force writes them too)"
             if changed > written
             else ""
         )

@@ -72,13 +72,15 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> CommandParser:
     options = CommandParser("token", USAGE, DESCRIPTION, EXAMPLES, OF_ACTION)
-    options.add_argument("token_id", metavar="ID", nargs="?", help="the 12 characters behind frpc_")
+    options.add_argument(
+        "token_id", metavar="ID", nargs="?", help="the 12 characters that follow frpc_ in the token"
+    )
     options.add_argument("--owner", metavar="NAME", help="for create: the owner of the token")
     options.add_argument(
         "--class",
         dest="caller_class",
         metavar="NAME",
-        help=f"for create: the class of caller ({DEFAULT_CLASS})",
+        help=f"for create: the class that the caller has in guard.toml ({DEFAULT_CLASS})",
     )
     options.add_argument(
         "--scope",
@@ -88,13 +90,17 @@ def _parser() -> CommandParser:
         help="for create: a scope of the token; may be repeated",
     )
     options.add_argument(
-        "--expires", metavar="WHEN", help="for create: 12h, 30d, or the last day, 2027-12-31 (never)"
+        "--expires",
+        metavar="WHEN",
+        help="for create: how long it is valid, as 12h or 30d, or its last day, as 2027-12-31 (for ever)",
     )
     options.add_argument(
-        "--overlap", metavar="WHEN", help="for rotate: how long the old token stays valid (not at all)"
+        "--overlap", metavar="WHEN", help="for rotate: how long the old token stays valid, as 1h (not at all)"
     )
     options.add_argument(
-        "--database", metavar="URL", help="sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)"
+        "--database",
+        metavar="URL",
+        help="the guard's database: sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)",
     )
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
     return options
@@ -187,7 +193,7 @@ def _show_new(store: TokenStore, record: TokenRecord, text: str, as_json: bool) 
         write_line(f"fastrpc: token {record.id} of {record.owner} is revoked: it cannot be shown")
         raise
     until = "" if record.expires_at is None else f", valid until {rfc3339_or_none(record.expires_at)}"
-    write_line(f"fastrpc: token {record.id} of {record.owner}{until}; it is not shown again")
+    write_line(f"fastrpc: token {record.id} of {record.owner}{until}; copy it now: it cannot be shown again")
 
 
 def _described(record: TokenRecord) -> dict[str, Any]:

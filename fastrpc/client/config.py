@@ -287,7 +287,7 @@ def _transport(kind: Any, has_command: bool, has_url: bool) -> str:
     if kind and said is None:
         raise InvalidConfig(f"type: expected stdio, http, streamable-http or sse, got {kind!r:.80}")
     if said is None and has_command and has_url:
-        raise InvalidConfig("command and url: expected one of them, or a type that says which")
+        raise InvalidConfig("expected either command or url, or a type that says which of them to use")
     found = said or ("stdio" if has_command else "http")
     if not (has_command if found == "stdio" else has_url):
         raise InvalidConfig(f"type: {kind} needs a {'command' if found == 'stdio' else 'url'}")

@@ -14,7 +14,7 @@ from fastrpc import diagnostics
 from fastrpc.client.transport import Transport
 from fastrpc.errors import ConnectionLost, FastrpcError
 from fastrpc.processes import environment
-from fastrpc.processes.server_process import ServerProcess
+from fastrpc.processes.server_process import NOT_FOUND, ServerProcess
 from fastrpc.redaction import masked
 
 TYPE_CHECKING = False
@@ -57,20 +57,34 @@ class Stdio(Transport):
         self._cwd = cwd
         self._env = env
         self._shows_stderr = stderr
-        self._process: _Process | None = None
+        self._process: HeardProcess | None = None
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
         try:
-            self._process = _Process(
+            self._process = HeardProcess(
                 self._command,
                 self._cwd,
                 self.environment(),
                 stream,
-                on_lost,
+                lambda reason: on_lost(self._lost(reason)),
                 shows_stderr=self._shows_stderr,
             )
         except FastrpcError as error:
             raise ConnectionLost(f"{self.shown} cannot be started: {error}") from None
+
+    def _lost(self, reason: str) -> ConnectionLost:
+        lines = self.last_lines
+        shown = "".join(f"\n  {line}" for line in lines)
+        return ConnectionLost(
+            f"the connection to the server {self.shown} is lost: {reason}"
+            f"{LAST_WORDS_BEGIN if shown else ''}{shown}",
+            exit_code=self.exit_code,
+            stderr="\n".join(lines),
+        )
+
+    @property
+    def last_lines(self) -> list[str]:
+        return [] if self._process is None else self._process.last_lines
 
     @property
     def exit_code(self) -> int | None:
@@ -163,26 +177,28 @@ class PipedProcess(ServerProcess):
             on_end(reason)
 
 
-class _Process(PipedProcess):
-    """A server process whose standard error is read."""
+class HeardProcess(PipedProcess):
+    """A server process whose standard error is read, forwarded if `shows_stderr`, and its end kept."""
 
     def __init__(
         self,
         command: Sequence[str],
         cwd: str | None,
-        env: Mapping[str, str],
+        env: Mapping[str, str] | None,
         stream: ClientStream,
-        on_lost: Callable[[ConnectionLost], object],
+        on_end: Callable[[str], object],
         *,
-        shows_stderr: bool,
+        name: str | None = None,
+        shows_stderr: bool = True,
     ) -> None:
-        self._on_lost = on_lost
         self._shows_stderr = shows_stderr
         self._last_words = b""
         self._errors, theirs = os.pipe()
         os.set_blocking(self._errors, False)
         try:
-            super().__init__(command, cwd, env, stream, self._report_exit, stderr=theirs, errors=self._errors)
+            super().__init__(
+                *(command, cwd, env, stream, on_end), name=name, stderr=theirs, errors=self._errors
+            )
         except BaseException:
             os.close(self._errors)
             raise
@@ -227,17 +243,13 @@ class _Process(PipedProcess):
         self._close_errors()
         super().ended(reason)
 
-    def _report_exit(self, reason: str) -> None:
-        lines = masked(self._last_words.decode(errors="replace")).splitlines()[-LAST_LINES:]
-        shown = "".join(f"\n  {line}" for line in lines)
-        words = f"{LAST_WORDS_BEGIN}{shown}" if shown else ""
-        self._on_lost(
-            ConnectionLost(
-                f"the connection to the server {self.name} is lost: {reason}{words}",
-                exit_code=self.exit_code,
-                stderr="\n".join(lines),
-            )
-        )
+    @property
+    def last_lines(self) -> list[str]:
+        """The last lines of its standard error, secrets masked; of a command that does not exist, none: what
+        was to start it wrote them."""
+        if self.exit_code == NOT_FOUND:
+            return []
+        return masked(self._last_words.decode(errors="replace")).splitlines()[-LAST_LINES:]
 
     def on_loop_closed(self) -> None:
         super().on_loop_closed()

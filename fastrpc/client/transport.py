@@ -38,6 +38,12 @@ class Transport:
         """The process id of the server, if the transport has started it and it runs; else 0."""
         return 0
 
+    @property
+    def last_lines(self) -> list[str]:
+        """The last lines that a server which the transport has started wrote to its standard error, secrets
+        masked."""
+        return []
+
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
         """Connect, and send the messages in the stream from then on. `on_lost` is called once, if the
         connection is lost before `close`.

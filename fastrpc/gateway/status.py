@@ -70,8 +70,9 @@ class Health:
         """Return the content of the resource, as a provider does."""
         return json.dumps(self.content()) if uri == STATUS_URI else None
 
-    def content(self) -> dict[str, Any]:
-        """Return what is told."""
+    def content(self, *, is_local: bool = False) -> dict[str, Any]:
+        """Return what is told: to this user on this machine (`is_local`), what the servers wrote to standard
+        error last, too."""
         self._server.drain_observers()
         members = list(self._gateway.members.values())
         return {
@@ -79,10 +80,10 @@ class Health:
             "config": self._path,
             "served": self._served,
             "since": round(self._since, 3),
-            "servers": [self._content_of(member) for member in members],
+            "servers": [self._content_of(member, is_local) for member in members],
         }
 
-    def _content_of(self, member: Member) -> dict[str, Any]:
+    def _content_of(self, member: Member, is_local: bool) -> dict[str, Any]:
         state, reason = member.state()
         upstream = member.upstream
         found: dict[str, Any] = {
@@ -98,6 +99,8 @@ class Health:
             found["lastEnd"] = masked(upstream.last_end or "")
             found["since"] = round(upstream.since, 3)
             found["pid"] = upstream.pid or None
+            if is_local:
+                found["stderr"] = upstream.last_lines
         return found
 
 
@@ -138,7 +141,7 @@ class Report:
             with connection:
                 connection.settimeout(ANSWER_SECONDS)
                 try:
-                    connection.sendall(json.dumps(self._health.content()).encode())
+                    connection.sendall(json.dumps(self._health.content(is_local=True)).encode())
                 except OSError:  # it has not waited
                     pass
 

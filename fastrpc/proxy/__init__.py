@@ -194,6 +194,8 @@ class UpstreamServer:
         """The same, without the name of the server."""
         self.last_end: str | None = None
         """Why the last connection that has ended by itself has; None if none has."""
+        self.last_lines: list[str] = []
+        """What a server that failed to start, or has ended by itself, wrote to its standard error last."""
         self.since = time()
         """When it was last started, has failed to start, or has ended, as seconds of the epoch."""
         self.starts = 0
@@ -458,6 +460,7 @@ class UpstreamServer:
             failure = f"the upstream server{where} cannot be used: {reason}"
             diagnostics.write("info" if self.failure == failure else "error", failure)
             self.failure, self.reason = failure, reason
+            self.last_lines = [] if client is None else client.last_lines
             self._failed_at = monotonic()
             self.since = time()
             self._wants_login = isinstance(error, LoginFailed)
@@ -656,6 +659,7 @@ class UpstreamServer:
             self._client = self.route.stream = None
             self._subscriptions.connect(None)
             self.last_end, self.since = reason, time()
+            self.last_lines = client.last_lines
             shown = self._target.shown
             diagnostics.write("warning", f"the connection to the upstream server ({shown}) is lost: {reason}")
             self._spawn(client.leave())

@@ -6,7 +6,7 @@ connection when it is needed; the modules for HTTP are imported then.
 
 from __future__ import annotations
 
-from fastrpc.client.stdio import PipedProcess
+from fastrpc.client.stdio import HeardProcess
 from fastrpc.client.transport import Transport
 from fastrpc.errors import ConnectionLost, DefinitionError
 from fastrpc.protocol.versions import LATEST_LEGACY, VERSIONS
@@ -98,22 +98,26 @@ class Command:
 
 
 class Child(Transport):
-    """The transport to a child process, which shares the standard error of this process."""
+    """The transport to a child process, whose standard error is forwarded to that of this process."""
 
     def __init__(self, shown: str, command: list[str], cwd: str | None, env: dict[str, str] | None) -> None:
         self.shown = shown
         self._given = command, cwd, env
-        self._process: PipedProcess | None = None
+        self._process: HeardProcess | None = None
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
         """Start the process. Raises ProgramError."""
-        self._process = PipedProcess(
+        self._process = HeardProcess(
             *self._given, stream, lambda reason: on_lost(ConnectionLost(reason)), name=self.shown
         )
 
     @property
     def pid(self) -> int:
         return 0 if self._process is None else self._process.pid
+
+    @property
+    def last_lines(self) -> list[str]:
+        return [] if self._process is None else self._process.last_lines
 
     async def close(self) -> None:
         if self._process is not None:

@@ -137,6 +137,11 @@ class UpstreamClient:
         """The process id of a server that was started; else 0."""
         return self._transport.pid
 
+    @property
+    def last_lines(self) -> list[str]:
+        """What a server that was started wrote to its standard error last, secrets masked."""
+        return self._transport.last_lines
+
     # --- connecting -----------------------------------------------------------------------------------
 
     @property

@@ -191,7 +191,7 @@ def test_what_cannot_be_a_target_is_one_line_and_exit_code_2(place: Any, shop: s
         (["list", "zzz", "--config", ".mcp.json"], "has no server 'zzz'; it has github, linear"),
         (["list", "zzz", "--config", "empty.json"], "has no server 'zzz'; it has none"),
         (["list", "--config", "missing.json", "x"], "missing.json: No such file"),
-        (["list", "--config", ".mcp.json"], "--config: name one of its servers"),
+        (["list", "--config", ".mcp.json"], "--config: name a server in this file as the target"),
         (["list", "--"], "a command is needed behind --"),
         (["list", "shop.py", "--", "x"], "a command is given already; what is 'shop.py'?"),
         (["list", "--command", "'"], "--command: No closing quotation"),

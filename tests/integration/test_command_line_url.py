@@ -79,8 +79,8 @@ def test_headers_and_tokens_that_are_none_are_mistakes_without_their_values(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--header", "X-Key: secret"], "--header: requires a URL, and words.py is none"),
-        (["--token-file", "words.py"], "--token-file: requires a URL, and words.py is none"),
+        (["--header", "X-Key: secret"], "--header: requires a URL, got words.py"),
+        (["--token-file", "words.py"], "--token-file: requires a URL, got words.py"),
     ],
 )
 def test_a_server_that_is_started_takes_neither(

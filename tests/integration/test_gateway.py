@@ -258,6 +258,50 @@ def test_who_lists_a_gateway_is_told_which_of_its_servers_have_failed(place: Pla
         assert (found if command == "tools" else found["tools"])[0]["name"] == "a_pid"
 
 
+WITHOUT_DATABASE = """
+import sys
+print("API_KEY=" + "a1B2c3D4" * 6, file=sys.stderr)
+sys.exit("no DATABASE_URL\\x1b[2J")
+"""
+
+
+def test_what_a_failed_server_wrote_to_standard_error_last_is_shown_where_the_gateway_runs(
+    place: Place,
+) -> None:
+    place.write({"a": place.entry("a"), "bad": {"command": sys.executable, "args": ["-c", WITHOUT_DATABASE]}})
+    command = [sys.executable, "-m", "fastrpc"]
+    done = subprocess.run(
+        [*command, "list", "--", *command, "gateway", place.path],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **place.variables},
+        timeout=100,
+        check=True,
+    )
+    failed = done.stderr[done.stderr.index("fastrpc: warning: the gateway's server") :].splitlines()
+    assert failed[0].endswith("it ended with exit code 1; its last output on standard error:")
+    assert failed[1].startswith("  API_KEY=****")
+    assert failed[2] == "  no DATABASE_URL\u241b[2J"
+    with place.gateway() as gateway:
+        gateway.initialize()
+        tools_of(gateway)
+        states = place.states()
+        assert states["bad"]["stderr"][1] == "no DATABASE_URL\x1b[2J"
+        assert states["a"]["stderr"] == []
+        table = place.status().stdout.splitlines()
+        assert table[-3] == "bad: its last output on standard error:"
+        assert table[-2:] == failed[1:3]
+    with (
+        HttpProcess(
+            *("gateway", place.path, "--http", "127.0.0.1:0", "--no-auth"),
+            environment={**os.environ, **place.variables},
+        ) as server,
+        Client.sync(f"http://127.0.0.1:{server.port}/mcp") as client,
+    ):
+        client.list_tools()
+        assert "DATABASE" not in client.read_resource("fastrpc-gateway://status").text
+
+
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone reaches a socket by its folder's descriptor")
 @pytest.mark.parametrize("letters", range(20, 160, 7))
@@ -426,7 +470,10 @@ def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
             before, asked = place.states(), json.loads(place.status_at(url, TOKEN).stdout)[0]
             if before != place.states():
                 return None
-            assert {each["name"]: each for each in asked["servers"]} == before
+            told = {name: {**state} for name, state in before.items()}
+            for state in told.values():
+                state.pop("stderr", None)  # only this machine's user is shown it
+            assert {each["name"]: each for each in asked["servers"]} == told
             return before
 
         states = eventually(told_alike)

@@ -243,7 +243,7 @@ def test_critical_calls_are_not_approved_by_the_user_who_calls(folder: Path, bac
     with client:
         held = background.submit(called, client, "burn", place="x")
         approval = only_waiting(folder)
-        assert "another person has to" in approvals(folder, "approve", approval["id"], code=2)
+        assert "another person must approve it" in approvals(folder, "approve", approval["id"], code=2)
         assert only_waiting(folder)["state"] == "waiting"
         approvals(folder, "reject", approval["id"])
         assert held.result(60) == 403
@@ -471,6 +471,24 @@ def test_whoever_watches_at_a_terminal_is_asked_about_each_that_comes(
         place = "a\u202eb\n\x1b[2Jc\\nd"
         assert called(client, "wipe", place=place) == f"wiped {place} 1"
         assert called(client, "wipe", place="c") == 403
+
+
+def test_what_is_typed_before_a_call_is_shown_does_not_approve_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(folder / "state"))
+    (folder / "guard.toml").write_text(GUARD.format(hold=0.1))
+    with over_stdio(folder) as client:
+        with on_terminal(folder, "approvals", "watch", shows_output=True) as terminal:
+            terminal.until("nothing waits for an approval (")
+            terminal.type("y\r")
+            terminal.until("nothing waits for an approval (")
+            called(client, "wipe", place="a")
+            terminal.until("[n]o")
+            terminal.type("n\r")
+            terminal.until(" is ")
+            assert terminal.until("ed") == "rejected"
+        assert called(client, "wipe", place="a") == 403
 
 
 @pytest.mark.long

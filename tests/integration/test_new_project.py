@@ -66,7 +66,9 @@ def test_a_person_at_a_terminal_is_asked_for_what_no_option_says(place):
 
 @pytest.mark.parametrize("name", ["", "Notes", "my notes", "../notes", "1st", "a" * 61, "a\n", "notes-"])
 def test_a_name_that_is_none_is_refused_and_nothing_is_made(place, name):
-    assert_mistake(run(place, "new", "--", name), "NAME: expected small letters and digits")
+    assert_mistake(
+        run(place, "new", "--", name), "NAME: expected a small letter, then small letters and digits"
+    )
     assert list(place.iterdir()) == []
 
 

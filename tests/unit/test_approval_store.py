@@ -188,7 +188,7 @@ def test_saying_the_same_again_changes_nothing_and_the_opposite_comes_too_late(s
 @pytest.mark.parametrize("by", ["os:ada", "ada", "ada#1", "os:ADA", "ada#9"])
 def test_what_is_critical_is_not_approved_by_the_one_who_calls(store: ApprovalStore, by: str) -> None:
     approval = asked(store, risk="critical")
-    with pytest.raises(NotAllowedToApprove, match="cannot approve; another person has to"):
+    with pytest.raises(NotAllowedToApprove, match="another person must approve it"):
         store.decide(approval.id, decision(by=by))
     assert store.decide(approval.id, decision(by="os:grace")).state == "approved"
 
@@ -197,24 +197,24 @@ def test_what_is_critical_is_not_approved_by_the_one_who_calls(store: ApprovalSt
 def test_nor_by_the_subject_of_the_token_that_calls(store: ApprovalStore, caller: str) -> None:
     approval = asked(store, caller=caller, owner=caller, risk="critical")
     for by in ("ada", "os:ada", caller):
-        with pytest.raises(NotAllowedToApprove, match="another person has to"):
+        with pytest.raises(NotAllowedToApprove, match="another person must approve it"):
             store.decide(approval.id, decision(by=by))
     assert store.decide(approval.id, decision(by="https://login.example.com#bob")).state == "approved"
 
 
 def test_what_is_critical_is_not_approved_through_the_client(store: ApprovalStore) -> None:
     approval = asked(store, risk="critical")
-    with pytest.raises(NotAllowedToApprove, match="through the client"):
+    with pytest.raises(NotAllowedToApprove, match="in its own client"):
         store.decide(approval.id, decision(by="os:grace", channel="client"))
     assert store.get(approval.id).state == "waiting"
 
 
 def test_where_approvers_are_named_nobody_else_approves_but_anybody_rejects(store: ApprovalStore) -> None:
     approval = asked(store, approvers=("os:grace", "linus"))
-    with pytest.raises(NotAllowedToApprove, match="none of its approvers: os:grace, linus"):
+    with pytest.raises(NotAllowedToApprove, match="its approvers are os:grace, linus"):
         store.decide(approval.id, decision(by="os:bob"))
     assert store.decide(approval.id, decision(False, by="os:bob")).state == "rejected"
-    with pytest.raises(NotAllowedToApprove, match="ada#1 is none of its approvers"):
+    with pytest.raises(NotAllowedToApprove, match="ada#1 may not approve it"):
         store.decide(
             asked(store, arguments={"x": 1}, approvers=("linus",)).id, decision(by="ada#1", channel="client")
         )
@@ -224,7 +224,7 @@ def test_where_approvers_are_named_nobody_else_approves_but_anybody_rejects(stor
 
 def test_arguments_are_edited_where_the_policy_lets_them(store: ApprovalStore) -> None:
     approval = asked(store)
-    with pytest.raises(NotAllowedToApprove, match="does not let arguments of wipe be edited"):
+    with pytest.raises(NotAllowedToApprove, match="does not allow edited arguments for wipe"):
         store.decide(approval.id, decision(edited_arguments='{"place": "y"}'))
     other = asked(store, arguments={}, may_edit=True)
     store.decide(other.id, decision(edited_arguments='{"place": "y"}'))
@@ -360,7 +360,7 @@ def test_words_with_which_the_call_does_not_begin_are_refused(words: str, argume
 def test_what_an_approver_writes_may_hold_no_secret_since_it_is_kept_as_it_is(store: ApprovalStore) -> None:
     approval = asked(store, may_edit=True)
     for edited in ('{"password": "hunter2hunter2"}', '{"place": "token=abcdefgh12"}'):
-        with pytest.raises(NotAllowedToApprove, match="hold a secret") as caught:
+        with pytest.raises(NotAllowedToApprove, match="contain a secret") as caught:
             store.decide(approval.id, decision(edited_arguments=edited))
         assert "hunter2" not in str(caught.value)
     assert store.get(approval.id).state == "waiting"

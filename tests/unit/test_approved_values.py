@@ -162,7 +162,7 @@ def test_a_mask_is_no_argument(tmp_path: Path, database: Database) -> None:
         async with Client(served(tmp_path, [], database)) as client:
             asked = asyncio.ensure_future(outcome(client, "write", text="x"))
             approval = await waiting(database)
-            with pytest.raises(NotAllowedToApprove, match="stands for a secret"):
+            with pytest.raises(NotAllowedToApprove, match="hides a secret"):
                 decide(database, approval, '{"text": "****"}')
             asked.cancel()
 

@@ -17,7 +17,7 @@ from fastrpc.client.handlers import Handlers
 from fastrpc.client.http.stateless import StatelessCarrier
 from fastrpc.client.listening import MOST_UNREAD, UPDATED, Listening
 from fastrpc.client.session import MOST_ANSWERING, Session
-from fastrpc.client.stdio import LAST_WORDS, REST_READS, _Process
+from fastrpc.client.stdio import LAST_WORDS, REST_READS, HeardProcess
 from fastrpc.compat.lowlevel.streams import MOST_UNSENT, MessageStreams
 from fastrpc.compat.middleware import caching
 from fastrpc.engine import outbound
@@ -214,7 +214,7 @@ def test_a_server_that_never_stops_to_write_to_standard_error_holds_nothing_up()
         assert len(reads) < 10 * REST_READS, "it reads for ever"
         return b"x" * size
 
-    process: Any = _Process.__new__(_Process)
+    process: Any = HeardProcess.__new__(HeardProcess)
     process._errors, process._shows_stderr, process._last_words = 7, False, b""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "read", read)

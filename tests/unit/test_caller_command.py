@@ -58,7 +58,7 @@ def test_a_token_is_the_only_line_on_standard_output(token: Command) -> None:
     out, err = token("create", "--owner", "ada")
     assert TOKEN.fullmatch(out)
     assert token.opens(out)
-    assert re.fullmatch(r"fastrpc: token [a-z2-7]{12} of ada; it is not shown again\n", err)
+    assert re.fullmatch(r"fastrpc: token [a-z2-7]{12} of ada; copy it now: it cannot be shown again\n", err)
     assert out.strip() not in "".join(token("list") + token("list", "--json"))
 
 

@@ -176,7 +176,7 @@ def test_a_shell_reads_the_variables_of_its_script_itself() -> None:
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        ({"command": "c", "url": "http://x"}, "command and url: expected one of them"),
+        ({"command": "c", "url": "http://x"}, "expected either command or url"),
         ({"url": "ws://x", "type": "ws"}, "type: expected stdio, http, streamable-http or sse, got 'ws'"),
         ({"command": "c", "type": "http"}, "type: http needs a url"),
         ({"url": "http://x", "transport": "stdio"}, "type: stdio needs a command"),

@@ -105,7 +105,8 @@ def test_the_package_can_be_run_by_its_name() -> None:
     assert ServedModules().get_code("fastmcp") is None
 
 
-def test_a_module_of_another_release_says_which_one_is_installed() -> None:
+def test_a_module_of_another_release_says_which_one_is_installed_and_which_to_install() -> None:
     """The SDK that the tests have is one of 2.x."""
-    with pytest.raises(ModuleNotFoundError, match=r"fastmcp': mcp 2\..*, which is installed, has none"):
+    said = r"fastmcp': it is a module of mcp 1\.x, and mcp 2\..* is installed\. Install 'mcp==1\.\*'"
+    with pytest.raises(ModuleNotFoundError, match=said):
         ServedModules().find_spec("mcp.server.fastmcp")

@@ -325,7 +325,7 @@ def test_a_link_stays_one_and_the_mode_stays(home: Any) -> None:
         (["curser"], "got 'curser'; did you mean 'cursor'"),
         (["cursor", "--http", "mcp.example.com"], "--http: expected a URL such as"),
         (["cursor", "--http", "https://me:word@mcp.example.com/"], "no name or password in the address"),
-        (["cursor", "shop.py", "--http", URL], "--http names a server that runs already: a target is for"),
+        (["cursor", "shop.py", "--http", URL], "for a server that already runs: a target is only for"),
         (["cursor", "--token-file", "token"], "--token-file needs --http too"),
         (["cursor", "--http", URL, "--token-file", "/no/such"], "--token-file: '/no/such' is no file"),
         (["cursor", "--http", URL, "--token-env", "a b"], "--token-env: expected the name of a variable"),

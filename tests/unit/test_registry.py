@@ -459,6 +459,9 @@ def test_a_server_is_found_by_the_name_app_or_by_being_the_only_one(folder):
         ("crooked.py", "crooked.py:1: SyntaxError: "),
         ("lacking.py", "lacking.py:1: ModuleNotFoundError: No module named 'no_such_library'"),
         ("lacking", "lacking.py:1: ModuleNotFoundError: No module named 'no_such_library'"),
+        ("misspelled.py", "object has no attribute 'tol' (did you mean tool?)"),
+        ("unnamed.py", "unnamed.py:2: NameError: name 'lenght' is not defined (did you mean length?)"),
+        ("absent.py", " (did you mean Server?)"),
         ("unfit.py", f"unfit.py:{DECORATED}: f (unfit.py, line 3): parameter 'x' has no annotation"),
         ("empty.py", "empty.py: holds no Server and no function marked with @tool"),
     ],
@@ -470,6 +473,9 @@ def test_a_target_that_cannot_be_served_is_one_line(folder, target, said):
     folder("lacking.py", "import no_such_library\n")
     folder("unfit.py", "from fastrpc.definitions.tool import tool\n\n@tool\ndef f(x): ...\n")
     folder("empty.py", "x = 1\n")
+    folder("misspelled.py", "from fastrpc import Server\napp = Server('a')\n@app.tol\ndef f(): ...\n")
+    folder("unnamed.py", "length = 1\nlenght\n")
+    folder("absent.py", "from fastrpc import Sever\n")
     with pytest.raises(UsageError) as caught:
         load_target(target)
     message = str(caught.value)

@@ -51,10 +51,15 @@ class ServedModules:
             if folder is None:
                 raise ModuleNotFoundError(f"{name} is the official SDK's own: install mcp", name=name)
             return spec_of_part(name) if is_original_part(name) else None
-        if folder is not None and modules.is_of_other_release(name, installed_release(package)):
-            has = f"{package} {installed_version(package)}, which is installed, has none"
+        if folder is not None and (needed := modules.other_release(name, installed_release(package))):
+            found = f"{package} {installed_version(package)} is installed"
+            pinned = f"{package}=={needed.replace('x', '*')}"
             # The class is the original's: files try one release's module, then the other's.
-            raise ModuleNotFoundError(f"No module named {name!r}: {has}", name=name)
+            raise ModuleNotFoundError(
+                f"No module named {name!r}: it is a module of {package} {needed}, and {found}. "
+                f"Install {pinned!r}; fastrpc then serves it",
+                name=name,
+            )
         place = None if folder is None else os.path.join(folder, *name.split(".")[1:])
         if not modules.is_known(name) and not _is_module(place):
             parent, _, last = name.rpartition(".")

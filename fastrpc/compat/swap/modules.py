@@ -118,12 +118,12 @@ def is_known(module: str) -> bool:
     return module in FASTMCP or module in SDK or module in COMMANDS
 
 
-def is_of_other_release(module: str, release: tuple[int, ...]) -> bool:
-    """Return whether this release of the original does not have a module that another one has."""
+def other_release(module: str, release: tuple[int, ...]) -> str:
+    """Return which releases of the original have a module, as "1.x"; "" if this one may have it."""
     for package, (first, end) in RELEASES.items():
         if module == package or module.startswith(package + "."):
-            return not (first,) <= release < (end,)
-    return False
+            return "" if (first,) <= release < (end,) else f"{first}.x"
+    return ""
 
 
 def find(module: str, name: str) -> Found:

@@ -340,29 +340,33 @@ def check_may_approve(approval: Approval, decision: Decision) -> None:
     are needed; where the policy names approvers, one of them."""
     if risks.rank(approval.risk) >= risks.rank(risks.CRITICAL):
         if decision.channel == CLIENT:
-            raise NotAllowedToApprove("critical: it cannot be approved through the client that calls")
+            raise NotAllowedToApprove(
+                "a critical call cannot be approved in its own client: use 'fastrpc approvals' or the webhook"
+            )
         if person(decision.by) in (person(approval.caller), person(approval.owner)):
             raise NotAllowedToApprove(
-                f"critical: {decision.by} calls, and cannot approve; another person has to"
+                f"{decision.by} makes this critical call: another person must approve it"
             )
     approvers = approval.approvers.split("\n") if approval.approvers else []
     if approvers and not {decision.by, person(decision.by)} & set(approvers):
-        raise NotAllowedToApprove(f"{decision.by} is none of its approvers: {', '.join(approvers)}")
+        raise NotAllowedToApprove(
+            f"{decision.by} may not approve it; its approvers are {', '.join(approvers)}"
+        )
     if decision.edited_arguments is not None and decision.prefix is not None:
-        raise NotAllowedToApprove("either arguments are edited, or all calls with these first words approved")
+        raise NotAllowedToApprove(
+            "either edit the arguments, or approve all commands with a prefix, not both"
+        )
     if decision.edited_arguments is not None and not approval.may_edit:
-        raise NotAllowedToApprove(f"the policy does not let arguments of {approval.name} be edited")
+        raise NotAllowedToApprove(f"the policy does not allow edited arguments for {approval.name}")
     if (
         decision.edited_arguments is not None
         and masked(decision.edited_arguments) != decision.edited_arguments
     ):
         raise NotAllowedToApprove(
-            "edited arguments are kept as they are, and these hold a secret; reject the call"
+            "the edited arguments contain a secret, which would be stored: reject the call instead"
         )
     if MASK in (decision.edited_arguments or ""):
-        raise NotAllowedToApprove(
-            f"{MASK} stands for a secret that is not shown: leave such an argument out of the edited ones"
-        )
+        raise NotAllowedToApprove(f"{MASK} hides a secret: do not edit the argument that contains it")
 
 
 def may_approve(approval: Approval, by: str, channel: str) -> bool:

@@ -186,7 +186,7 @@ class _Parser:
     def member(self, operand: Node) -> Node:
         token = self.token
         if token.text in KEYWORDS:
-            message = f'a member of this name is written with brackets: ["{token.text}"]'
+            message = f'{token.text} is a reserved word: write ["{token.text}"] instead of .{token.text}'
             raise RuleSyntaxError.at(self.source, token.start, message)
         if token.kind != "name":
             raise self.unexpected("the name of a member")
@@ -206,7 +206,7 @@ class _Parser:
             raise RuleSyntaxError.at(self.source, token.start, f"{name}() is written {name}({form})")
         bound, *rest = arguments
         if not isinstance(bound, Name):
-            message = f"{name}() binds a name, which stands first: {name}(x, …)"
+            message = f"the first argument of {name}() is the name of a variable, such as {name}(x, …)"
             raise RuleSyntaxError.at(self.source, bound.start, message)
         return self.made(Macro(operand.start, end, token.start, name, operand, bound.name, rest))
 
