@@ -102,6 +102,10 @@ class Wheel:
         self.emulated = self.platform.machine == "aarch64"
         self.tests: tuple[str, ...] = ()
         """Which of the sdist's tests are run on it."""
+        self.left_out = ""
+        """What else is left out of them, for pytest's `-m`."""
+        self.is_timed = True
+        """Whether the tests that run alone are run on it, too."""
         self.folder = ""
         """Where it is installed, and its tests lie. Stays where something is wrong, to be looked at."""
 
@@ -217,7 +221,7 @@ def use(wheel: Wheel, python: str) -> Iterator[str]:
     yield "extras"
     if wheel.tests:
         install_tests(wheel)
-        yield core_tests(wheel, "-m", "not alone", "-n", "2", "--dist", "loadfile")
+        yield core_tests(wheel, "-m", f"not alone{wheel.left_out}", "-n", "2", "--dist", "loadfile")
 
 
 def install(python: str, folder: str, *wanted: str) -> None:
@@ -283,8 +287,8 @@ def check(contents_only: bool, wheel: Wheel) -> None:
 
 def end(wheel: Wheel) -> None:
     """Run the tests that nothing may run beside, where promises about time can be kept, and tidy up."""
-    if wheel.tests and not wheel.emulated:
-        wheel.says(core_tests(wheel, "-m", "alone"))
+    if wheel.tests and wheel.is_timed and not wheel.emulated:
+        wheel.says(core_tests(wheel, "-m", f"alone{wheel.left_out}"))
     if wheel.folder:
         shutil.rmtree(wheel.folder)
 
@@ -300,9 +304,12 @@ def passes(step: Callable[[Wheel], None], wheel: Wheel) -> bool:
 
 
 def choose_tests(wheels: list[Wheel], fewer: bool) -> None:
-    """Say which tests each wheel is put to: of `fewer`, the property tests run once, the unit tests twice."""
+    """Say which tests each wheel is put to: with `fewer`, one to the property tests and those that run alone,
+    two to the unit tests, none to the long ones."""
     oldest, newest = (choose(wheels, key=minor_version).version for choose in (min, max))
     for wheel in wheels:
+        if fewer:
+            wheel.left_out, wheel.is_timed = " and not long", wheel.version == newest
         if wheel.emulated:
             wheel.tests = COMPILED_TESTS
         elif not fewer or wheel.version == newest:
@@ -323,7 +330,8 @@ def main() -> None:
     parser.add_argument(
         "--fewer-tests",
         action="store_true",
-        help="all core tests for the newest Python alone, those of a server for all but that and the oldest",
+        help="no long tests; all other core tests for the newest Python alone, those of a server for all but"
+        " that and the oldest",
     )
     options = parser.parse_args()
     wheels = []
