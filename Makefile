@@ -100,7 +100,7 @@ lint: $(STAMP)           ## ruff, mypy --strict, the stubs against what is compi
 	$(BIN)/ruff format --check --quiet fastrpc tools tests benchmarks setup.py
 	$(BIN)/mypy
 	$(BIN)/stubtest --ignore-disjoint-bases --allowlist .ci/stubtest.txt $(STUBBED)
-	cd .ci/wheels && $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py ../programs/*.py
+	cd .ci/wheels && MYPYPATH=../../tests $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py ../programs/*.py
 	cd .ci/site && MYPYPATH=../.. $(abspath $(BIN))/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 	PATH="$(BIN):$$PATH" cython-lint fastrpc/_core
 
