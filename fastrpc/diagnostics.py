@@ -277,12 +277,13 @@ def _stderr_handler() -> logging.Handler:
 
 
 def _descriptor_of(stream: Any) -> int | None:
-    """Return the descriptor of a stream; None if there is none, or the stream is closed."""
+    """Return the descriptor of a stream; None if there is none, or the stream is closed. Streams of programs
+    that draw a terminal themselves give -1 (textual)."""
     try:
         found: int = stream.fileno()
     except (AttributeError, OSError, ValueError):
         return None
-    return found
+    return found if found >= 0 else None
 
 
 def can_accept(descriptor: int, seconds: float) -> bool:

@@ -222,7 +222,7 @@ class Watched:
             said = self.command(
                 "approvals", "edit", approval, f"password={SECRETS['edited argument']}", code=2
             )
-            assert "hold a secret" in said + self.seen["fastrpc approvals edit"].decode()
+            assert "contain a secret" in said + self.seen["fastrpc approvals edit"].decode()
             self.command("approvals", "edit", approval, "note=nothing")
             assert held.result(60) == "wiped x"
             held = pool.submit(self.outcome, client, "wipe", place="y", **arguments)

@@ -181,7 +181,7 @@ LOCAL = ("--http", "127.0.0.1:0")
         ((*LOCAL, "--trace", "no/such/folder"), "no/such/folder: No such file or directory"),
         ((*LOCAL, "--no-auth", "--token-file", "x"), "--no-auth and --token-file exclude each other"),
         ((*LOCAL, "--no-auth", "--auth-server", "https://a"), "--no-auth and --auth-server exclude"),
-        ((*LOCAL, "--no-auth"), "FASTRPC_TOKEN is set (environment): one of them"),
+        ((*LOCAL, "--no-auth"), "FASTRPC_TOKEN is set (environment): give one of them"),
         ((*LOCAL, "--tls-cert", "x"), "--tls-cert needs --tls-key too"),
         ((*LOCAL, "--tls-key", "x"), "--tls-key needs --tls-cert too"),
         ((*LOCAL, "--resource", "https://a/mcp"), "--resource needs --auth-server too"),

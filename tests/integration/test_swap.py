@@ -203,7 +203,7 @@ def test_a_program_that_starts_no_python_is_warned_of(tmp_path: Path) -> None:
         timeout=60,
         check=True,
     )
-    assert "nothing will be swapped" in done.stderr
+    assert "is not Python: fastrpc replaces nothing in it" in done.stderr
 
 
 def test_beside_the_sdk_2_the_package_of_1_is_not_there(tmp_path: Path) -> None:

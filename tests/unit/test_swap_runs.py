@@ -237,11 +237,11 @@ OUTCOMES = [
 
 def test_the_page_counts_and_has_a_row_for_each_server() -> None:
     body = report.body(OUTCOMES)
-    assert "2 servers with 4 tools, resources and prompts and 4 requests: 1 start" in body
+    assert "2 servers with 4 tools, resources and prompts, and 4 requests. With swapped imports 1 of " in body
     assert "start 0.25×" in body
     assert "| FastMCP 4 | 2 | 0 | 0 | 1 | 1 |" in body
     assert "| why | 1 |" in body
-    assert "| b 2.0 | FastMCP 4 | differences: 2 × title | 1,200 → 300 | 1.00 → 0.02 |  |" in body
+    assert "| b 2.0 | FastMCP 4 | other differences: 2 × title | 1,200 → 300 | 1.00 → 0.02 |  |" in body
     assert "| a 1.0 | FastMCP 4 | does not start: `ImportError: 'x\\|y'` |  |  |  |" in body
     assert "| c 1.0 | SDK 1 Server | not installed: `no` |" in body
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from fastrpc.transports.http.app import Rest
     from fastrpc.transports.http.request import Request
     from fastrpc.transports.http.sse import SseSession
     from fastrpc.transports.interfaces import Connect
@@ -83,15 +84,16 @@ class CustomApp(HttpApp):
         request.headers.pop(b"mcp-session-id", None)
         await self._post(request)
 
-    async def _post_session_wire(self, request: Request, body: bytes, kind: str, method: str) -> None:
+    async def _post_session_wire(self, request: Request, body: bytes, kind: str, method: str) -> Rest:
         if not self._stateless:
-            await super()._post_session_wire(request, body, kind, method)
-        elif kind == "response":
+            return await super()._post_session_wire(request, body, kind, method)
+        if kind == "response":
             await request.answer(202)
         elif kind == "request" and (method == "initialize" or method in NEED_A_SESSION):
             await self._post_alone(request, body, method)
         else:
-            await self._post_without_session(request, body, kind, method)
+            return await self._post_without_session(request, body, kind, method)
+        return None
 
     async def _post_alone(self, request: Request, body: bytes, method: str) -> None:
         """Serve a request that changes its connection, which is not used again."""
