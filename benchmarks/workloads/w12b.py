@@ -20,8 +20,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from roster import FORM, PLAIN, SERVERS, Peer
 from workloads.row import Column, Options, Result, Row
 
@@ -32,6 +30,7 @@ sys.path.append(SERVERS)
 
 try:
     import forms
+    import orjson
 except ImportError:  # this Python only drives others: it has not got what the forms are written with
     FORMS: dict[str, Any] = {}
 else:
