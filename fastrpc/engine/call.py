@@ -178,9 +178,7 @@ class Call:
 
     def left(self) -> None:
         """The function has returned or raised, on the thread that answers now."""
-        if self.dispatcher.posted:
-            self.dispatcher.run_posted()
-        self.send_held_progress()
+        self.send_rest()
         self.state = ENDED
         self.request.call = self.request.channel = None  # as in end()
 
@@ -307,20 +305,18 @@ class Call:
         """The function has returned or raised: free its place, and answer unless that has been done."""
         self.dispatcher.leave_if_forked(error)
         self.dispatcher.runtime.release(self)
-        if self.dispatcher.posted:
-            self.dispatcher.run_posted()
         if error is not None:
             self.failed(error)
         else:
             self.returned(result)
 
     def returned(self, result: Any) -> None:
-        self.send_held_progress()
+        self.send_rest()
         if self.end():
             self.answer(self.dispatcher.call_returned, result)
 
     def failed(self, error: BaseException) -> None:
-        self.send_held_progress()
+        self.send_rest()
         if self.end():
             self.answer(self.dispatcher.call_raised, error)
 
@@ -334,8 +330,11 @@ class Call:
 
             failed_lines.end(self.dispatcher, self.request, before, error)
 
-    def send_held_progress(self) -> None:
-        """Send a progress report that is held back: the last one must arrive."""
+    def send_rest(self) -> None:
+        """Send what other threads have posted, and a progress report that is held back, before the answer:
+        the last one must arrive."""
+        if self.dispatcher.posted:
+            self.dispatcher.run_posted()
         if self.request.channel is not None and self.state == RUNNING:
             self.request.channel.flush()
 
@@ -383,7 +382,7 @@ class NotedCall(Call):
         self.variables = call.variables
 
     def returned(self, result: Any) -> None:
-        self.send_held_progress()
+        self.send_rest()
         if not self.end():
             return
         from json import loads
