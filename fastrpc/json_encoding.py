@@ -94,6 +94,15 @@ def _refuse_nan(value: Any, path: str) -> None:
             raise UnencodableResult(f"{place}: {leaf} cannot be written as JSON")
 
 
+def message_json(message: dict[str, Any]) -> bytes:
+    """Return the JSON of a message that a client sends. Raises ArgumentError."""
+    try:
+        return to_json(message)
+    except UNWRITABLE as error:
+        given = {name: value for name, value in message.items() if name not in ("jsonrpc", "id", "params")}
+        raise unsendable({**given, **message.get("params", {})}, error) from None
+
+
 def unsendable(params: dict[str, Any], error: BaseException) -> BaseException:
     """Return what a client raises for params that it could not write: an ArgumentError that names the first
     value that JSON does not have (RFC 8259, 6: numbers; RFC 3629, 3: half a surrogate pair has no UTF-8); the

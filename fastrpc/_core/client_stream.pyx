@@ -29,7 +29,7 @@ from fastrpc._core.polling cimport LOOK_AGAIN_NANOSECONDS, POLLIN, POLLOUT, SHAR
 from fastrpc._core.polling cimport SIGNAL_MILLISECONDS, poll, pollfd, sched_yield
 
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
-from fastrpc.json_encoding import to_json, unsendable
+from fastrpc.json_encoding import message_json, to_json, unsendable
 from fastrpc.protocol.damaged_page import readable_page
 
 cdef extern from "clock.h":
@@ -158,10 +158,10 @@ cdef class ClientStream:
         """Send a request and return its PendingRequest. Its result is a dict."""
         cdef PendingRequest request = self.begin(method, is_call, future, context, timeout_seconds)
         try:
-            line = to_json({"jsonrpc": "2.0", "id": request.id, "method": method, "params": params})
-        except BaseException as error:
+            line = message_json({"jsonrpc": "2.0", "id": request.id, "method": method, "params": params})
+        except BaseException:
             del self.pending[request.id]
-            raise unsendable({"method": method, **params}, error) from None
+            raise
         self.put_line(line, request, params)
         return request
 

@@ -28,7 +28,7 @@ from fastrpc.errors import (
     RequestTimeout,
     UnsupportedProtocolVersion,
 )
-from fastrpc.json_encoding import UNWRITABLE, to_json, unsendable
+from fastrpc.json_encoding import UNWRITABLE, message_json, to_json
 from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
@@ -379,11 +379,7 @@ class Session:
         if self.lost is not None:
             raise self.lost_again()
         params = self._with_meta(params, None)
-        try:
-            line = to_json({"jsonrpc": "2.0", "method": method, "params": params})
-        except UNWRITABLE as error:
-            raise unsendable({"method": method, **params}, error) from None
-        self.stream.send(line)
+        self.stream.send(message_json({"jsonrpc": "2.0", "method": method, "params": params}))
 
     # --- what the server sends ------------------------------------------------------------------------
 
@@ -414,10 +410,7 @@ class Session:
         id = request["id"]
         try:
             result = await self.answer(request)
-            try:
-                line = to_json({"jsonrpc": "2.0", "id": id, "result": result})
-            except UNWRITABLE as error:
-                raise unsendable({"result": result}, error) from None
+            line = message_json({"jsonrpc": "2.0", "id": id, "result": result})
         except RemoteError as error:
             refusal: dict[str, Any] = {"code": error.code, "message": error.message}
             if error.data is not None:
