@@ -18,9 +18,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fastrpc.command_line import CommandParser
     from fastrpc.storage.database import Database
 
 SLOW_SECONDS = 2.0
+
+
+def add_database(options: CommandParser) -> None:
+    """Add the option that names the guard's database."""
+    options.add_argument(
+        "--database",
+        metavar="URL",
+        help="the guard's database: sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)",
+    )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_table
 from fastrpc.cli._durations import minute, seconds_in
 from fastrpc.cli._feedback import Feedback
-from fastrpc.cli._guard_database import guard_database
+from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action, takes_colours
 from fastrpc.errors import UsageError
 from fastrpc.guard.approvals.description import described
@@ -91,11 +91,7 @@ def main(arguments: list[str]) -> int:
     options.add_argument(
         "--comment", metavar="TEXT", help="the reason; the caller of a rejected call gets it"
     )
-    options.add_argument(
-        "--database",
-        metavar="URL",
-        help="the guard's database: sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)",
-    )
+    add_database(options)
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
     chosen = options.parse(arguments)
     _check(chosen)

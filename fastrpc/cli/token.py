@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_json, print_table
 from fastrpc.cli._durations import SECONDS, minute, seconds_in
-from fastrpc.cli._guard_database import guard_database
+from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action
 from fastrpc.errors import UsageError
 from fastrpc.guard.times import rfc3339_or_none
@@ -97,11 +97,7 @@ def _parser() -> CommandParser:
     options.add_argument(
         "--overlap", metavar="WHEN", help="for rotate: how long the old token stays valid, as 1h (not at all)"
     )
-    options.add_argument(
-        "--database",
-        metavar="URL",
-        help="the guard's database: sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)",
-    )
+    add_database(options)
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
     return options
 

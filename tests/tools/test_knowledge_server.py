@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
+from support.knowledge_published import MEMORY_SEARCH
 
 from fastrpc import Client, RemoteError
 
@@ -29,15 +30,7 @@ def test_memory_search_is_published_word_for_word(tmp_path: Path) -> None:
         tools = {tool.name: tool for tool in client.list_tools()}
     found = tools["memory.search"]
     assert found.description == "Search user and agent memory by natural-language query."
-    assert found.input_schema == {
-        "type": "object",
-        "properties": {
-            "query": {"type": "string"},
-            "scope": {"type": "string", "enum": ["user", "agent", "all"]},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 100},
-        },
-        "required": ["query"],
-    }
+    assert found.input_schema == MEMORY_SEARCH
 
 
 def test_what_is_written_is_found_read_and_forgotten(tmp_path: Path) -> None:

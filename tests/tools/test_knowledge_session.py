@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from support.guarded_folder import fastrpc, records, variables
 from support.http_server import FASTRPC, HttpProcess
+from support.knowledge_published import MEMORY_SEARCH
 from support.ports import free_port
 from support.waiting import SECONDS, eventually
 
@@ -287,15 +288,6 @@ WORKFLOW = {
     "nodes": [{"id": "now", "type": "action.skill", "config": {"tool": "datetime.now", "arguments": {}}}],
     "edges": [],
 }  # fmt: skip
-PUBLISHED_SEARCH = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string"},
-        "scope": {"type": "string", "enum": ["user", "agent", "all"]},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 100},
-    },
-    "required": ["query"],
-}
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http", "sse"])
@@ -323,7 +315,7 @@ def test_all_that_is_published_is_there_over_each_transport(tmp_path: Path, tran
 
         search = next(each for each in client.list_tools() if each["name"] == "memory.search")
         assert search["description"] == "Search user and agent memory by natural-language query."
-        assert search["inputSchema"] == PUBLISHED_SEARCH
+        assert search["inputSchema"] == MEMORY_SEARCH
         memory = made("memory.write", {"content": "The deadline is in May."})
         report = {"name": "Q3-sales-report.md", "content": "# Q3 sales report\n\nSales rose by 7 %.\n"}
         document = made("document.add", report)
