@@ -26,6 +26,7 @@ LONGEST = 100
 
 LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
 WORD = re.compile(r"[^\W_]+(?:['’&.-][^\W_]+)*")
+_DIGIT = re.compile(r"\d")
 BETWEEN = re.compile(r"[ \t]+|\. ")
 """What may stand between two words of a name; the full stop only behind what is shortened (`SHORT`)."""
 SENTENCE = frozenset('.!?:;•"“(*#>-')
@@ -70,6 +71,7 @@ NO_NAMES = _set(
 )
 NO_NAMES_ALONE = frozenset(word[:3] for word in (*MONTHS, *DAYS))
 """Jan is a month, Jan Berg is not."""
+_ENGLISH, _GERMAN = _set(ENGLISH), _set(GERMAN)
 STARTERS = _set(
     f"""{ENGLISH} {GERMAN} yesterday today tomorrow tonight now later then soon also always never usually
     often sometimes maybe perhaps please however remember reminder both only all any some most many every
@@ -81,14 +83,23 @@ STARTERS = _set(
 _MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" if month[3:] else month for month in MONTHS)
 _TH = "(?:st|nd|rd|th)?"
 _DATES = (
-    re.compile(r"(?<![\d./-])(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?![\d/-])"),
-    re.compile(r"(?<![\d./-])(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>\d{4})(?!\d)"),
-    re.compile(r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})日)?"),
-    re.compile(rf"\b(?P<d>\d{{1,2}}){_TH}\.? (?:of )?(?P<n>{_MONTH})\b\.?(?:,? (?P<y>\d{{4}})\b)?"),
-    re.compile(rf"\b(?P<n>{_MONTH})\b\.? (?P<d>\d{{1,2}}){_TH}\b(?:,? (?P<y>\d{{4}})\b)?"),
-    re.compile(rf"\b(?P<n>{_MONTH})\b,? (?P<y>\d{{4}})\b"),
-    re.compile(r"(?<![\d./-])(?P<y>\d{4})-(?P<m>\d{2})(?![\d-])"),
+    (r"\d[-/.]\d", r"(?<![\d./-])(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?![\d/-])"),
+    (r"\d\.\s?\d", r"(?<![\d./-])(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>\d{4})(?!\d)"),
+    (r"\d年", r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})日)?"),
+    (
+        rf"\d{_TH}\.? (?:of )?(?:{_MONTH})",
+        rf"\b(?P<d>\d{{1,2}}){_TH}\.? (?:of )?(?P<n>{_MONTH})\b\.?(?:,? (?P<y>\d{{4}})\b)?",
+    ),
+    (
+        rf"(?:{_MONTH})\.? \d",
+        rf"\b(?P<n>{_MONTH})\b\.? (?P<d>\d{{1,2}}){_TH}\b(?:,? (?P<y>\d{{4}})\b)?",
+    ),
+    (rf"(?:{_MONTH}),? \d", rf"\b(?P<n>{_MONTH})\b,? (?P<y>\d{{4}})\b"),
+    (r"\d-\d", r"(?<![\d./-])(?P<y>\d{4})-(?P<m>\d{2})(?![\d-])"),
 )
+_DATE_PATTERNS = [(re.compile(hint), re.compile(whole)) for hint, whole in _DATES]
+"""Of each form of a date what it has within, which is found sooner since it begins with a digit or letter,
+and the form."""
 DATE, TOPIC, NAME, UNSURE = "date", "topic", "name", "unsure"
 VAGUE = {UNSURE: 2, NAME: 1, TOPIC: 1}
 """Kinds that give way to any that is less vague."""
@@ -124,7 +135,7 @@ def entities_in(text: str, tags: Iterable[str] = ()) -> list[Entity]:
 def key_of(name: str) -> str:
     """Return what names are compared by: a date's own form, or the words, folded."""
     whole = folded(name.strip())
-    if any(map(str.isdigit, whole)):
+    if _DIGIT.search(whole):
         for entity, begin, end in _dates_in(whole):
             if begin == 0 and end == len(whole):
                 return entity.key
@@ -149,7 +160,9 @@ def _all_in(text: str, tags: Iterable[str]) -> Iterator[Entity]:
 def _dates_in(text: str) -> Iterator[tuple[Entity, int, int]]:
     """Yield the dates of a folded text, and where each stands."""
     taken: list[tuple[int, int]] = []
-    for pattern in _DATES:
+    for hint, pattern in _DATE_PATTERNS:
+        if hint.search(text) is None:
+            continue
         for found in pattern.finditer(text):
             begin, end = found.span()
             if len(taken) >= MOST:
@@ -177,37 +190,50 @@ def _date_key(part: dict[str, str | None]) -> str:
 # --- names --------------------------------------------------------------------------------------------
 
 
+class _Words:
+    """The words of a text, each with where it begins and ends."""
+
+    __slots__ = ("ends", "own", "starts", "text")
+
+    def __init__(self, text: str) -> None:
+        found = list(WORD.finditer(text))
+        self.text = text
+        self.own = [word[0] for word in found]
+        self.starts = [word.start() for word in found]
+        self.ends = [word.end() for word in found]
+
+    def begins_sentence(self, at: int) -> bool:
+        start = self.starts[at]
+        before = self.text[max(0, start - 8) : start]
+        kept = before.rstrip()
+        return not kept or kept[-1] in SENTENCE or "\n" in before[len(kept) :]
+
+
 def _names_in(text: str) -> Iterator[Entity]:
-    words = list(WORD.finditer(text))
-    plain = {word[0] for word in words if word[0].islower()}
-    if sum(word[0].isupper() and len(word[0]) > 1 for word in words) * 2 > len(words) > 3:
-        return  # a text in capitals
-    silent = [len(plain & frozenset(each.split())) for each in (ENGLISH, GERMAN)]
-    nouns_are_capital = silent[1] > silent[0]
-    inside = {word[0] for word in words if _is_capital(word[0]) and not _begins_sentence(text, word.start())}
-    at = 0
-    while at < len(words):
-        if not _is_name(words[at][0]):
-            at += 1
+    words = _Words(text)
+    own = words.own
+    capital = [at for at, word in enumerate(own) if word[0].isupper()]
+    if not capital or len([word for word in own if word.isupper() and len(word) > 1]) * 2 > len(own) > 3:
+        return  # a text without a capital, or in capitals
+    plain = {word for word in own if word.islower()}
+    nouns_are_capital = len(plain & _GERMAN) > len(plain & _ENGLISH)
+    inside = {own[at] for at in capital if not words.begins_sentence(at)}
+    end = 0
+    for at in capital:
+        if at < end or not _is_name(own[at]):
             continue
-        end = _end_of_run(text, words, at)
-        first = _first_of(text, words, at, end, plain)
-        if first < end and (entity := _entity(words, first, end)) is not None:
-            alone = end - first == 1 and entity.kind == NAME and not _is_coined(words[first][0])
-            begins = _begins_sentence(text, words[first].start())
-            if alone and begins and words[first][0] not in inside:
+        end = _end_of_run(words, at)
+        first = _first_of(words, at, end, plain)
+        if first < end and (entity := _entity(own, first, end)) is not None:
+            alone = end - first == 1 and entity.kind == NAME and not _is_coined(own[first])
+            if alone and own[first] not in inside and words.begins_sentence(first):
                 entity.kind = UNSURE
             if not (alone and nouns_are_capital):
                 yield entity
-        at = end
-
-
-def _is_capital(word: str) -> bool:
-    return word[0].isupper()
 
 
 def _is_name(word: str) -> bool:
-    return _is_capital(word) and word.lower() not in NO_NAMES
+    return word[0].isupper() and word.lower() not in NO_NAMES
 
 
 def _is_coined(word: str) -> bool:
@@ -215,21 +241,17 @@ def _is_coined(word: str) -> bool:
     return len(word) > 1 and (any(letter.isupper() for letter in word[1:]) or not word.isalpha())
 
 
-def _begins_sentence(text: str, at: int) -> bool:
-    before = text[max(0, at - 8) : at]
-    last = before.rstrip()[-1:]
-    return not last or last in SENTENCE or "\n" in before[len(before.rstrip()) :]
-
-
-def _end_of_run(text: str, words: list[re.Match[str]], at: int) -> int:
-    """Return the place behind the last word of a name."""
-    end = at + 1
-    looked = end
-    while looked < len(words) and looked - at < 8 and not _is_possessive(words[looked - 1][0]):
-        gap = text[words[looked - 1].end() : words[looked].start()]
-        if not BETWEEN.fullmatch(gap) or ("." in gap and words[looked - 1][0].lower() not in SHORT):
+def _end_of_run(words: _Words, at: int) -> int:
+    """Return the place after the last word of a name."""
+    own = words.own
+    looked = end = at + 1
+    while looked < len(own) and looked - at < 8 and not _is_possessive(own[looked - 1]):
+        gap = words.text[words.ends[looked - 1] : words.starts[looked]]
+        if gap != " " and (
+            not BETWEEN.fullmatch(gap) or ("." in gap and own[looked - 1].lower() not in SHORT)
+        ):
             break
-        word = words[looked][0]
+        word = own[looked]
         looked += 1
         if _is_name(word):
             end = looked
@@ -238,11 +260,14 @@ def _end_of_run(text: str, words: list[re.Match[str]], at: int) -> int:
     return end
 
 
-def _first_of(text: str, words: list[re.Match[str]], at: int, end: int, plain: set[str]) -> int:
+def _first_of(words: _Words, at: int, end: int, plain: set[str]) -> int:
     """Return where a name begins: not with what is capitalised because a sentence begins."""
-    if not _begins_sentence(text, words[at].start()):
+    if not words.begins_sentence(at):
         return at
-    while at < end and (words[at][0].lower() in STARTERS or words[at][0].lower() in plain | PARTICLES):
+    while at < end:
+        word = words.own[at].lower()
+        if word not in STARTERS and word not in plain and word not in PARTICLES:
+            break
         at += 1
     return at
 
@@ -251,11 +276,11 @@ def _is_possessive(word: str) -> bool:
     return word.endswith(("'s", "’s"))
 
 
-def _entity(words: list[re.Match[str]], first: int, end: int) -> Entity | None:
+def _entity(words: list[str], first: int, end: int) -> Entity | None:
     """Return what a run of words names, by what stands in it and around it."""
-    own = [word[0] for word in words[first:end]]
-    before = words[first - 1][0].lower() if first else ""
-    behind = words[end][0].lower() if end < len(words) else ""
+    own = words[first:end]
+    before = words[first - 1].lower() if first else ""
+    behind = words[end].lower() if end < len(words) else ""
     low = [word.lower() for word in own]
     if low[0] in PERSON_BEFORE:
         before, own, low = low[0], own[1:], low[1:]

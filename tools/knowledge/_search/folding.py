@@ -18,38 +18,42 @@ HEBREW_POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
 _MARKS = re.compile(
     f"(?<=[a-z\u0370-\u03ff\u1d00-\u1eff])[{ACCENTS}]+|[{ARABIC_MARKS}{HEBREW_POINTS}\u0640]+"
 )
-_LETTERS = str.maketrans(
-    {
-        **dict.fromkeys("أإآٱٲٳ", "ا"),
-        "ؤ": "و",
-        "ئ": "ي",
-        "ى": "ي",
-        "ی": "ي",
-        "ة": "ه",
-        "ک": "ك",
-        "ё": "е",
-        "ß": "ss",
-        "æ": "ae",
-        "œ": "oe",
-        "ø": "o",
-        "đ": "d",
-        "ł": "l",
-        "ı": "i",
-        "ς": "σ",
-        "’": "'",
-    }
-)
+_LETTERS = {
+    **dict.fromkeys("أإآٱٲٳ", "ا"),
+    "ؤ": "و",
+    "ئ": "ي",
+    "ى": "ي",
+    "ی": "ي",
+    "ة": "ه",
+    "ک": "ك",
+    "ё": "е",
+    "ß": "ss",
+    "æ": "ae",
+    "œ": "oe",
+    "ø": "o",
+    "đ": "d",
+    "ł": "l",
+    "ı": "i",
+    "ς": "σ",
+    "’": "'",
+}
+_LETTER = re.compile(f"[{''.join(_LETTERS)}]")
+_DIGIT = re.compile(r"[^\D0-9]")
 
 
 def folded(text: str) -> str:
     """Return a text as it is indexed. Folding it again changes nothing."""
     if text.isascii():
         return text.lower()
-    text = normal_form("NFKC", text).casefold().translate(_LETTERS)
+    text = _LETTER.sub(_plain_letter, normal_form("NFKC", text).casefold())
     text = _MARKS.sub("", normal_form("NFD", text))
-    text = normal_form("NFKC", text).translate(_LETTERS)
-    return text if text.isascii() else "".join(map(_digit, text))
+    text = _LETTER.sub(_plain_letter, normal_form("NFKC", text))
+    return _DIGIT.sub(_plain_digit, text)
 
 
-def _digit(letter: str) -> str:
-    return letter if letter.isascii() or not letter.isdecimal() else str(unicodedata.decimal(letter))
+def _plain_letter(found: re.Match[str]) -> str:
+    return _LETTERS[found[0]]
+
+
+def _plain_digit(found: re.Match[str]) -> str:
+    return str(unicodedata.decimal(found[0]))

@@ -36,6 +36,7 @@ _SCRIPTS = (
     (re.compile("[\u0530-\u058f]"), "armenian"),
 )
 _SINGLE = re.compile(f"[{SINGLES}]")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 LONGEST = 64
 """Characters of a term; what is longer is no word, and is cut."""
 _stemmers = local()
@@ -56,8 +57,11 @@ def is_run(word: str) -> bool:
 
 def terms(text: str) -> list[str]:
     """Return the words of a text as they are indexed, in their order."""
+    text = folded(text)
+    if text.isascii():
+        return [word[:LONGEST] for word in _ASCII_WORD.findall(text)]
     found: list[str] = []
-    for word in words_of(folded(text)):
+    for word in words_of(text):
         if is_run(word):
             found.extend(word)
         else:
@@ -66,8 +70,13 @@ def terms(text: str) -> list[str]:
 
 
 def stems(words: list[str]) -> list[str]:
-    """Return the stem of each term."""
-    return [stem(word) for word in words]
+    """Return the stem of each term; each word is stemmed once."""
+    each = set(words)
+    plain = [word for word in each if word.isascii()]
+    known = {word: stem(word) for word in each.difference(plain)}
+    if plain:
+        known.update(zip(plain, _stemmer("english").stemWords(plain), strict=True))
+    return [known[word] for word in words]
 
 
 def stem(word: str) -> str:

@@ -454,4 +454,10 @@ def space_of(connection: Connection, owner: str, caller_class: str) -> int:
 
 
 def new_id(prefix: str) -> str:
-    return prefix + "".join(secrets.choice(ID_LETTERS) for _ in range(12))
+    """Return a random id: asks for randomness once, not for each letter."""
+    rest = secrets.randbelow(len(ID_LETTERS) ** 12)
+    letters = []
+    for _ in range(12):
+        rest, at = divmod(rest, len(ID_LETTERS))
+        letters.append(ID_LETTERS[at])
+    return prefix + "".join(letters)
