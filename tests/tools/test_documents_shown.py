@@ -122,6 +122,8 @@ def test_what_a_style_or_a_sign_says_is_said_in_the_text(html: str, shown: str) 
         ("<ul><li><div role=checkbox aria-checked=true>done</div><li>"
          "<div class='checkbox checkbox-off'></div> <span>open</span></ul>", "- [x] done\n- [ ] open"),
         ("<input type=checkbox id=toggle><label for=toggle>Text</label>", "Text"),
+        ("<div role=group>Size <span role=radio aria-checked=true>M</span> <span role=radio"
+         " aria-checked=false>L</span></div>", "Size [x] M [ ] L"),
         ("<p><button role=switch aria-checked=true>Dark</button>x</p>", "x"),
     ],
 )  # fmt: skip
@@ -280,8 +282,9 @@ def test_what_is_there_to_be_used_is_left_out(html: str) -> None:
         "<div role=table>" * 1_000 + "<div role=row><div role=cell>x</div></div>" * 10_000,
         "<b><template shadowrootmode=open>" * 600 + "<slot></slot>x" * 10_000,
         "<span role=img aria-label=x>" * 1_000 + "<i></i>" * 30_000,
+        "<span role=checkbox aria-checked=true>" * 1_000 + "<i></i>" * 30_000,
     ],
-    ids=["read aloud", "buttons", "styles", "lines", "attributes", "roles", "slots", "signs"],
+    ids=["read aloud", "buttons", "styles", "lines", "attributes", "roles", "slots", "signs", "boxes"],
 )
 def test_what_is_shown_otherwise_takes_time_in_proportion(html: str) -> None:
     """Each takes less than a second; with a step for each pair it was ten and more."""

@@ -128,10 +128,17 @@ def _tick(element: Any) -> None:
     if element.tag == "li":
         is_done = "checked" in (element.get("class") or "").split()
         element.text = TICKED["true" if is_done else "false"] + (element.text or "").lstrip()
-    elif element.get("role") in ("checkbox", "radio") and element.getparent().tag in BESIDE_BOXES:
+    elif element.get("role") in ("checkbox", "radio") and (
+        element.getparent().tag in BESIDE_BOXES or (element.tag != "button" and _has_words(element))
+    ):
         element.text = TICKED.get(element.get("aria-checked"), "") + (element.text or "").lstrip()
         element.tag = "span"
         element.attrib.pop("role")
+
+
+def _has_words(element: Any) -> bool:
+    """Whether a box has a label in it, among its first elements."""
+    return any((part.text or "").strip() for part in islice(element.iter(), STARS))
 
 
 def _name_sign(element: Any) -> None:
