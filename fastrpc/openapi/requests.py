@@ -6,8 +6,6 @@ path (``..``) is refused: no argument reaches another operation.
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from fastrpc.content import ToolResult
 from fastrpc.errors import ToolError
 from fastrpc.json_encoding import to_json
@@ -112,8 +110,8 @@ class OperationRequest:
                     raise ToolError(f"{name}: expected printable ASCII, for a header, got {text[:200]!r}")
                 sent[parameter.name] = text
             elif parameter.place == "cookie":
-                pairs = pairs_of(parameter.name, value, parameter.style, parameter.explode)
-                cookies += [f"{key}={quote(text)}" for key, text in pairs]
+                pairs = pairs_of(parameter.name, value, parameter.style, parameter.explode, quoted)
+                cookies += [f"{quoted(key)}={text}" for key, text in pairs]
         if cookies:
             sent["Cookie"] = "; ".join(cookies)
         options: dict[str, Any] = {"headers": sent}

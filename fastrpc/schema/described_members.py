@@ -8,6 +8,9 @@ gives a time no ``format``, since it takes one without an offset; pydantic, with
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import Flag
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from fastrpc.schema.annotations import is_literal, types_in, values_of
@@ -17,35 +20,53 @@ RECORDS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__", "__to
 
 
 def order_choices(schemas: Any, annotation: Any) -> None:
-    """Give the choices in schemas the order that they have in the types that an annotation consists of."""
+    """Give the choices in schemas the order that they have in the types that an annotation consists of.
+
+    Members of a ``Flag`` are no choices: what is taken and returned is any combination of them."""
     orders: dict[frozenset[Any], list[Any]] = {}
-    for given in _choices_in(annotation):
-        orders.setdefault(_without_order(given), given)
-    waiting = [schemas] if orders else []
+    flags: dict[frozenset[Any], type[Flag]] = {}
+    for kind, given in _choices_in(annotation):
+        if isinstance(kind, type) and issubclass(kind, Flag):
+            flags.setdefault(_without_order(given), kind)
+        else:
+            orders.setdefault(_without_order(given), given)
+    waiting = [schemas] if orders or flags else []
     while waiting:
         each = waiting.pop()
         if isinstance(each, dict):
             choices: Any = each.get("enum")
             if isinstance(choices, list):
-                each["enum"] = orders.get(_without_order(choices), choices)
+                key = _without_order(choices)
+                if key in flags and key not in orders:
+                    del each["enum"]
+                    each.update(_combinations_of(flags[key]))
+                else:
+                    each["enum"] = orders.get(key, choices)
             waiting += each.values()
         elif isinstance(each, list):
             waiting += each
+
+
+def _combinations_of(kind: type[Flag]) -> dict[str, Any]:
+    """The schema of all combinations of flags; an ``IntFlag`` keeps other bits, too."""
+    if issubclass(kind, int):
+        return {"type": "integer"}
+    return {"type": "integer", "minimum": 0, "maximum": reduce(or_, values_of(kind.__members__), 0)}
 
 
 def _without_order(choices: list[Any]) -> frozenset[Any]:
     return frozenset((type(choice), repr(choice)) for choice in choices)  # 1 and True are two choices
 
 
-def _choices_in(annotation: Any) -> Iterator[list[Any]]:
-    """Yield the choices of each enum and ``Literal`` in a type, and in the members of records, as far as they
-    are defined."""
+def _choices_in(annotation: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """Yield each enum and ``Literal`` in a type, and in the members of records, as far as they are defined,
+    with its choices."""
     for each in types_in(annotation, RECORDS):
         members = getattr(each, "__members__", None)
         if is_literal(each):
-            yield list(each.__args__)
+            yield each, list(each.__args__)
         elif isinstance(members, Mapping):
-            yield values_of(members)
+            yield each, values_of(members)
 
 
 def add_formats(schema: Any, components: Mapping[str, Any], described: Any) -> None:

@@ -263,9 +263,11 @@ def _mismatch(message: str, value: Any, schema: Schema) -> Mismatch:
         if received is _MISSING or ", got " in rest:
             return Mismatch(f"expected {nouns}{rest}", path)
         return Mismatch(f"expected {nouns}{rest}, got {shorten(received)}", path)
-    if message.startswith("Invalid enum value") and "enum" in spot and received is not _MISSING:
-        mismatch = expected(one_of(spot["enum"]), received)
-        return Mismatch(mismatch.problem, path)
+    if message.startswith("Invalid enum value") and received is not _MISSING:
+        if "enum" in spot:
+            return Mismatch(expected(one_of(spot["enum"]), received).problem, path)
+        if "maximum" in spot:  # combinations of flags
+            return Mismatch(expected(f"an integer from 0 to {spot['maximum']}", received).problem, path)
     text = message[:1].lower() + message[1:].replace("`", "")
     return Mismatch(text if received is _MISSING else f"{text}, got {shorten(received)}", path)
 

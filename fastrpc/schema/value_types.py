@@ -149,7 +149,7 @@ class _Reader:
         return self._tuple(tuple, described.item_types)
 
     def _NamedTupleType(self, described: Any) -> ValueType | None:
-        return self._tuple(described.cls, [field.type for field in described.fields])
+        return self._tuple(_class_of(described), [field.type for field in described.fields])
 
     def _tuple(self, kind: type, described: Iterable[Any]) -> ValueType | None:
         types = list(map(self.read, described))
@@ -164,18 +164,19 @@ class _Reader:
 
     def _DataclassType(self, described: Any) -> ValueType | None:
         """A dataclass, or a class of attrs, which msgspec describes alike."""
-        if not _sets_all_fields(described.cls, len(described.fields)):
+        kind = _class_of(described)
+        if not _sets_all_fields(kind, len(described.fields)):
             return None
-        kind: Any = described.cls
         new: Any = object.__new__
         is_made = type(kind) is type and kind.__new__ is new
-        return self._record(described, is_made and not hasattr(described.cls, "__attrs_attrs__"))
+        return self._record(described, is_made and not hasattr(kind, "__attrs_attrs__"))
 
     def _StructType(self, described: Any) -> ValueType | None:
-        config = described.cls.__struct_config__
+        kind = _class_of(described)
+        config = kind.__struct_config__
         if described.tag is not None or described.array_like or config.omit_defaults:
             return None
-        return self._record(described, type(described.cls).__name__ == "StructMeta")
+        return self._record(described, type(kind).__name__ == "StructMeta")
 
     def _record(self, described: Any, is_made: bool) -> ValueType | None:
         """A record of public attributes: msgspec leaves the others out. Code of its author is none of the
@@ -183,10 +184,11 @@ class _Reader:
         members = self._members(described)
         if members is None or any(attribute.startswith("_") for attribute, _, _ in members):
             return None
-        if hasattr(described.cls, "__post_init__") or not all(map(_has_plain_default, described.fields)):
+        kind = _class_of(described)
+        if hasattr(kind, "__post_init__") or not all(map(_has_plain_default, described.fields)):
             is_made = False
         required = [field.encode_name for field in described.fields if field.required]
-        return Record(described.cls, members, is_made, required)
+        return Record(kind, members, is_made, required)
 
     def _members(self, described: Any) -> list[tuple[str, str, ValueType]] | None:
         kind = described.cls
@@ -230,6 +232,11 @@ class _Reader:
 
     def _BytesType(self, described: Any) -> ValueType | None:
         return None if _is_bounded(described) else _converted(bytes)
+
+
+def _class_of(described: Any) -> Any:
+    """The class of a record; of one that is generic, without its parameters, which has no marks."""
+    return getattr(described.cls, "__origin__", described.cls)
 
 
 def _has_plain_default(field: Any) -> bool:

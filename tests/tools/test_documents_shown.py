@@ -87,6 +87,10 @@ def test_what_a_script_would_bring_is_named_by_its_address(html: str, shown: str
         ("State <svg role=img aria-label=Passed width=16></svg>", "State Passed"),
         ("State <i class='fa fa-times' title=No></i>", "State No"),
         ("State <span class=icon role=img aria-label=Yes></span>", "State Yes"),
+        ("Rated <span role=img aria-label='4 of 5'><i class=star></i><i class=star></i></span>",
+         "Rated 4 of 5"),
+        ("Ask <a class=__cf_email__ data-cfemail=0f6e4f6d216c>[hidden]</a>", "Ask [a@b.c](mailto:a@b.c)"),
+        ("Ask <span data-cfemail=0f6>[hidden]</span>", "Ask [hidden]"),
         ("State <i class=icon title=No aria-hidden=true></i>", "State"),
         ("<svg role=img width=400><title>Sales</title><desc>From 1 to 5</desc><text>Q1</text></svg>",
          "[drawing: Sales | From 1 to 5; Q1]"),
@@ -115,7 +119,11 @@ def test_what_a_style_or_a_sign_says_is_said_in_the_text(html: str, shown: str) 
          "- [x] done\n- [ ] open"),
         ("<fieldset><legend>Size</legend><input type=radio checked><label>M</label> <input type=radio>"
          "<label>L</label></fieldset>", "**Size**\n\n[x] M [ ] L"),
+        ("<ul><li><div role=checkbox aria-checked=true>done</div><li>"
+         "<div class='checkbox checkbox-off'></div> <span>open</span></ul>", "- [x] done\n- [ ] open"),
         ("<input type=checkbox id=toggle><label for=toggle>Text</label>", "Text"),
+        ("<div role=group>Size <span role=radio aria-checked=true>M</span> <span role=radio"
+         " aria-checked=false>L</span></div>", "Size [x] M [ ] L"),
         ("<p><button role=switch aria-checked=true>Dark</button>x</p>", "x"),
     ],
 )  # fmt: skip
@@ -140,6 +148,49 @@ def test_words_for_who_cannot_see_are_left_out_beside_what_is_seen() -> None:
     html = "<p><a href=/a>a page<span class=sr-only>, opens anew</span></a></p>"
     assert within(html) == "[a page](https://a.example/a)"
     assert within("<h2>A<a href='#a'><span class=sr-only>Section A</span></a></h2>") == "## A"
+
+
+# --- elements of a page's own making ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("<div role=table><div role=rowgroup><div role=row><span role=columnheader>Name</span>"
+         "<span role=columnheader>Age</span></div></div><div role=row><span role=cell>Al</span>"
+         "<span role=cell>30</span></div></div>", "| Name | Age |\n| --- | --- |\n| Al | 30 |"),
+        ("<div role=grid><div role=row><div role=gridcell>1</div></div></div>", "1"),
+        ("<div role=list><div role=listitem>one</div><div role=listitem>two</div></div>", "- one\n- two"),
+        ("<div role=heading aria-level=4>Part</div>x", "#### Part\n\nx"),
+        ("<amp-img src=/a.jpg alt=A width=9></amp-img>", "![A](https://a.example/a.jpg)"),
+        ("<amp-video src=/a.mp4></amp-video>", "[video: <https://a.example/a.mp4>]"),
+        ("<x-card><template shadowrootmode=open><h2><slot name=t>No title</slot></h2><p>Says "
+         "<slot>nothing</slot>.</p><p><slot name=u>Unset</slot></p></template><span slot=t>Title</span>"
+         "light</x-card>",
+         "## Title\n\nSays light.\n\nUnset"),
+        ("<x-card>light<template shadowrootmode=open><slot></slot></template></x-card>", "light"),
+        ("<div class=mermaid>graph LR\n  A --> B</div>", "```\ngraph LR\n  A --> B\n```"),
+        ("<dialog open><p>Shown</p></dialog>", "Shown"),
+        ("<button><b>200</b><p>Done</p></button>", "**200**\n\nDone"),
+        ("<h3 class=tsd-anchor-link><code>Optional</code> size</h3>", "### `Optional` size"),
+    ],
+)  # fmt: skip
+def test_elements_of_a_pages_own_making_are_what_their_roles_and_names_say(html: str, shown: str) -> None:
+    """ReadDocs: tables, lists and headings of divisions, shadow roots, diagrams keep their structure."""
+    assert within(html) == shown
+
+
+def test_a_comparison_says_which_lines_are_added_and_taken_out() -> None:
+    cells = "".join(
+        f"<tr><td class=blob-num><td class=blob-code><span data-code-marker='{mark}'>{line}</span></tr>"
+        for mark, line in ((" ", "same"), ("-", "old"), ("+", "new"))
+    )
+    assert within(f"<table>{cells}</table>") == "```\n same\n-old\n+new\n```"
+
+
+def test_line_numbers_in_code_of_their_own_are_left_out() -> None:
+    html = "<table><tr><td><pre class=lines>1\n2</pre></td><td><pre>if x:\n    y()</pre></td></tr></table>"
+    assert within(html) == "```\nif x:\n    y()\n```"
 
 
 # --- code and tables ----------------------------------------------------------------------------------------
@@ -228,8 +279,12 @@ def test_what_is_there_to_be_used_is_left_out(html: str) -> None:
         f"<span style='{'text-decoration:' * 20_000}'>x</span>",
         f"<pre>{'a' * 500_000}{'<div></div>' * 30_000}</pre>",
         "<img data-" + "src" * 100_000 + "=x>",
+        "<div role=table>" * 1_000 + "<div role=row><div role=cell>x</div></div>" * 10_000,
+        "<b><template shadowrootmode=open>" * 600 + "<slot></slot>x" * 10_000,
+        "<span role=img aria-label=x>" * 1_000 + "<i></i>" * 30_000,
+        "<span role=checkbox aria-checked=true>" * 1_000 + "<i></i>" * 30_000,
     ],
-    ids=["read aloud", "buttons", "styles", "lines", "attributes"],
+    ids=["read aloud", "buttons", "styles", "lines", "attributes", "roles", "slots", "signs", "boxes"],
 )
 def test_what_is_shown_otherwise_takes_time_in_proportion(html: str) -> None:
     """Each takes less than a second; with a step for each pair it was ten and more."""

@@ -144,6 +144,24 @@ def test_parameters_are_written_where_they_belong() -> None:
     assert options["headers"] == {"h": "a=1", "Cookie": "c=x; c=y%20z"}
 
 
+@pytest.mark.parametrize(
+    ("explode", "value", "sent"),
+    [
+        (False, ["a,b", "c"], "c=a%2Cb,c"),
+        (False, {"k": "v;w"}, "c=k,v%3Bw"),
+        (True, {"k; admin": "1"}, "k%3B%20admin=1"),
+        (True, ["a=b", "ü"], "c=a%3Db; c=%C3%BC"),
+    ],
+)
+def test_what_divides_cookies_and_their_items_is_told_from_what_is_in_them(
+    explode: bool, value: Any, sent: str
+) -> None:
+    """OpenAPI: a comma in an item of a cookie is encoded, one between two is not; no key adds a cookie."""
+    cookie = {"name": "c", "in": "cookie", "explode": explode, "schema": {}}
+    request = request_of({"parameters": [cookie]}, "/x")
+    assert request._options({"c": value}, {})["headers"] == {"Cookie": sent}
+
+
 def sent(operation: dict[str, Any], arguments: dict[str, Any], **options: Any) -> httpx.Request:
     """Return the request that a call of an operation sends."""
     found: list[httpx.Request] = []

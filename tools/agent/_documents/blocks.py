@@ -31,7 +31,7 @@ KNOWN = words(
 )
 LINE_NUMBERS = re.compile(
     r"(?<![a-z])(?:linenos?|linenodiv|line-?numbers?(?:-rows)?|line-?nums?|gutter|hljs-ln-numbers|blob-num|"
-    r"crayon-nums?|ln)(?![a-z])"
+    r"crayon-nums?|ln|lines)(?![a-z])"
 )
 DIGITS = re.compile(r"[\d\s.:|]*")
 LINE = re.compile(r"(?<![a-z])(?:line|cl|code-line|token-line|view-line)(?![a-z])")
@@ -40,6 +40,9 @@ LINES = ("div", "p", "li", "tr")
 IN_DIVS = re.compile(  # code without `pre`: of Doxygen, SyntaxHighlighter, Crayon, and of editors
     r"(?<!\S)(?:fragment|syntaxhighlighter|crayon-pre|CodeMirror-code|cm-content|view-lines|ace_text-layer)(?!\S)"
 )
+DIAGRAM = re.compile(
+    r"(?<!\S)(?:mermaid|plantuml|graphviz|nomnoml|vega)(?!\S)"
+)  # as text, for a script to draw
 AS_WRITTEN = re.compile(r"white-space\s*:\s*pre\s*(?:;|$)", re.IGNORECASE)
 ADDRESSES = (
     "data-src", "data-original", "data-lazy-src", "data-lazy", "data-url", "src",
@@ -170,6 +173,8 @@ def is_code(element: Any) -> bool:
 
 def _is_code_in_divs(element: Any) -> bool:
     names, style = element.get("class"), element.get("style")
+    if names and DIAGRAM.search(names):
+        return len(element) == 0 and "\n" in (element.text or "").strip()
     if names and IN_DIVS.search(names):
         return next(element.iter("div", "p", "pre", "td"), None) is not None
     return style is not None and AS_WRITTEN.search(style) is not None and "\n" in plain_text(element).strip()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 LONGEST = 2_000  # characters of a drawing's or canvas's labels
 LABEL = 200  # characters of a tab's label, a title
 OPTIONS = 30
+STARS = 32  # elements of which a sign may be made
 ICON = 48  # pixels: a smaller drawing without text is an icon
 TRACKERS = re.compile(
     r"//[^/]*(?:doubleclick|googlesyndication|googletagmanager|recaptcha|hcaptcha|adservice|criteo|facebook)\."
@@ -46,6 +47,10 @@ BESIDE_SIGNS = words("p li td th dd span div strong b")
 MEDIA = ("img", "iframe", "video", "audio")
 STRUCK = re.compile(r"text-decoration(?:-line)?\s*:[^;:]*line-through", re.IGNORECASE)
 STRUCK_CLASS = re.compile(r"(?<!\S)(?:line-through|strikethrough|text-decoration-line-through)(?!\S)")
+BOX = re.compile(r"checkbox checkbox-o(?:n|ff)")  # in exports of Notion
+SIGNS = (
+    "span", "font", "u", "i", "b", "div", "li", "button", "time", "relative-time", "td", "a",
+)  # fmt: skip
 TICKED = {"true": "[x] ", "false": "[ ] "}
 
 
@@ -57,20 +62,26 @@ def settle(root: Any, base: str) -> None:
 
 
 def reveal(root: Any, base: str) -> None:
-    """Show what a reader gets to see though the page hides or draws it: what hangs in a shadow root, images
-    that wait for a script, what is struck through by a style, signs."""
-    for element in root.iter("template"):
-        if element.get("shadowrootmode") or element.get("shadowroot"):
-            element.tag = "div"
+    """Show what a reader gets to see though the page hides or draws it: images that wait for a script, what
+    is struck through by a style, signs, addresses hidden from robots."""
     for element in list(root.iter("noscript")):
         _show_without_scripts(element, base)
-    for element in root.iter("span", "font", "u", "i", "b", "div", "li", "button", "time", "relative-time"):
-        if element.tag in ("span", "font", "u", "b") and _is_struck(element):
+    for element in list(root.iter(*SIGNS)):
+        if element.getparent() is None:  # it was part of a sign
+            continue
+        if element.get("data-code-marker"):  # of a line in a comparison: added, taken out
+            element.text = element.get("data-code-marker") + (element.text or "")
+        elif element.get("data-cfemail"):
+            _show_mail_address(element)
+        elif element.tag in ("span", "font", "u", "b") and _is_struck(element):
             element.tag = "del"
         elif element.tag in ("time", "relative-time") and not head(element):
             element.text = element.get("datetime")
         elif element.get("aria-checked") or element.get("data-inline-task-id"):
             _tick(element)
+        elif element.tag in ("div", "span") and BOX.fullmatch(element.get("class") or ""):
+            element.text = TICKED["true" if element.get("class").endswith("-on") else "false"]
+            element.tag = "span"
         elif element.get("role") == "img" or element.tag in ("i", "span"):
             _name_sign(element)
 
@@ -95,6 +106,19 @@ def _show_without_scripts(element: Any, base: str) -> None:
             remove(inner)
 
 
+def _show_mail_address(element: Any) -> None:
+    """Show an address that Cloudflare has hidden from robots: its bytes, each combined with the first."""
+    try:
+        key, *rest = bytes.fromhex(element.get("data-cfemail"))
+        address = bytes(byte ^ key for byte in rest).decode()
+    except ValueError:
+        return
+    tag = element.tag
+    _become(element, tag, address)
+    if tag == "a":
+        element.set("href", f"mailto:{address}")
+
+
 def _is_struck(element: Any) -> bool:
     return bool(STRUCK.search(element.get("style") or "") or STRUCK_CLASS.search(element.get("class") or ""))
 
@@ -104,8 +128,17 @@ def _tick(element: Any) -> None:
     if element.tag == "li":
         is_done = "checked" in (element.get("class") or "").split()
         element.text = TICKED["true" if is_done else "false"] + (element.text or "").lstrip()
-    elif element.get("role") in ("checkbox", "radio") and element.getparent().tag in BESIDE_BOXES:
-        _become(element, "span", TICKED.get(element.get("aria-checked"), ""))
+    elif element.get("role") in ("checkbox", "radio") and (
+        element.getparent().tag in BESIDE_BOXES or (element.tag != "button" and _has_words(element))
+    ):
+        element.text = TICKED.get(element.get("aria-checked"), "") + (element.text or "").lstrip()
+        element.tag = "span"
+        element.attrib.pop("role")
+
+
+def _has_words(element: Any) -> bool:
+    """Whether a box has a label in it, among its first elements."""
+    return any((part.text or "").strip() for part in islice(element.iter(), STARS))
 
 
 def _name_sign(element: Any) -> None:
@@ -113,8 +146,16 @@ def _name_sign(element: Any) -> None:
     if element.get("aria-hidden") == "true" or element.getparent().tag in ("a", "button", *HEADINGS):
         return
     label = element.get("aria-label") if element.get("role") == "img" else element.get("title")
-    if label and len(element) == 0 and not (element.text or "").strip():
+    if label and _shows_nothing(element, most=STARS if element.get("role") == "img" else 1):
         _become(element, "span", squeeze(label)[:LABEL])
+
+
+def _shows_nothing(element: Any, most: int) -> bool:
+    """Whether an element is at most so many, itself one of them, without text and images: stars in a row."""
+    parts = list(islice(element.iter(), most + 1))
+    if len(parts) > most or any(part.tag == "img" for part in parts):
+        return False
+    return not any(text.strip() for text in element.itertext())
 
 
 def _become(element: Any, tag: str, text: str) -> None:
@@ -333,6 +374,9 @@ def _button(element: Any, _: str) -> None:
         return
     if folded.is_head(element):
         element.tag = "summary"
+        element.attrib.pop("role", None)
+    elif next(element.iter("p"), None) is not None:  # a paragraph is no label
+        element.tag = "div"
         element.attrib.pop("role", None)
 
 

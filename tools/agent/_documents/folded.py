@@ -39,7 +39,8 @@ def is_head(button: Any) -> bool:
     """Whether a button is the head of what it folds."""
     around = button.getparent()
     names = f"{button.get('class') or ''} {around.get('class') or ''}"
-    if button.get("aria-expanded") is None or not FOLDS.search(names) or OPENS_A_MENU.search(names):
+    folds = FOLDS.search(names) or next(button.iter("div", "p"), None) is not None
+    if button.get("aria-expanded") is None or not folds or OPENS_A_MENU.search(names):
         return False
     return next(button.iterancestors("nav", "header"), None) is None
 

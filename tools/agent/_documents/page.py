@@ -13,7 +13,7 @@ import re
 
 import lxml.etree
 
-from . import embedded, folded, formulas
+from . import embedded, folded, formulas, roles
 from .tree import drop, has_many, is_never_shown, is_tick, names_of, parse, plain_text, remove, squeeze, words
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ SURROUNDING = re.compile(
         r"newsletters?|subscribe|sign-?up|"
         r"addthis|interlanguage-link|language-(?:list|switcher|selector)|footers?|site-?header|page-?header|top-?bar|"
         r"skip-?(?:link|nav|to-content|to-main)|toast|"
-        r"mw-editsection|editsection|edit-(?:link|page|this-page)|header-?links?|anchor-?links?|"
+        r"mw-editsection|editsection|edit-(?:link|page|this-page)|(?P<mark>header-?links?|anchor-?links?)|"
         r"copy-?(?:btn|button|code)|mw-jump-link|catlinks|site-?notice|noprint|print-?only|"
         rf"paywall|outbrain|taboola|disqus|(?P<aloud>visually-?hidden|sr-only|screen-reader-text)|"
         rf"(?P<topic>{TOPICS})|(?P<leading>{LEADING})"
@@ -128,6 +128,7 @@ def read(html: str, url: str) -> Page:
 def _show(root: Any, base: str) -> None:
     """Leave what a reader gets to see, as text."""
     formulas.settle(root)
+    roles.settle(root)
     embedded.reveal(root, base)
     folded.reveal(root)
     drop(root, is_never_shown)
@@ -255,7 +256,8 @@ class _Surroundings:
             return False
         tag = element.tag
         if tag in CONTROLS:
-            return not is_tick(element)
+            is_shown = tag == "dialog" and element.get("open") is not None and _in_main(element)
+            return not (is_tick(element) or is_shown)
         names = names_of(element, with_id=self._id_tells(element))
         if names and CONSENT.search(names):  # longer than the content at times; but a recipe's cookies stay
             return self._is_small(element) or any(map(_agrees, element.iter("button", "a", "input")))
@@ -280,6 +282,8 @@ class _Surroundings:
         for match in SURROUNDING.finditer(names):
             if match["leading"] is not None:
                 is_so = element.tag != "h1" and self._leads_elsewhere(element)
+            elif match["mark"] is not None:  # a heading may be named after the link in it
+                is_so = self.lengths.linked[element] >= self.lengths.text[element]
             elif match["topic"] is not None:
                 is_so = self._does_something(element)
             else:

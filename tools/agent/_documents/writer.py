@@ -339,6 +339,8 @@ class Writer:
                 self._end_block()
             else:
                 self.block("<hr>")
+        elif blocks.is_line_numbers(element):
+            return True
         elif blocks.is_code(element):
             self._code(element)
         elif tag == "table" and self._depth < INNERMOST and tables.is_data(element):
@@ -351,7 +353,7 @@ class Writer:
         elif tag == "a":
             return _is_anchor(element)
         else:
-            return tag in ("annotation", "annotation-xml") or blocks.is_line_numbers(element)
+            return tag in ("annotation", "annotation-xml")
         return True
 
     def _table(self, element: Any) -> None:
