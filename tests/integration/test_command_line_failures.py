@@ -309,7 +309,16 @@ def test_where_there_is_no_room_the_former_file_stays_and_no_half_is_left(run: A
 
 BLOCKER = "import os, sys\nfor name in os.environ['BLOCKED'].split(','):\n    sys.modules[name] = None\n"
 URL = "http://127.0.0.1:9/mcp"
+EVERY_MODULE = [module for modules in MODULES.values() for module in modules]
 CONFIG = '{"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}}}'
+
+
+def without(folder: Any, *modules: str) -> dict[str, str]:
+    """Return the environment of a process in which these modules are not installed."""
+    blocking = folder / "blocking"
+    blocking.mkdir()
+    (blocking / "sitecustomize.py").write_text(BLOCKER)
+    return {"PYTHONPATH": f"{blocking}{os.pathsep}{REPOSITORY}", "BLOCKED": ",".join(modules)}
 
 
 @pytest.mark.parametrize(
@@ -333,16 +342,36 @@ CONFIG = '{"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}}}'
 def test_a_missing_library_is_named_with_its_extra(
     modules: str, extra: str, arguments: tuple[str, ...], run: Any, tmp_path: Any
 ) -> None:
-    blocking = tmp_path / "blocking"
-    blocking.mkdir()
-    (blocking / "sitecustomize.py").write_text(BLOCKER)
     (tmp_path / "far.json").write_text(CONFIG)
     (tmp_path / "token").write_text("a-token-of-the-tests-that-is-long\n")
     (tmp_path / "token").chmod(0o600)
-    code, _, said = run(*arguments, PYTHONPATH=f"{blocking}{os.pathsep}{REPOSITORY}", BLOCKED=modules)
+    code, _, said = run(*arguments, **without(tmp_path, modules))
     assert_short(code, said)
     assert f"fastrpc-mcp[{extra}]" in said
     assert code or arguments[0] == "gateway"  # which goes on with its other servers
+
+
+@pytest.mark.parametrize("words", [*((command,) for command in COMMANDS), *ACTIONS], ids=" ".join)
+def test_help_needs_no_library(words: tuple[str, ...], run: Any, tmp_path: Any) -> None:
+    code, shown, said = run(*words, "--help", **without(tmp_path, *EVERY_MODULE))
+    assert (code, said) == (0, "")
+    assert shown.startswith("usage: fastrpc ")
+
+
+def test_completion_needs_no_library(run: Any, tmp_path: Any) -> None:
+    code, shown, said = run("completion", "bash", **without(tmp_path, *EVERY_MODULE))
+    assert (code, said) == (0, "")
+    assert " audit) options='--" in shown
+
+
+@pytest.mark.parametrize("command", ["serve", "tools"])
+def test_the_knowledge_toolset_is_not_served_without_its_library(
+    command: str, run: Any, tmp_path: Any
+) -> None:
+    code, shown, said = run(command, "fastrpc.tools.knowledge", **without(tmp_path, "sqlalchemy"))
+    assert_short(code, said)
+    assert (code, shown) == (2, "")
+    assert "fastrpc-mcp[knowledge]" in said
 
 
 @pytest.mark.parametrize(("extra", "module"), [(extra, name) for extra in MODULES for name in MODULES[extra]])
