@@ -8,8 +8,10 @@ There are two ways to wait, and one reader for both: `wait()` polls the descript
 an event loop calls `readable()`. Without descriptors, messages are passed to `receive_message()`, and `carry`
 is called with each message to be taken. The server's own requests, its notifications and its invalid
 messages go to `on_request`, `on_notification` and `on_unreadable`. What a callback raises is logged, and the
-next line is handled: the server's request is refused, a request of ours fails. Handshake, versions and
-handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
+next line is handled: the server's request is refused, a request of ours fails. KeyboardInterrupt and
+SystemExit are raised again after that. CancelledError is logged like an error: it would cancel a task that
+has nothing to do with the callback. Handshake, versions and handlers are left to `fastrpc.client`, the
+process to `fastrpc.processes`.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -48,6 +50,16 @@ LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; longer lines are discarded."""
 OVER_LIMIT = b"(a line over the limit)"
 """What `on_unreadable` gets in place of such a line."""
+INTERRUPTIONS = (KeyboardInterrupt, SystemExit)
+"""Exceptions that end the program, which the readers do not stop."""
+
+
+cdef object failure_of(object error):
+    """Return what a request fails with where a callback has raised this: an exception that ends neither a
+    task nor the program nor an iteration at whoever waits for the request."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    return ClientError(f"a callback of the client raised {type(error).__name__}")
 
 
 cdef bytes text_of(Message message):
@@ -213,14 +225,19 @@ cdef class ClientStream:
 
     def fail_all(self, make_error):
         """Fail all pending requests, each with the error that `make_error` returns for it."""
+        interruption = None
         requests = list(self.pending.values())
         self.pending.clear()
         for request in requests:
             try:
                 error = make_error(request)
-            except Exception as failure:
-                error = failure
+            except BaseException as failure:
+                error = failure_of(failure)
+                if isinstance(failure, INTERRUPTIONS):
+                    interruption = failure
             (<PendingRequest> request).fail(error)
+        if interruption is not None:
+            raise interruption
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds):
         cdef PendingRequest request = PendingRequest.__new__(PendingRequest)
@@ -430,9 +447,12 @@ cdef class ClientStream:
         self.at_end = True
         if self.loop is not None:
             self.loop.remove_reader(self.input)
-        for line in self.framer.finish():
-            self.pass_on(self.on_unreadable, (b"(cut off) " + line[:LONGEST_EXCERPT],))
-        return self.pass_on(self.on_end, ("its output",))
+        try:
+            for line in self.framer.finish():
+                self.pass_on(self.on_unreadable, (b"(cut off) " + line[:LONGEST_EXCERPT],))
+        finally:
+            self.pass_on(self.on_end, ("its output",))
+        return 0
 
     cdef int arm(self, PendingRequest request) except -1:
         """Set the timer to the deadline of this request."""
@@ -491,9 +511,12 @@ cdef class ClientStream:
         """Handle one message, which may contain newlines where JSON allows them."""
         try:
             self.handle(self.message.keep(text), len(text))
-        except Exception as error:
+        except INTERRUPTIONS:
+            raise
+        except BaseException as error:
             self.report(error)
-        self.lines_end()
+        finally:
+            self.lines_end()
 
     cdef int handle_lines(self) except -1:
         """Handle all lines that are complete. What one of them raises concerns no other."""
@@ -501,7 +524,7 @@ cdef class ClientStream:
         while True:
             try:
                 return self.handle_each()
-            except (KeyboardInterrupt, SystemExit):
+            except INTERRUPTIONS:
                 self.is_behind = True
                 if self.loop is not None and not self.loop.is_closed():
                     self.loop.call_soon(self.readable)
@@ -520,7 +543,9 @@ cdef class ClientStream:
         """Call a callback that nobody waits for."""
         try:
             callback(*values)
-        except Exception as error:
+        except INTERRUPTIONS:
+            raise
+        except BaseException as error:
             self.report(error)
         return 0
 
@@ -528,11 +553,18 @@ cdef class ClientStream:
         """Hand over a request of the server, which waits for its response."""
         try:
             self.on_request(message)
-        except Exception as error:
+        except INTERRUPTIONS:
+            self.pass_on(self.refuse, (message,))
+            raise
+        except BaseException as error:
             self.report(error)
-            failure = {"code": INTERNAL_ERROR, "message": "Internal error"}
-            self.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": failure}))
+            self.refuse(message)
         return 0
+
+    def refuse(self, dict message):
+        """Answer a request of the server whose callback has failed."""
+        failure = {"code": INTERNAL_ERROR, "message": "Internal error"}
+        self.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": failure}))
 
     cdef int handle_each(self) except -1:
         cdef char* line
@@ -640,8 +672,14 @@ cdef class ClientStream:
 
     cdef int take_batch(self) except -1:
         """Handle each message of an array (MCP 2025-03-26: JSON-RPC batches)."""
+        interruption = None
         for element in self.message.elements():
-            self.receive_message(element)
+            try:
+                self.receive_message(element)
+            except INTERRUPTIONS as error:
+                interruption = error
+        if interruption is not None:
+            raise interruption
         return 0
 
     cdef int take_answer(self, dict message, Answer* likely) except -1:
@@ -654,8 +692,11 @@ cdef class ClientStream:
             return 0  # the request was cancelled, or this is a second response
         try:
             return self.settle(request, message, likely)
-        except Exception as wrong:  # no longer pending, and not ended
-            return request.fail(wrong)
+        except BaseException as wrong:  # no longer pending, and not ended
+            request.fail(failure_of(wrong))
+            if isinstance(wrong, INTERRUPTIONS):
+                raise
+        return 0
 
     cdef int settle(self, PendingRequest request, dict message, Answer* likely) except -1:
         """End a request by the response to it."""
