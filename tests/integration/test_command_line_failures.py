@@ -313,6 +313,51 @@ EVERY_MODULE = [module for modules in MODULES.values() for module in modules]
 CONFIG = '{"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}}}'
 
 
+HALF = "half a surrogate pair"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("call", "t.py", "g", b"a=\xff"), f"arguments.a: expected a text, got one with {HALF}: "),
+        (("call", "t.py", "g", '{"a": "\\ud800"}'), f"arguments.a: expected a text, got one with {HALF}: "),
+        (("call", "t.py", b"a://\xff"), f"uri: expected a text, got one with {HALF}: "),
+        (("call", "t.py", "--resource", b"\xff"), f"uri: expected a text, got one with {HALF}: "),
+        (
+            ("compare", "--calls", "calls.json", "--", sys.executable, "sdk.py"),
+            f"arguments.a: expected a text, got one with {HALF}: ",
+        ),
+    ],
+)
+def test_a_value_that_json_cannot_hold_is_one_line(
+    arguments: tuple[str | bytes, ...], said: str, run: Any, tmp_path: Any
+) -> None:
+    (tmp_path / "t.py").write_text(TOOLS + "\n@tool\ndef g(a: str) -> str:\n    'x'\n    return a\n")
+    (tmp_path / "calls.json").write_text('[{"tool": "g", "arguments": {"a": "\\ud800"}}]')
+    (tmp_path / "sdk.py").write_text(
+        "from mcp.server import MCPServer\napp = MCPServer('x')\n\n@app.tool()\n"
+        "def g(a: str) -> str:\n    'x'\n    return a\n\napp.run()\n"
+    )
+    code, _, shown = run(*arguments)
+    assert_short(code, shown)
+    assert (code, shown.startswith(f"fastrpc: {said}"), shown.count("\n")) == (2, True, 1)
+
+
+def test_a_value_that_json_cannot_hold_does_not_end_the_repl(tmp_path: Any) -> None:
+    (tmp_path / "t.py").write_text(TOOLS + "\n@tool\ndef g(a: str) -> str:\n    'x'\n    return a\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "fastrpc", "repl", "t.py"],
+        input=b'call g {"a": "\\ud800"}\ncall g a=after\n',
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": REPOSITORY},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"after\n")
+    assert done.stderr.decode().startswith(f"fastrpc: arguments.a: expected a text, got one with {HALF}: ")
+
+
 def without(folder: Any, *modules: str) -> dict[str, str]:
     """Return the environment of a process in which these modules are not installed."""
     blocking = folder / "blocking"
