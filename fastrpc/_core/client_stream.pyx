@@ -8,10 +8,9 @@ There are two ways to wait, and one reader for both: `wait()` polls the descript
 an event loop calls `readable()`. Without descriptors, messages are passed to `receive_message()`, and `carry`
 is called with each message to be taken. The server's own requests, its notifications and its invalid
 messages go to `on_request`, `on_notification` and `on_unreadable`. What a callback raises is logged, and the
-next line is handled: the server's request is refused, a request of ours fails. KeyboardInterrupt and
-SystemExit are raised again after that. CancelledError is logged like an error: it would cancel a task that
-has nothing to do with the callback. Handshake, versions and handlers are left to `fastrpc.client`, the
-process to `fastrpc.processes`.
+next line is handled: the server's request is refused, a request of ours fails. `INTERRUPTIONS` alone are
+raised again after that; CancelledError would cancel a task that has nothing to do with it. Handshake,
+versions and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -23,13 +22,15 @@ from posix.unistd cimport read, write
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_result
 from fastrpc._core.call_writer cimport CallWriter
-from fastrpc._core.client_request cimport AnswerSink, PendingRequest, Resumptions, sent_id
+from fastrpc._core.client_request cimport AnswerSink, PendingRequest, Resumptions, refusal, report, sent_id
+from fastrpc._core.client_request cimport text_of, unreadable
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
 from fastrpc._core.polling cimport LOOK_AGAIN_NANOSECONDS, POLLIN, POLLOUT, SHARED_NANOSECONDS
 from fastrpc._core.polling cimport SIGNAL_MILLISECONDS, poll, pollfd, sched_yield
 
+from fastrpc._core.client_request import EXCERPT, INTERRUPTIONS
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
 from fastrpc.json_encoding import message_json, to_json, unsendable
 from fastrpc.protocol.damaged_page import readable_page
@@ -41,30 +42,12 @@ cdef enum:
     READ_SIZE = 64 * 1024
     READS_A_TURN = 16            # then other callbacks of the loop run
     FLUSH_ABOVE = 256 * 1024     # bytes buffered before they are written within a turn
-    MOST_UNSENT = 64 * 1024 * 1024
     BARE_TAIL = 32               # bytes: with a longer one comes more than isError
-    LONGEST_EXCERPT = 200
-    INTERNAL_ERROR = -32603
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; longer lines are discarded."""
 OVER_LIMIT = b"(a line over the limit)"
 """What `on_unreadable` gets in place of such a line."""
-INTERRUPTIONS = (KeyboardInterrupt, SystemExit)
-"""Exceptions that end the program, which the readers do not stop."""
-
-
-cdef object failure_of(object error):
-    """Return what a request fails with where a callback has raised this: an exception that ends neither a
-    task nor the program nor an iteration at whoever waits for the request."""
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        return error
-    return ClientError(f"a callback of the client raised {type(error).__name__}")
-
-
-cdef bytes text_of(Message message):
-    """Return the first bytes of a message's line."""
-    return message.line.data[: min(message.line.size, LONGEST_EXCERPT)]
 
 
 cdef class ClientStream:
@@ -232,9 +215,8 @@ cdef class ClientStream:
             try:
                 error = make_error(request)
             except BaseException as failure:
-                error = failure_of(failure)
-                if isinstance(failure, INTERRUPTIONS):
-                    interruption = failure
+                error = failure
+                interruption = failure if isinstance(failure, INTERRUPTIONS) else interruption
             (<PendingRequest> request).fail(error)
         if interruption is not None:
             raise interruption
@@ -260,12 +242,8 @@ cdef class ClientStream:
                     self.arm(request)
         return 0
 
-    cdef bint is_congested(self) noexcept:
-        """Whether too much waits to be sent for one more message."""
-        return self.output.waiting() > MOST_UNSENT
-
     cdef int check_congestion(self, str what) except -1:
-        if self.is_congested():
+        if self.output.waiting() > MOST_UNSENT:
             waiting = self.output.waiting()
             raise ClientError(f"{what}: the server does not read its input: {waiting:,} bytes are buffered")
         return 0
@@ -449,10 +427,9 @@ cdef class ClientStream:
             self.loop.remove_reader(self.input)
         try:
             for line in self.framer.finish():
-                self.pass_on(self.on_unreadable, (b"(cut off) " + line[:LONGEST_EXCERPT],))
+                self.pass_on(self.on_unreadable, (b"(cut off) " + line[:EXCERPT],))
         finally:
             self.pass_on(self.on_end, ("its output",))
-        return 0
 
     cdef int arm(self, PendingRequest request) except -1:
         """Set the timer to the deadline of this request."""
@@ -500,7 +477,7 @@ cdef class ClientStream:
     def cancel(self, id, dict said):
         """Send ``notifications/cancelled`` for a request, unless the server does not read its input. `said`:
         the other members of its params."""
-        if self.is_congested():
+        if self.output.waiting() > MOST_UNSENT:
             return
         params = {**said, "requestId": id}
         self.send(to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
@@ -514,7 +491,7 @@ cdef class ClientStream:
         except INTERRUPTIONS:
             raise
         except BaseException as error:
-            self.report(error)
+            report(error)
         finally:
             self.lines_end()
 
@@ -530,14 +507,7 @@ cdef class ClientStream:
                     self.loop.call_soon(self.readable)
                 raise
             except BaseException as error:
-                self.report(error)
-
-    cdef int report(self, object error) except -1:
-        """Log what has come out of a callback."""
-        from fastrpc import tracebacks
-
-        tracebacks.report("a callback of the client failed", error)
-        return 0
+                report(error)
 
     cdef int pass_on(self, object callback, tuple values) except -1:
         """Call a callback that nobody waits for."""
@@ -546,25 +516,18 @@ cdef class ClientStream:
         except INTERRUPTIONS:
             raise
         except BaseException as error:
-            self.report(error)
-        return 0
+            report(error)
 
     cdef int pass_request(self, dict message) except -1:
         """Hand over a request of the server, which waits for its response."""
         try:
             self.on_request(message)
         except INTERRUPTIONS:
-            self.pass_on(self.refuse, (message,))
+            self.pass_on(self.send, (refusal(message),))
             raise
         except BaseException as error:
-            self.report(error)
-            self.refuse(message)
-        return 0
-
-    def refuse(self, dict message):
-        """Answer a request of the server whose callback has failed."""
-        failure = {"code": INTERNAL_ERROR, "message": "Internal error"}
-        self.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": failure}))
+            report(error)
+            self.send(refusal(message))
 
     cdef int handle_each(self) except -1:
         cdef char* line
@@ -648,10 +611,7 @@ cdef class ClientStream:
         page = readable_page(request.method, message.line.data[: message.line.size])
         if page is not None:
             return request.finish(page)
-        why = message.error or "more than 1,000,000 arrays and objects"
-        if not message.has_outcome:
-            why = "neither a result nor an error"
-        return request.fail(InvalidAnswer(f"{request.method}: the answer cannot be read: {why}"))
+        return request.fail(unreadable(request, message))
 
     cdef bint take_raw(self, Answer* likely) except -1:
         """Hand the result of a forwarded call over as it stands in the line; False: it is no such answer, or
@@ -680,7 +640,6 @@ cdef class ClientStream:
                 interruption = error
         if interruption is not None:
             raise interruption
-        return 0
 
     cdef int take_answer(self, dict message, Answer* likely) except -1:
         cdef PendingRequest request
@@ -693,10 +652,9 @@ cdef class ClientStream:
         try:
             return self.settle(request, message, likely)
         except BaseException as wrong:  # no longer pending, and not ended
-            request.fail(failure_of(wrong))
+            request.fail(wrong)
             if isinstance(wrong, INTERRUPTIONS):
                 raise
-        return 0
 
     cdef int settle(self, PendingRequest request, dict message, Answer* likely) except -1:
         """End a request by the response to it."""
