@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.errors import DefinitionError, UsageError
+from fastrpc.errors import ArgumentError, DefinitionError, UsageError
 from fastrpc.garbage import collect_seldom
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
 
             return serve(arguments[1:])
         return _other_command(arguments)
-    except (UsageError, DefinitionError) as error:
+    except (UsageError, DefinitionError, ArgumentError) as error:  # the last: what JSON cannot hold
         return _say(str(error), 2)
     except KeyboardInterrupt:
         return 130

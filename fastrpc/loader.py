@@ -124,8 +124,10 @@ def _load_file(path: str) -> ModuleType:
     sys.modules[name] = module
     try:
         SourceFileLoader(name, path).exec_module(module)
-    except Exception as error:
+    except BaseException as error:
         del sys.modules[name]
+        if _ends_program(error):
+            raise
         raise _usage_error(file_name, error) from error
     return module
 
@@ -145,24 +147,35 @@ def _load_module(name: str) -> ModuleType:
                 hint = f"; 'fastrpc gateway {name}' serves the servers of a configuration"
             raise UsageError(f"{name}: no such module{hint}") from None
         raise _usage_error(name, error) from error
-    except Exception as error:
+    except BaseException as error:
+        if _ends_program(error):
+            raise
         raise _usage_error(name, error) from error
 
 
-def _usage_error(target: str, error: Exception) -> UsageError:
+def _ends_program(error: BaseException) -> bool:
+    """Whether what a target has raised ends this program in silence: Ctrl-C, and `sys.exit()` without a
+    failure, as behind an `app.run()` that has served."""
+    if isinstance(error, SystemExit):
+        return not error.code
+    return isinstance(error, KeyboardInterrupt)
+
+
+def _usage_error(target: str, error: BaseException) -> UsageError:
     """Return the UsageError for a failure while a target was loaded, with the line in its code."""
     lines = str(error).strip().splitlines()
     message = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
     if isinstance(error, FastrpcError):
         message = str(error)  # our own messages need no class name
     if isinstance(error, SyntaxError):
-        return UsageError(f"{target}: {error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}")
+        where = f"{error.filename}:{error.lineno}: " if error.filename else ""  # none where a byte is null
+        return UsageError(f"{target}: {where}{type(error).__name__}: {error.msg}")
     message += _near(error)
     place = _place_of(error.__traceback__)
     return UsageError(f"{target}: {place}: {message}" if place else f"{target}: {message}")
 
 
-def _near(error: Exception) -> str:
+def _near(error: BaseException) -> str:
     """Return a hint at the name that a misspelled one may have meant, as Python gives in tracebacks."""
     from fastrpc.errors import suggestion
 

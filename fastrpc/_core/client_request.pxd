@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail
+from fastrpc._core.message cimport Message
 
 # Takes the results of forwarded calls where they are read. `take` gets a CallResult or a dict, or an error.
 cdef class AnswerSink:
@@ -38,6 +39,10 @@ cdef class PendingRequest:
     cdef int resume_soon(self) except -1
 
 cpdef object sent_id(object id)
+cdef int report(object error) except -1
+cdef bytes refusal(dict message)
+cdef bytes text_of(Message message)
+cdef object unreadable(PendingRequest request, Message message)
 
 # Completed requests whose tasks wait for them, in the order in which to resume these.
 cdef class Resumptions:

@@ -6,7 +6,8 @@ from libc.stdint cimport int64_t
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail
 
-from fastrpc.errors import RequestTimeout
+from fastrpc.errors import ClientError, InvalidAnswer, RequestTimeout
+from fastrpc.json_encoding import to_json
 
 cdef extern from "clock.h":
     int64_t clock "fastrpc_clock"() noexcept nogil
@@ -14,6 +15,12 @@ cdef extern from "clock.h":
 
 cdef enum:
     LONGEST_ID = 18              # digits
+    INTERNAL_ERROR = -32603
+
+EXCERPT = 200
+"""The most bytes of a message that a callback or an error gets of one that cannot be read."""
+INTERRUPTIONS = (KeyboardInterrupt, SystemExit)
+"""Exceptions that end the program, which no reader keeps."""
 
 
 cdef class AnswerSink:
@@ -86,6 +93,10 @@ cdef class PendingRequest:
         return 0
 
     cdef int fail(self, object error) except -1:
+        """End it with an error. What would end a task, the program or an iteration at whoever waits for the
+        request becomes a ClientError."""
+        if not isinstance(error, Exception) or isinstance(error, StopIteration):
+            error = ClientError(f"a callback of the client raised {type(error).__name__}")
         self.done = True
         self.error = error
         if self.sink is not None:
@@ -120,6 +131,33 @@ cdef class PendingRequest:
         if self.error is not None:
             raise self.error
         return self.value
+
+
+cdef int report(object error) except -1:
+    """Log what a callback of the client has raised."""
+    from fastrpc import tracebacks
+
+    tracebacks.report("a callback of the client failed", error)
+    return 0
+
+
+cdef bytes refusal(dict message):
+    """Return the answer to a request of the server whose callback has failed."""
+    failure = {"code": INTERNAL_ERROR, "message": "Internal error"}
+    return to_json({"jsonrpc": "2.0", "id": message["id"], "error": failure})
+
+
+cdef bytes text_of(Message message):
+    """Return the first bytes of a message's line."""
+    return message.line.data[: min(message.line.size, <Py_ssize_t> EXCERPT)]
+
+
+cdef object unreadable(PendingRequest request, Message message):
+    """Return the error for a request whose answer cannot be read."""
+    why = message.error or "more than 1,000,000 arrays and objects"
+    if not message.has_outcome:
+        why = "neither a result nor an error"
+    return InvalidAnswer(f"{request.method}: the answer cannot be read: {why}")
 
 
 cpdef object sent_id(object id):

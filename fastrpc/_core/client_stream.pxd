@@ -11,6 +11,7 @@ from fastrpc._core.message cimport Message
 
 cdef enum:
     TAILS = 4                    # the most that are stored
+    MOST_UNSENT = 64 * 1024 * 1024  # bytes; where more wait, nothing further is sent
 
 cdef class ClientStream:
     cdef readonly dict pending   # id -> PendingRequest
@@ -53,7 +54,6 @@ cdef class ClientStream:
         self, PendingRequest request, str name, object arguments, double timeout_seconds, bint with_token
     ) except -1
     cdef int read_input(self) except -1
-    cdef bint is_congested(self) noexcept
     cdef int check_congestion(self, str what) except -1
     cdef PendingRequest forward(
         self, str name, const char* arguments, Py_ssize_t size, bytes end, AnswerSink sink, object call
@@ -67,7 +67,6 @@ cdef class ClientStream:
     cdef int handle_each(self) except -1
     cdef int pass_on(self, object callback, tuple values) except -1
     cdef int pass_request(self, dict message) except -1
-    cdef int report(self, object error) except -1
     cdef int hand_to_carrier(self, PendingRequest request, object params) except -1
     cdef int settle(self, PendingRequest request, dict message, Answer* likely) except -1
     cdef int lines_end(self) except -1

@@ -8,8 +8,9 @@ There are two ways to wait, and one reader for both: `wait()` polls the descript
 an event loop calls `readable()`. Without descriptors, messages are passed to `receive_message()`, and `carry`
 is called with each message to be taken. The server's own requests, its notifications and its invalid
 messages go to `on_request`, `on_notification` and `on_unreadable`. What a callback raises is logged, and the
-next line is handled: the server's request is refused, a request of ours fails. Handshake, versions and
-handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
+next line is handled: the server's request is refused, a request of ours fails. `INTERRUPTIONS` alone are
+raised again after that; CancelledError would cancel a task that has nothing to do with it. Handshake,
+versions and handlers are left to `fastrpc.client`, the process to `fastrpc.processes`.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -21,13 +22,15 @@ from posix.unistd cimport read, write
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_result
 from fastrpc._core.call_writer cimport CallWriter
-from fastrpc._core.client_request cimport AnswerSink, PendingRequest, Resumptions, sent_id
+from fastrpc._core.client_request cimport AnswerSink, PendingRequest, Resumptions, refusal, report, sent_id
+from fastrpc._core.client_request cimport text_of, unreadable
 from fastrpc._core.encoder cimport Output
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
 from fastrpc._core.polling cimport LOOK_AGAIN_NANOSECONDS, POLLIN, POLLOUT, SHARED_NANOSECONDS
 from fastrpc._core.polling cimport SIGNAL_MILLISECONDS, poll, pollfd, sched_yield
 
+from fastrpc._core.client_request import EXCERPT, INTERRUPTIONS
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
 from fastrpc.json_encoding import message_json, to_json, unsendable
 from fastrpc.protocol.damaged_page import readable_page
@@ -39,20 +42,12 @@ cdef enum:
     READ_SIZE = 64 * 1024
     READS_A_TURN = 16            # then other callbacks of the loop run
     FLUSH_ABOVE = 256 * 1024     # bytes buffered before they are written within a turn
-    MOST_UNSENT = 64 * 1024 * 1024
     BARE_TAIL = 32               # bytes: with a longer one comes more than isError
-    LONGEST_EXCERPT = 200
-    INTERNAL_ERROR = -32603
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; longer lines are discarded."""
 OVER_LIMIT = b"(a line over the limit)"
 """What `on_unreadable` gets in place of such a line."""
-
-
-cdef bytes text_of(Message message):
-    """Return the first bytes of a message's line."""
-    return message.line.data[: min(message.line.size, LONGEST_EXCERPT)]
 
 
 cdef class ClientStream:
@@ -213,14 +208,18 @@ cdef class ClientStream:
 
     def fail_all(self, make_error):
         """Fail all pending requests, each with the error that `make_error` returns for it."""
+        interruption = None
         requests = list(self.pending.values())
         self.pending.clear()
         for request in requests:
             try:
                 error = make_error(request)
-            except Exception as failure:
+            except BaseException as failure:
                 error = failure
+                interruption = failure if isinstance(failure, INTERRUPTIONS) else interruption
             (<PendingRequest> request).fail(error)
+        if interruption is not None:
+            raise interruption
 
     cdef PendingRequest begin(self, str method, bint is_call, object future, object context, double seconds):
         cdef PendingRequest request = PendingRequest.__new__(PendingRequest)
@@ -243,12 +242,8 @@ cdef class ClientStream:
                     self.arm(request)
         return 0
 
-    cdef bint is_congested(self) noexcept:
-        """Whether too much waits to be sent for one more message."""
-        return self.output.waiting() > MOST_UNSENT
-
     cdef int check_congestion(self, str what) except -1:
-        if self.is_congested():
+        if self.output.waiting() > MOST_UNSENT:
             waiting = self.output.waiting()
             raise ClientError(f"{what}: the server does not read its input: {waiting:,} bytes are buffered")
         return 0
@@ -430,9 +425,11 @@ cdef class ClientStream:
         self.at_end = True
         if self.loop is not None:
             self.loop.remove_reader(self.input)
-        for line in self.framer.finish():
-            self.pass_on(self.on_unreadable, (b"(cut off) " + line[:LONGEST_EXCERPT],))
-        return self.pass_on(self.on_end, ("its output",))
+        try:
+            for line in self.framer.finish():
+                self.pass_on(self.on_unreadable, (b"(cut off) " + line[:EXCERPT],))
+        finally:
+            self.pass_on(self.on_end, ("its output",))
 
     cdef int arm(self, PendingRequest request) except -1:
         """Set the timer to the deadline of this request."""
@@ -480,7 +477,7 @@ cdef class ClientStream:
     def cancel(self, id, dict said):
         """Send ``notifications/cancelled`` for a request, unless the server does not read its input. `said`:
         the other members of its params."""
-        if self.is_congested():
+        if self.output.waiting() > MOST_UNSENT:
             return
         params = {**said, "requestId": id}
         self.send(to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
@@ -491,9 +488,12 @@ cdef class ClientStream:
         """Handle one message, which may contain newlines where JSON allows them."""
         try:
             self.handle(self.message.keep(text), len(text))
-        except Exception as error:
-            self.report(error)
-        self.lines_end()
+        except INTERRUPTIONS:
+            raise
+        except BaseException as error:
+            report(error)
+        finally:
+            self.lines_end()
 
     cdef int handle_lines(self) except -1:
         """Handle all lines that are complete. What one of them raises concerns no other."""
@@ -501,38 +501,33 @@ cdef class ClientStream:
         while True:
             try:
                 return self.handle_each()
-            except (KeyboardInterrupt, SystemExit):
+            except INTERRUPTIONS:
                 self.is_behind = True
                 if self.loop is not None and not self.loop.is_closed():
                     self.loop.call_soon(self.readable)
                 raise
             except BaseException as error:
-                self.report(error)
-
-    cdef int report(self, object error) except -1:
-        """Log what has come out of a callback."""
-        from fastrpc import tracebacks
-
-        tracebacks.report("a callback of the client failed", error)
-        return 0
+                report(error)
 
     cdef int pass_on(self, object callback, tuple values) except -1:
         """Call a callback that nobody waits for."""
         try:
             callback(*values)
-        except Exception as error:
-            self.report(error)
-        return 0
+        except INTERRUPTIONS:
+            raise
+        except BaseException as error:
+            report(error)
 
     cdef int pass_request(self, dict message) except -1:
         """Hand over a request of the server, which waits for its response."""
         try:
             self.on_request(message)
-        except Exception as error:
-            self.report(error)
-            failure = {"code": INTERNAL_ERROR, "message": "Internal error"}
-            self.send(to_json({"jsonrpc": "2.0", "id": message["id"], "error": failure}))
-        return 0
+        except INTERRUPTIONS:
+            self.pass_on(self.send, (refusal(message),))
+            raise
+        except BaseException as error:
+            report(error)
+            self.send(refusal(message))
 
     cdef int handle_each(self) except -1:
         cdef char* line
@@ -616,10 +611,7 @@ cdef class ClientStream:
         page = readable_page(request.method, message.line.data[: message.line.size])
         if page is not None:
             return request.finish(page)
-        why = message.error or "more than 1,000,000 arrays and objects"
-        if not message.has_outcome:
-            why = "neither a result nor an error"
-        return request.fail(InvalidAnswer(f"{request.method}: the answer cannot be read: {why}"))
+        return request.fail(unreadable(request, message))
 
     cdef bint take_raw(self, Answer* likely) except -1:
         """Hand the result of a forwarded call over as it stands in the line; False: it is no such answer, or
@@ -640,9 +632,14 @@ cdef class ClientStream:
 
     cdef int take_batch(self) except -1:
         """Handle each message of an array (MCP 2025-03-26: JSON-RPC batches)."""
+        interruption = None
         for element in self.message.elements():
-            self.receive_message(element)
-        return 0
+            try:
+                self.receive_message(element)
+            except INTERRUPTIONS as error:
+                interruption = error
+        if interruption is not None:
+            raise interruption
 
     cdef int take_answer(self, dict message, Answer* likely) except -1:
         cdef PendingRequest request
@@ -654,8 +651,10 @@ cdef class ClientStream:
             return 0  # the request was cancelled, or this is a second response
         try:
             return self.settle(request, message, likely)
-        except Exception as wrong:  # no longer pending, and not ended
-            return request.fail(wrong)
+        except BaseException as wrong:  # no longer pending, and not ended
+            request.fail(wrong)
+            if isinstance(wrong, INTERRUPTIONS):
+                raise
 
     cdef int settle(self, PendingRequest request, dict message, Answer* likely) except -1:
         """End a request by the response to it."""

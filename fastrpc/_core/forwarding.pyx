@@ -16,7 +16,7 @@ from libc.string cimport memchr, memcmp
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult
 from fastrpc._core.client_request cimport AnswerSink, PendingRequest
-from fastrpc._core.client_stream cimport ClientStream
+from fastrpc._core.client_stream cimport MOST_UNSENT, ClientStream
 from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection, Steps, ticks
 from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport FORM_TEXT
@@ -219,7 +219,7 @@ cdef class ToolForwarder(CallForwarder):
         cdef Slice arguments
         cdef Steps steps
         cdef bytes end
-        if stream is None or stream.loop is not connection.loop or stream.is_congested():
+        if stream is None or stream.loop is not connection.loop or stream.output.waiting() > MOST_UNSENT:
             return False
         if connection.generation is not None and connection.generation != forks.generation:
             return False

@@ -62,7 +62,7 @@ def extras() -> dict[str, bool]:
 
     installed: dict[str, bool] = {}
     for requirement in requires("fastrpc-mcp") or ():
-        found = match(r"([\w.-]+).*; extra == .(\w+)", requirement)
+        found = match(r"([\w.-]+).*; extra == .([\w-]+)", requirement)
         if found is None or found[2] in ("all", "dev"):
             continue
         try:

@@ -14,6 +14,7 @@ import tempfile
 
 from fastrpc.cli import parser
 from fastrpc.cli._catalogue import print_json
+from fastrpc.cli._durations import time_limit
 from fastrpc.cli._target import split_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
@@ -33,10 +34,11 @@ EXAMPLES = """\
   fastrpc compare --json -- uvx mcp-server-time
   echo '[{"tool": "add", "arguments": {"a": 1}}, {"resource": "a://b"}]' > calls.json
 """
-USAGE = "[--calls FILE] [--repeat N] [--json] -- COMMAND…"
+USAGE = "[--calls FILE] [--repeat N] [--timeout N] [--json] -- COMMAND…"
 MOST_PLACES = 3
 """Places that are shown of one difference by choice."""
 LONGEST_VALUE = 160
+ANSWER_SECONDS = 120.0
 LARGEST_CALLS = 16 * 1024 * 1024
 
 
@@ -52,6 +54,13 @@ def main(arguments: list[str]) -> int:
     options.add_argument("--repeat", metavar="N", type=int, default=1, help="send each of these N times (1)")
     options.add_argument(
         "--protocol", metavar="VERSION", default=LATEST_LEGACY, help=f"speak this version ({LATEST_LEGACY})"
+    )
+    options.add_argument(
+        "--timeout",
+        metavar="N",
+        type=time_limit,
+        default=ANSWER_SECONDS,
+        help=f"seconds in which each server must start, and send each answer ({ANSWER_SECONDS:g})",
     )
     options.add_argument(
         "--json", action="store_true", help="print all of both servers and the differences as JSON"
@@ -98,14 +107,19 @@ def _compare(chosen: Namespace, command: list[str], calls: list[dict[str, Any]])
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "served")
         variables = {**environment(command), "FASTRPC_SWAP_REPORT": report}
-        options = {"version": chosen.protocol, "repeat": chosen.repeat}
+        options = {
+            "version": chosen.protocol,
+            "repeat": chosen.repeat,
+            "start_seconds": chosen.timeout,
+            "call_seconds": chosen.timeout,
+        }
         try:
             original = observe(command, calls, env=os.environ, **options)
             swapped = observe(command, calls, env=variables, **options)
         except (TypeError, ValueError) as error:
             raise UsageError(f"compare: {error}") from None
         is_swapped = os.path.exists(report)
-    if not is_swapped:
+    if not is_swapped and not original.get("failure"):
         write_line(f"fastrpc: {command[0]} has imported neither fastmcp nor mcp; it runs as it is")
         return 1
     found = differences(original, swapped)

@@ -17,7 +17,7 @@ from fastrpc.cli._repl_completion import COMMANDS, Completion
 from fastrpc.cli._target import parse
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import ClientError, ConnectionLost, UsageError
+from fastrpc.errors import ArgumentError, ClientError, ConnectionLost, UsageError
 from fastrpc.human_input.screen import plain
 
 TYPE_CHECKING = False
@@ -135,7 +135,7 @@ class Repl:
                 self._do(words[0], words[1:])
         except ConnectionLost:
             raise
-        except (UsageError, ClientError, ValueError) as error:
+        except (UsageError, ArgumentError, ClientError, ValueError) as error:
             self._feedback.wipe()
             write_line(f"fastrpc: {error}")
         sys.stdout.flush()

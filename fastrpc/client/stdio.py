@@ -2,13 +2,14 @@
 
 The compiled stream reads and writes the pipes. The process runs below a reaper (`fastrpc.processes`): however
 this process ends, the server and its children end too. The server's standard error is forwarded to that of
-this process; its last lines are included in the error that reports the server's exit.
+this process, so many bytes a second; its last lines are included in the error that reports the server's exit.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from time import monotonic
 
 from fastrpc import diagnostics
 from fastrpc.client.transport import Transport
@@ -29,6 +30,10 @@ LAST_LINES = 10
 LAST_WORDS_BEGIN = "; its last output on standard error:"
 """Separates the reason and these lines in the message of an error."""
 READ_SIZE = 16 * 1024
+BURST = 1024 * 1024
+"""So many bytes of standard error are forwarded at once, after a pause,"""
+RATE = 64 * 1024
+"""and so many a second in the long run: a server that writes without end fills no log of ours."""
 REST_READS = 64
 """So often what is left on standard error is read at the end: 1 MiB, which is all that a pipe holds."""
 LOOK_SECONDS = 30.0
@@ -177,6 +182,45 @@ class PipedProcess(ServerProcess):
             on_end(reason)
 
 
+class ForwardedErrors:
+    """Writes a server's standard error to ours, at most `BURST` bytes at once and `RATE` bytes a second; what
+    goes beyond is left out, to the end of a line, and one record says so. `name`: the server's, there."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._allowed: float = BURST
+        self._counted_at = monotonic()
+        self._is_over = False
+        self._is_in_line = False  # in the middle of one that is left out
+        self._has_said_so = False
+
+    def write(self, data: bytes) -> bool:
+        """Write a piece, or leave it out; False if nobody reads ours."""
+        now = monotonic()
+        self._allowed = min(BURST, self._allowed + (now - self._counted_at) * RATE)
+        self._counted_at = now
+        if len(data) > self._allowed:
+            return self._leave_out(data)
+        if self._is_over:
+            self._is_over = False
+            data = data[data.find(b"\n") + 1 :] if self._is_in_line else data
+        self._allowed -= len(data)
+        return diagnostics.write_text(data.decode(errors="replace"))
+
+    def _leave_out(self, data: bytes) -> bool:
+        is_read = True
+        if not self._is_over:
+            self._is_over = True
+            end = data[: data.find(b"\n") + 1] or b"\n"
+            is_read = diagnostics.write_text(end.decode(errors="replace"))
+        self._is_in_line = not data.endswith(b"\n")
+        if not self._has_said_so:
+            self._has_said_so = True
+            words = f"writes more than {RATE:,} bytes a second to standard error: not all of it is shown"
+            diagnostics.write("warning", f"the server {self._name} {words}")
+        return is_read
+
+
 class HeardProcess(PipedProcess):
     """A server process whose standard error is read, forwarded if `shows_stderr`, and its end kept."""
 
@@ -192,6 +236,7 @@ class HeardProcess(PipedProcess):
         shows_stderr: bool = True,
     ) -> None:
         self._shows_stderr = shows_stderr
+        self._forwarding = ForwardedErrors(name or command[0])
         self._last_words = b""
         self._errors, theirs = os.pipe()
         os.set_blocking(self._errors, False)
@@ -221,7 +266,7 @@ class HeardProcess(PipedProcess):
             self._close_errors()
             return False
         self._last_words = (self._last_words + data)[-LAST_WORDS:]
-        if self._shows_stderr and not diagnostics.write_text(data.decode(errors="replace")):
+        if self._shows_stderr and not self._forwarding.write(data):
             self._shows_stderr = False  # the reader of ours is gone
         return True
 

@@ -17,14 +17,20 @@ if TYPE_CHECKING:
 
 
 def new_loop() -> AbstractEventLoop:
-    """Return a new event loop: uvloop's where it is installed."""
+    """Return a new event loop: uvloop's where it is installed. Raises OSError."""
+    import asyncio
+
     try:
         from fastrpc.transports.uvloop_loop import Loop
     except ImportError:
-        import asyncio
-
         return asyncio.new_event_loop()
-    return Loop()
+    loop = Loop()
+    if asyncio._get_running_loop() is None:  # else it will run on another thread
+        # uvloop opens its last descriptors when it first runs. Where it may open no more, it can no longer be
+        # closed, and that would hide the reason.
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+    return loop
 
 
 def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> None:
@@ -34,7 +40,11 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
     """
     import asyncio
 
-    loop = new_loop()
+    try:
+        loop = new_loop()
+    except OSError:
+        serving.close()
+        raise
     asyncio.set_event_loop(loop)
     forks.in_child(loop.stop)
     try:

@@ -309,7 +309,61 @@ def test_where_there_is_no_room_the_former_file_stays_and_no_half_is_left(run: A
 
 BLOCKER = "import os, sys\nfor name in os.environ['BLOCKED'].split(','):\n    sys.modules[name] = None\n"
 URL = "http://127.0.0.1:9/mcp"
+EVERY_MODULE = [module for modules in MODULES.values() for module in modules]
 CONFIG = '{"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}}}'
+
+
+HALF = "half a surrogate pair"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("call", "t.py", "g", b"a=\xff"), f"arguments.a: expected a text, got one with {HALF}: "),
+        (("call", "t.py", "g", '{"a": "\\ud800"}'), f"arguments.a: expected a text, got one with {HALF}: "),
+        (("call", "t.py", b"a://\xff"), f"uri: expected a text, got one with {HALF}: "),
+        (("call", "t.py", "--resource", b"\xff"), f"uri: expected a text, got one with {HALF}: "),
+        (
+            ("compare", "--calls", "calls.json", "--", sys.executable, "sdk.py"),
+            f"arguments.a: expected a text, got one with {HALF}: ",
+        ),
+    ],
+)
+def test_a_value_that_json_cannot_hold_is_one_line(
+    arguments: tuple[str | bytes, ...], said: str, run: Any, tmp_path: Any
+) -> None:
+    (tmp_path / "t.py").write_text(TOOLS + "\n@tool\ndef g(a: str) -> str:\n    'x'\n    return a\n")
+    (tmp_path / "calls.json").write_text('[{"tool": "g", "arguments": {"a": "\\ud800"}}]')
+    (tmp_path / "sdk.py").write_text(
+        "from mcp.server import MCPServer\napp = MCPServer('x')\n\n@app.tool()\n"
+        "def g(a: str) -> str:\n    'x'\n    return a\n\napp.run()\n"
+    )
+    code, _, shown = run(*arguments)
+    assert_short(code, shown)
+    assert (code, shown.startswith(f"fastrpc: {said}"), shown.count("\n")) == (2, True, 1)
+
+
+def test_a_value_that_json_cannot_hold_does_not_end_the_repl(tmp_path: Any) -> None:
+    (tmp_path / "t.py").write_text(TOOLS + "\n@tool\ndef g(a: str) -> str:\n    'x'\n    return a\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "fastrpc", "repl", "t.py"],
+        input=b'call g {"a": "\\ud800"}\ncall g a=after\n',
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": REPOSITORY},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"after\n")
+    assert done.stderr.decode().startswith(f"fastrpc: arguments.a: expected a text, got one with {HALF}: ")
+
+
+def without(folder: Any, *modules: str) -> dict[str, str]:
+    """Return the environment of a process in which these modules are not installed."""
+    blocking = folder / "blocking"
+    blocking.mkdir()
+    (blocking / "sitecustomize.py").write_text(BLOCKER)
+    return {"PYTHONPATH": f"{blocking}{os.pathsep}{REPOSITORY}", "BLOCKED": ",".join(modules)}
 
 
 @pytest.mark.parametrize(
@@ -333,16 +387,36 @@ CONFIG = '{"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}}}'
 def test_a_missing_library_is_named_with_its_extra(
     modules: str, extra: str, arguments: tuple[str, ...], run: Any, tmp_path: Any
 ) -> None:
-    blocking = tmp_path / "blocking"
-    blocking.mkdir()
-    (blocking / "sitecustomize.py").write_text(BLOCKER)
     (tmp_path / "far.json").write_text(CONFIG)
     (tmp_path / "token").write_text("a-token-of-the-tests-that-is-long\n")
     (tmp_path / "token").chmod(0o600)
-    code, _, said = run(*arguments, PYTHONPATH=f"{blocking}{os.pathsep}{REPOSITORY}", BLOCKED=modules)
+    code, _, said = run(*arguments, **without(tmp_path, modules))
     assert_short(code, said)
     assert f"fastrpc-mcp[{extra}]" in said
     assert code or arguments[0] == "gateway"  # which goes on with its other servers
+
+
+@pytest.mark.parametrize("words", [*((command,) for command in COMMANDS), *ACTIONS], ids=" ".join)
+def test_help_needs_no_library(words: tuple[str, ...], run: Any, tmp_path: Any) -> None:
+    code, shown, said = run(*words, "--help", **without(tmp_path, *EVERY_MODULE))
+    assert (code, said) == (0, "")
+    assert shown.startswith("usage: fastrpc ")
+
+
+def test_completion_needs_no_library(run: Any, tmp_path: Any) -> None:
+    code, shown, said = run("completion", "bash", **without(tmp_path, *EVERY_MODULE))
+    assert (code, said) == (0, "")
+    assert " audit) options='--" in shown
+
+
+@pytest.mark.parametrize("command", ["serve", "tools"])
+def test_the_knowledge_toolset_is_not_served_without_its_library(
+    command: str, run: Any, tmp_path: Any
+) -> None:
+    code, shown, said = run(command, "fastrpc.tools.knowledge", **without(tmp_path, "sqlalchemy"))
+    assert_short(code, said)
+    assert (code, shown) == (2, "")
+    assert "fastrpc-mcp[knowledge]" in said
 
 
 @pytest.mark.parametrize(("extra", "module"), [(extra, name) for extra in MODULES for name in MODULES[extra]])

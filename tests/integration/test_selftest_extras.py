@@ -52,6 +52,7 @@ def selftest(folder, *hidden: str) -> subprocess.CompletedProcess[str]:
         (("lxml",), "tools"),
         (("uvicorn",), "http"),
         (("rich", "textual"), "view"),
+        (("rich", "textual", "tokenizers"), "local-embeddings,view"),
         (("lxml", "pypdf", "uvicorn", "httptools"), "contracts,documents,http,tools"),
     ],
 )

@@ -464,6 +464,14 @@ def test_a_server_that_runs_on_one_side_only_is_code_1(tmp_path: Path) -> None:
     assert "on fastrpc, it does not run: " in done.stdout
 
 
+def test_a_server_that_never_answers_is_waited_for_as_long_as_is_said(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text("import time\ntime.sleep(600)\n")
+    done = compare("--timeout", "0.5", "--", sys.executable, "server.py", cwd=tmp_path)
+    assert done.returncode == 1
+    for which in ("the original", "on fastrpc"):
+        assert f"{which}, it does not run: initialize: no answer within 0.5 s\n" in done.stdout
+
+
 def test_a_server_that_imports_no_original_is_not_compared(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text("from fastrpc import Server\nServer('x').run()\n")
     done = compare("--", sys.executable, "server.py", cwd=tmp_path)

@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -467,3 +468,93 @@ def test_a_carrier_that_raises_fails_its_request_alone() -> None:
         await futures[2]
 
     in_loop(send())
+
+
+# --- what ends a task or the program, in a client's callback ---------------------------------------------
+
+ENDING = [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit()]
+IDS = ["cancelled", "interrupt", "exit"]
+
+
+@contextmanager
+def passed_on(error: BaseException, reported: list[BaseException]) -> Iterator[None]:
+    """The caller gets what ends the program; CancelledError is logged: it would cancel the caller's task."""
+    if isinstance(error, asyncio.CancelledError):
+        yield
+        assert reported == [error]
+    else:
+        with pytest.raises(type(error)):
+            yield
+        assert reported == []
+
+
+def unconnected() -> ClientStream:
+    """A client's stream whose messages are handed to `receive_message`, as over HTTP."""
+    stream = ClientStream()
+    for name in (*TRIGGERS, "on_end"):
+        setattr(stream, name, lambda *values: None)
+    stream.carry = lambda request, params: None
+    return stream
+
+
+@pytest.mark.parametrize("error", ENDING, ids=IDS)
+@pytest.mark.parametrize("name", TRIGGERS)
+def test_a_message_whose_callback_ends_something_concerns_no_task_of_the_transport(
+    name: str, error: BaseException, reported: list[BaseException]
+) -> None:
+    stream = unconnected()
+    setattr(stream, name, Once(lambda *values: None, error=error))
+    with passed_on(error, reported):
+        stream.receive_message(TRIGGERS[name].rstrip())
+    sent = [json.loads(line) for line in stream.take().splitlines()]
+    assert [message["error"]["code"] for message in sent] == ([-32603] if name == "on_request" else [])
+
+
+@pytest.mark.parametrize("error", ENDING, ids=IDS)
+def test_the_rest_of_a_batch_is_read_behind_a_callback_that_ends_something(
+    error: BaseException, reported: list[BaseException]
+) -> None:
+    stream = unconnected()
+    stream.on_notification = Once(lambda message: None, error=error)
+    requests = [stream.request("tools/call", {}, is_call=True) for _ in range(2)]
+    elements = [result(1), TRIGGERS["on_notification"], result(2)]
+    with passed_on(error, reported):
+        stream.receive_message(b"[" + b",".join(element.rstrip() for element in elements) + b"]")
+    assert [request.done for request in requests] == [True, True]
+
+
+@pytest.mark.parametrize("error", [*ENDING, StopIteration()], ids=[*IDS, "iteration"])
+def test_every_request_of_a_lost_connection_fails_with_an_error_whatever_making_it_raises(
+    peer: Peer, error: BaseException
+) -> None:
+    make = Once(lambda request: ClientError("lost"), at=2, error=error)
+    escapes = isinstance(error, (KeyboardInterrupt, SystemExit))
+
+    async def read() -> list[Any]:
+        peer.begin()
+        if escapes:
+            with pytest.raises(type(error)):
+                peer.stream.fail_all(make)
+        else:
+            peer.stream.fail_all(make)
+        return await asyncio.wait_for(asyncio.gather(*peer.futures, return_exceptions=True), 60)
+
+    errors = in_loop(read())
+    assert [type(each) for each in errors] == [ClientError] * COUNT
+    assert type(error).__name__ in str(errors[1])
+
+
+@pytest.mark.parametrize("error", ENDING, ids=IDS)
+def test_the_end_of_the_input_is_told_though_the_callback_for_its_last_line_ends_something(
+    peer: Peer, error: BaseException, reported: list[BaseException]
+) -> None:
+    ends: list[str] = []
+    peer.stream.on_end = ends.append
+    peer.stream.on_unreadable = Once(lambda line: None, error=error)
+    os.write(peer.server_output, b'{"cut')
+    os.close(peer.server_output)
+    peer.server_output = os.dup(peer.server_input)
+    peer.stream.read_rest()
+    with passed_on(error, reported):
+        peer.stream.read_rest()  # now the end
+    assert ends == ["its output"]

@@ -464,6 +464,10 @@ def test_a_server_is_found_by_the_name_app_or_by_being_the_only_one(folder):
         ("absent.py", " (did you mean Server?)"),
         ("unfit.py", f"unfit.py:{DECORATED}: f (unfit.py, line 3): parameter 'x' has no annotation"),
         ("empty.py", "empty.py: holds no Server and no function marked with @tool"),
+        ("leaving.py", "leaving.py:2: SystemExit: no key is set"),
+        ("leaving", "leaving.py:2: SystemExit: no key is set"),
+        ("dropped.py", "dropped.py:1: GeneratorExit"),
+        ("null.py", "null.py: SyntaxError: "),
     ],
 )
 def test_a_target_that_cannot_be_served_is_one_line(folder, target, said):
@@ -476,13 +480,25 @@ def test_a_target_that_cannot_be_served_is_one_line(folder, target, said):
     folder("misspelled.py", "from fastrpc import Server\napp = Server('a')\n@app.tol\ndef f(): ...\n")
     folder("unnamed.py", "length = 1\nlenght\n")
     folder("absent.py", "from fastrpc import Sever\n")
+    folder("leaving.py", "import sys\nsys.exit('no key is set')\n")
+    folder("dropped.py", "raise GeneratorExit\n")
+    folder("null.py", "\0\n")
     with pytest.raises(UsageError) as caught:
         load_target(target)
     message = str(caught.value)
     assert said in message
     assert "\n" not in message
-    if target in ("broken.py", "unfit.py"):
+    if target in ("broken.py", "unfit.py", "leaving.py"):
         assert os.path.splitext(target)[0] not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "code", ["import sys\nsys.exit()\n", "raise SystemExit(0)\n", "raise KeyboardInterrupt\n"]
+)
+def test_a_target_that_ends_the_program_without_a_failure_ends_it(folder, code):
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        load_target(folder("leaving.py", code))
+    assert "leaving" not in sys.modules
 
 
 # ---------------------------------------------------------------------------------- documentation

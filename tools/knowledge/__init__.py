@@ -18,9 +18,13 @@ __all__ = ["actions", "agents", "clock", "documents", "graph", "insights", "memo
 
 def attach(server: Server) -> None:
     """Serve documents and entries as resources, the prompts, workflows, and the agents where there are some;
-    name the tools as the settings say."""
+    name the tools as the settings say. Raises UsageError."""
+    from importlib.util import find_spec
+
     from fastrpc import UsageError
 
+    if find_spec("sqlalchemy") is None:  # before a client has come, whose calls would all fail
+        raise UsageError('fastrpc.tools.knowledge needs SQLAlchemy: pip install "fastrpc-mcp[knowledge]"')
     from . import _document_resources, _models, _prompts, _resources, _settings, _watching
 
     names = _settings.NAMES.read()

@@ -2,6 +2,7 @@
 
 They open the store directly, also while servers use it; no guard checks them, so whoever may open the
 database may run them. An import names what it skips on standard error, and then ends with exit code 1.
+Each imports the store once it has read its options, so that its help needs no library.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from fastrpc.storage import StorageError, open_database
 
 from . import _import_formats, memory
 from ._settings import DATABASE, ENTITIES, MODEL_OPTIONS, embeds
-from ._store import moving
-from ._store.entries import CATEGORIES
 from ._store.kind import KNOWLEDGE
 
 TYPE_CHECKING = False
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.storage.database import Database
+
+    from ._store import moving
 
 ENTRIES = "memory.jsonl"
 """The entries in a folder that an export has written."""
@@ -122,6 +123,9 @@ def _run(options: Namespace, work: Callable[[Database], int]) -> int:
 
 
 def _import(database: Database, options: Namespace) -> int:
+    from . import _moving_documents
+    from ._store import moving
+
     added = known = skipped = 0
     lot: list[moving.Record] = []
 
@@ -130,8 +134,6 @@ def _import(database: Database, options: Namespace) -> int:
         new = moving.add(database, options.owner, lot)
         added, known = added + new, known + len(lot) - new
         lot.clear()
-
-    from . import _moving_documents
 
     is_export = _moving_documents.is_in(options.path)
     path = os.path.join(options.path, ENTRIES) if is_export else options.path
@@ -182,6 +184,9 @@ def _import_documents(database: Database, options: Namespace) -> int:
 
 def _record(item: dict[str, Any]) -> moving.Record:
     """Return what an item is as an entry. Raises ToolError, Broken."""
+    from ._store import moving
+    from ._store.entries import CATEGORIES
+
     content, tags, source = item["content"], item.get("tags") or [], item.get("source") or ""
     category, scope = item.get("category") or "fact", item.get("scope") or "user"
     for name, value in (("content", content), ("source", source)):
@@ -200,6 +205,8 @@ def _record(item: dict[str, Any]) -> moving.Record:
 
 
 def _export(database: Database, options: Namespace) -> int:
+    from ._store import moving
+
     lines = (
         json.dumps(_line(each), ensure_ascii=False) for each in moving.everything(database, options.owner)
     )
@@ -230,6 +237,8 @@ def _line(record: moving.Record) -> dict[str, Any]:
 
 
 def _show_statistics(database: Database) -> int:
+    from ._store import moving
+
     print(database.shown)
     for name, number in moving.counts(database).items():
         print(f"{name:<16}{number:>12,}")
@@ -237,12 +246,16 @@ def _show_statistics(database: Database) -> int:
 
 
 def _check(database: Database) -> int:
+    from ._store import moving
+
     found = moving.problems(database)
     print("\n".join(found) or f"{database.shown}: whole")
     return 1 if found else 0
 
 
 def _reindex(database: Database, options: Namespace) -> int:
+    from ._store import moving
+
     for option, setting in MODEL_OPTIONS.items():
         os.environ[setting.name] = getattr(options, option.removeprefix("--").replace("-", "_"))
     jobs: list[Any] = []

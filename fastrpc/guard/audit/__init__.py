@@ -15,12 +15,28 @@ none edits what another has written. In mode ``strict`` a record that cannot be 
 caller; in mode ``group`` it is counted, and the log says how many are missing.
 
 `append` costs less than 2 µs; a thread encodes, hashes and writes (`log`, `writer`). What a record holds
-is the caller's, and so is hashing what it must not hold (`records.salted_hash`). Imported by a guarded server
-only, with orjson and cryptography.
+is the caller's, and so is hashing what it must not hold (`records.salted_hash`). `AuditLog` is imported by a
+guarded server only, with cryptography, which whoever reads a log does not need.
 """
 
 from __future__ import annotations
 
-from fastrpc.guard.audit.log import AuditLog as AuditLog
-from fastrpc.guard.audit.log import AuditUnavailable as AuditUnavailable
-from fastrpc.guard.audit.records import salted_hash as salted_hash
+from fastrpc.lazy_names import load
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.guard.audit.log import AuditLog as AuditLog
+    from fastrpc.guard.audit.log import AuditUnavailable as AuditUnavailable
+    from fastrpc.guard.audit.records import salted_hash as salted_hash
+
+_HOMES = {
+    "AuditLog": "fastrpc.guard.audit.log",
+    "AuditUnavailable": "fastrpc.guard.audit.log",
+    "salted_hash": "fastrpc.guard.audit.records",
+}
+
+
+if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
+
+    def __getattr__(name: str) -> object:
+        return load(globals(), _HOMES, name)
