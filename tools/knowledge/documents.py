@@ -262,14 +262,19 @@ def list_documents(
     cursor: Annotated[str, "next_cursor of the page before"] = "",
 ) -> Listed:
     """List documents, the newest first."""
-    if cursor and not (cursor.isdecimal() and cursor.isascii() and len(cursor) < 19):
-        raise ToolError(f"cursor: expected next_cursor of a list, got {cursor:.40}.")
+    from ._store.cursors import opened, sealed
+
+    store, reader, before = _store.current_documents(), _readers.reader_of(ctx), None
+    if cursor:
+        numbers = opened(store.database, reader, cursor, 1)
+        if numbers is None:
+            raise ToolError(f"cursor: expected next_cursor of a list, got {cursor:.40}.")
+        before = numbers[0]
     if tag:
         memory.check_tags([tag])
-    before = int(cursor) if cursor else None
     wanted = memory.folded_tags([tag])[0]
-    found = _store.current_documents().page(_readers.reader_of(ctx), before, PAGE, tag=wanted, state=state)
-    following = str(found[-1].number) if len(found) == PAGE else ""
+    found = store.page(reader, before, PAGE, tag=wanted, state=state)
+    following = sealed(store.database, reader, found[-1].number) if len(found) == PAGE else ""
     lines = [f"{len(found)} {'document' if len(found) == 1 else 'documents'}{':' if found else '.'}"]
     lines += [f"{each.id} {_about(each)}" for each in found]
     if following:
