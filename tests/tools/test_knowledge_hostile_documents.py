@@ -98,6 +98,16 @@ ITSELF = [
     "<</Length 5>>\nstream\n/F Do\nendstream",
     f"<</Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources{FORM}/Length 5>>\nstream\n/F Do\nendstream",
 ]
+
+
+def forms(name: str) -> bytes:
+    """A PDF whose page draws a form ten times, which draws one ten times, and so on: 10**12 in all."""
+    begin = f"<</Length {10 * len(name)}/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</F "
+    made = [f"{begin}{number} 0 R>>>>>>\nstream\n{name * 10}\nendstream" for number in range(6, 18)]
+    last = "<</Length 0/Type/XObject/Subtype/Form/BBox[0 0 9 9]>>\nstream\n\nendstream"
+    return pdf(EXPONENTIAL[0], *ITSELF[1:3], ITSELF[3], *made, last)
+
+
 PARTS = 10_000
 NESTED = "".join(
     f'Content-Type: multipart/mixed; boundary="b{number}"\r\n\r\n--b{number}\r\n' for number in range(PARTS)
@@ -129,6 +139,10 @@ CASES = [
     ),
     ("nested.eml", f"{MAIL}{NESTED}Content-Type: text/plain\r\n\r\nthe words\r\n{ENDS}".encode(), ""),
     ("own-form.pdf", pdf(*ITSELF), NO_WORDS),
+    *(
+        (f"forms-{at}.pdf", forms(name), "it draws forms within forms; at most 1,000,000 are drawn")
+        for at, name in enumerate(("/F Do\n", "/#46 Do\n"))
+    ),
     (
         "letters-in-letters.eml",
         (MAIL + "Content-Type: message/rfc822\r\n\r\n" * 50_000 + "hi").encode(),

@@ -1,11 +1,10 @@
 """The list of resources: entries and documents together, newest first, by page.
 
-A cursor holds, of both, the number that a page ended with: what comes and goes meanwhile shifts nothing.
+A cursor holds, of both, the number that a page ended with, enciphered: what comes and goes meanwhile shifts
+nothing, and nobody learns how much others have written.
 """
 
 from __future__ import annotations
-
-import re
 
 from fastrpc import Context
 from fastrpc.errors import InvalidParams
@@ -20,24 +19,25 @@ if TYPE_CHECKING:
     from ._store.entries import Entry
 
 PAGE = 100
-_CURSOR = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})", re.ASCII)
 
 
 def page(cursor: str | None, ctx: Context) -> tuple[list[Entry | Document], str | None]:
     """Return a page and the next cursor. Raises InvalidParams for a cursor that is none of ours."""
-    before: tuple[int | None, int | None] = (None, None)
+    from ._store.cursors import opened, sealed
+
+    reader, database = _readers.reader_of(ctx), _store.current().database
+    before: tuple[int | None, ...] = (None, None)
     if cursor is not None:
-        parts = _CURSOR.fullmatch(cursor)
-        if parts is None:
+        numbers = opened(database, reader, cursor, 2)
+        if numbers is None:
             raise InvalidParams("cursor: expected one that this list has returned")
-        before = int(parts[1]), int(parts[2])
-    reader = _readers.reader_of(ctx)
+        before = numbers
     entries = _store.current().page(reader, before[0], PAGE)
     documents = _store.current_documents().page(reader, before[1], PAGE)
     listed, taken = _merged(entries, documents)
     if taken == (len(entries), len(documents)) and PAGE not in taken:
         return listed, None
-    return listed, f"{_end(entries, taken[0])}.{_end(documents, taken[1])}"
+    return listed, sealed(database, reader, _end(entries, taken[0]), _end(documents, taken[1]))
 
 
 def _merged(

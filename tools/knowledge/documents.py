@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import re
 from typing import TypedDict
+from weakref import WeakKeyDictionary
 
 from fastrpc import Context, Meta, ToolError, tool
 
 from . import _models, _readers, _settings, _store, memory
 from ._answers import answer, noted
+from ._turns import Turns
 from .memory import date_of
 
 TYPE_CHECKING = False
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Annotated, Literal
 
     from ._store.documents import Document, FoundPassage
+    from ._store.entries import Reader
 
 else:
     from fastrpc.typing_forms import Annotated, Literal
@@ -33,7 +36,7 @@ PAGE = 50
 LIMIT = 8
 MOST_IDS = 100
 AT_ONCE = 2
-"""Documents that are extracted at a time; each may take a gigabyte."""
+"""Documents that are extracted at a time; each may take a gigabyte. Over HTTP they are of two owners."""
 PAGES = re.compile(r"(\d{1,6})(?: ?- ?(\d{1,6}))?")
 STEPS = 4
 
@@ -114,7 +117,7 @@ class Deleted(TypedDict):
     deleted: str
 
 
-@tool(name="document.add", effect="write", max_running=AT_ONCE)
+@tool(name="document.add", effect="write")
 async def add(
     ctx: Context,
     path: Annotated[str, "A file of the server's folders; or give name, and content or base64"] = "",
@@ -125,13 +128,32 @@ async def add(
 ) -> AddedDocument:
     """Add a document to search and read it: PDF, DOCX, XLSX, PPTX, ODT, ODS, EPUB, EML, HTML, CSV, Markdown,
     text. The same file twice is one document."""
+    memory.check_tags(tags)
+    reader = _readers.reader_of(ctx)
+    async with _turns_of(ctx).of(reader.owner):
+        return await _take_in(ctx, reader, path, name, content, base64, memory.folded_tags(tags))
+
+
+def _turns_of(ctx: Context) -> Turns:
+    """Return the turns of this event loop's owners, of whom there is one over stdio."""
+    loop = asyncio.get_running_loop()
+    if loop not in _turns:
+        _turns[loop] = Turns(AT_ONCE, 1 if ctx.server.over_http else AT_ONCE)
+    return _turns[loop]
+
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+
+
+async def _take_in(
+    ctx: Context, reader: Reader, path: str, name: str, content: str, base64: str, tags: list[str]
+) -> AddedDocument:
+    """Take a file in, and extract its text. Raises ToolError."""
     from ._extraction import ExtractionError, extract_data, passages
 
-    memory.check_tags(tags)
     name, data = await asyncio.to_thread(_given, ctx, path, name, content, base64)
-    reader, kept = _readers.reader_of(ctx), memory.folded_tags(tags)
     store = await asyncio.to_thread(_store.current_documents)
-    document, is_begun = await asyncio.to_thread(store.begin, reader, name, data, kept)
+    document, is_begun = await asyncio.to_thread(store.begin, reader, name, data, tags)
     if not is_begun:
         return answer(
             f"Known as {document.id}: {_about(document)}.",
@@ -240,14 +262,19 @@ def list_documents(
     cursor: Annotated[str, "next_cursor of the page before"] = "",
 ) -> Listed:
     """List documents, the newest first."""
-    if cursor and not (cursor.isdecimal() and cursor.isascii() and len(cursor) < 19):
-        raise ToolError(f"cursor: expected next_cursor of a list, got {cursor:.40}.")
+    from ._store.cursors import opened, sealed
+
+    store, reader, before = _store.current_documents(), _readers.reader_of(ctx), None
+    if cursor:
+        numbers = opened(store.database, reader, cursor, 1)
+        if numbers is None:
+            raise ToolError(f"cursor: expected next_cursor of a list, got {cursor:.40}.")
+        before = numbers[0]
     if tag:
         memory.check_tags([tag])
-    before = int(cursor) if cursor else None
     wanted = memory.folded_tags([tag])[0]
-    found = _store.current_documents().page(_readers.reader_of(ctx), before, PAGE, tag=wanted, state=state)
-    following = str(found[-1].number) if len(found) == PAGE else ""
+    found = store.page(reader, before, PAGE, tag=wanted, state=state)
+    following = sealed(store.database, reader, found[-1].number) if len(found) == PAGE else ""
     lines = [f"{len(found)} {'document' if len(found) == 1 else 'documents'}{':' if found else '.'}"]
     lines += [f"{each.id} {_about(each)}" for each in found]
     if following:

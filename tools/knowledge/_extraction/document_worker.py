@@ -36,6 +36,8 @@ TEXT_BYTES = 20_000_000
 UNPACKED_BYTES = 256 * 1024 * 1024  # of all members of a container
 MEMBERS = 10_000
 OCR_SECONDS = 45  # what is left of a minute is for the rest
+LONG_SECONDS = 2.0  # after which a PDF is looked at for what has no end
+FORMS = 1_000_000  # drawn on all pages, which takes some seconds
 OCR_LANGUAGES = 6  # that are tried
 SURE = 0.8  # what tesseract says of the right language; of a wrong one up to 0.5, in the same script more
 HEAD = 4096
@@ -406,6 +408,15 @@ def reader_of_pages() -> Any:
     return read_pages
 
 
+def counter_of_forms() -> Any:
+    """Return what counts the forms that a PDF draws; None without pypdf."""
+    try:
+        import _pdf_forms  # type: ignore[import-not-found]
+    except ImportError:
+        return None
+    return _pdf_forms.count_of
+
+
 class Library:
     """xberg, and the languages that tesseract is installed for, whose data are the only files that can be
     opened from then on where pictures are read."""
@@ -419,6 +430,7 @@ class Library:
             ) from None
         self.xberg: Any = xberg
         self.languages = languages()
+        self.count_forms = counter_of_forms()
         self.loop = asyncio.new_event_loop()
         codecs.lookup("cp437")  # of names in archives
         if pictures and self.languages:
@@ -462,10 +474,20 @@ class Library:
             extraction_timeout_secs=OCR_SECONDS if ocr else None,
         )
         given = x.ExtractInput(kind=x.ExtractInputKind.BYTES, bytes=data, mime_type=kind)
-        answer = self.loop.run_until_complete(x.extract(given, config))
+        answer = self.loop.run_until_complete(self._within_reason(x.extract(given, config), data, kind))
         if answer.errors:
             raise RuntimeError(answer.errors[0].message)
         return answer.results[0]
+
+    async def _within_reason(self, extracting: Any, data: bytes, kind: str) -> Any:
+        """Return what xberg answers. Raises Refusal for a PDF that takes it long, if that has no end: the
+        library draws on threads, so there is time to look."""
+        task = asyncio.ensure_future(extracting)
+        if kind == PDF:
+            await asyncio.wait([task], timeout=LONG_SECONDS)
+            if not task.done() and self.count_forms is not None and self.count_forms(data) > FORMS:
+                raise Refusal(f"it draws forms within forms; at most {FORMS:,} are drawn")
+        return await task
 
 
 def languages() -> list[str]:

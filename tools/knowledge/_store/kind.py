@@ -10,7 +10,7 @@ KNOWLEDGE = DatabaseKind(
     "the knowledge store",
     file_name="knowledge.sqlite3",
     extra="knowledge",
-    revisions=tuple(f"k{number:04}" for number in range(1, 12)),
+    revisions=tuple(f"k{number:04}" for number in range(1, 13)),
     migrations=os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations"),
     version_table="knowledge_schema_version",
     wait_seconds=15.0,  # agents of many processes write into it

@@ -71,6 +71,14 @@ tombstones = Table(
     Column("forgotten_at", Double, nullable=False),
 )
 
+keys = Table(
+    "knowledge_keys",
+    metadata,
+    Column("name", String(20), primary_key=True),
+    Column("key", LargeBinary, nullable=False),
+)
+"""`cursors` is the key of `cursors.sealed`, 32 random bytes."""
+
 mentions = Table(
     "knowledge_mentions",
     metadata,
