@@ -1,4 +1,4 @@
-"""``fastrpc approvals``: the calls that wait for a person's word; approves, edits and rejects them.
+"""``fastrpc approvals``: the calls that wait for a person's approval; approves, edits and rejects them.
 
 A decision is one update of the guard's database; servers notice it within half a second, and none needs to
 run. The approver is the user of the operating system, and cannot be the caller of a critical call. Invisible
