@@ -207,7 +207,7 @@ def test_options_that_do_not_fit_are_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     ("options", "environ", "said"),
     [
-        (LOCAL, {"FASTRPC_TOKEN": ""}, "nobody may use a server without a token"),
+        (LOCAL, {"FASTRPC_TOKEN": ""}, "a server needs a token"),
         (("--http", "0.0.0.0:0", "--no-auth"), {"FASTRPC_TOKEN": ""}, "for loopback addresses only"),
         (("--http", "example.com:0", "--no-auth"), {"FASTRPC_TOKEN": ""}, "for loopback addresses only"),
         (LOCAL, {"FASTRPC_TOKEN": "short"}, "FASTRPC_TOKEN: the token has 5 characters"),

@@ -150,7 +150,7 @@ def test_empty_annotations_are_left_out() -> None:
         ({"audience": "model"}, "audience: expected user or assistant, got 'model'"),
         ({"priority": 2}, "priority: expected a number from 0 to 1, got 2"),
         ({"priority": True}, "priority: expected a number"),
-        ({"prio": 1}, "'prio' is none of audience, priority, last_modified"),
+        ({"prio": 1}, "'prio' is not one of audience, priority, last_modified"),
     ],
 )
 def test_wrong_annotations_are_refused(annotations: dict[str, Any], words: str) -> None:
