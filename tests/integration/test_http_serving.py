@@ -158,7 +158,7 @@ def test_a_port_in_use_is_a_mistake_that_names_the_address(folder: Any, count: s
         ],
         ("unix:", "expected unix:PATH"),
         (f"unix:{'x' * 120}", "is too long for the address of a Unix socket"),
-        ("not..a.host:80", "no name of a host"),
+        ("not..a.host:80", "not a host name"),
         ("there-is-no-such-host.invalid:80", "there-is-no-such-host.invalid: "),
         ("192.0.2.1:80", "http://192.0.2.1:80: Cannot assign requested address"),
     ],

@@ -177,13 +177,13 @@ def test_well_formed_keys_of_meta_pass(key: str) -> None:
      5, None],
 )  # fmt: skip
 def test_malformed_keys_of_meta_are_refused(key: Any) -> None:
-    with pytest.raises(ValueError, match=r"meta: .* is no key"):
+    with pytest.raises(ValueError, match=r"meta: .* is not a valid key"):
         checked_meta({key: 1})
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not a valid key"):
         Text("t", meta={key: 1})
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not a valid key"):
         ToolResult("t", meta={key: 1})
-    with pytest.raises(DefinitionError, match="is no key"):
+    with pytest.raises(DefinitionError, match="is not a valid key"):
         Server("t").add_tool(lambda: "t", name="t", meta={key: 1})
 
 
