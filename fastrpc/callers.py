@@ -65,8 +65,8 @@ def token_principal(owner: str, family: str) -> str:
 
 
 def owner_of(principal: str) -> str:
-    """Return the owner of an authenticated principal: of a token, the owner that stands in its name; of a
-    user of this machine, the principal."""
+    """Return the owner of an authenticated principal: of a token, the owner that its name contains;
+    of a user of this machine, the principal."""
     if claimed := CLAIMED.match(principal):
         return claimed[3]
     return principal if ":" in principal else principal.partition("#")[0]
@@ -83,7 +83,8 @@ def current_user() -> str:
 
 
 def unguarded(principal: str) -> Caller:
-    """Return the caller of a server without a guard: whoever runs it, where nobody is authenticated."""
+    """Return the caller of a server without a guard: the user who runs it, for a caller that is
+    not authenticated."""
     return Caller(principal, "") if principal else Caller(current_user(), "", owner=user_name())
 
 

@@ -180,7 +180,7 @@ class _Formatter(RawDescriptionHelpFormatter):
 class CommandParser(ArgumentParser):
     """A parser for ``fastrpc COMMAND``.
 
-    `arguments` is what stands behind the command in the usage, `description` one sentence, `examples` lines
+    `arguments` is the text after the command in the usage, `description` one sentence, `examples` lines
     that begin with two spaces. `actions`: for a command whose first argument is one of several actions, by
     name, one sentence and the arguments (their `dest`) that only some actions take.
     """

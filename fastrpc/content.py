@@ -250,7 +250,7 @@ class ResourceLink(Content):
 
 
 class Block(Content):
-    """A content block that is there already, as the JSON object of the newest version."""
+    """A content block as a JSON object in the form of the newest version."""
 
     __slots__ = ("block",)
 
@@ -304,7 +304,7 @@ class Contents:
     def text(self) -> str:
         """The content as a text. Raises TypeError if it is none."""
         if not isinstance(self.content, str):
-            raise TypeError(f"{self.uri or 'the content'} is no text but {type(self.content).__name__}")
+            raise TypeError(f"{self.uri or 'the content'} is not a text, but {type(self.content).__name__}")
         return self.content
 
     @property
@@ -444,7 +444,7 @@ def annotations_of(given: Mapping[str, Any]) -> dict[str, Any]:
         elif name in ("last_modified", "lastModified"):
             found["lastModified"] = value if isinstance(value, str) else value.isoformat()
         else:
-            raise ValueError(f"annotations: {name!r:.80} is none of audience, priority, last_modified")
+            raise ValueError(f"annotations: {name!r:.80} is not one of audience, priority, last_modified")
     return found
 
 
@@ -455,8 +455,8 @@ def checked_meta(meta: dict[str, Any]) -> dict[str, Any]:
     """
     for key in meta:
         if not isinstance(key, str) or not _is_meta_key(key):
-            form = "a name of letters, digits and -_. between letters or digits, behind an optional prefix/"
-            raise ValueError(f"meta: {key!r:.80} is no key; expected {form}")
+            form = "a name of letters, digits and -_. between letters or digits, after an optional prefix/"
+            raise ValueError(f"meta: {key!r:.80} is not a valid key; expected {form}")
     return meta
 
 
@@ -464,7 +464,7 @@ def checked_extensions(extensions: dict[str, Any]) -> dict[str, Any]:
     """Return `extensions` if its keys are names of extensions, ``vendor.example/name``. Raises ValueError."""
     for key, settings in extensions.items():
         if not isinstance(key, str) or "/" not in key or not _is_meta_key(key):
-            raise ValueError(f"extensions: {key!r:.80} is no name like vendor.example/name")
+            raise ValueError(f"extensions: {key!r:.80} is not a name such as vendor.example/name")
         if not isinstance(settings, dict):
             raise ValueError(f"extensions: {key}: expected a dict of settings, got {settings!r:.80}")
     return extensions

@@ -290,7 +290,7 @@ class Context(CallContext):
 
     def _reach(self) -> OutboundChannel:
         if self._channel is None:
-            raise ToolError("this context was made by hand: there is no client to ask")
+            raise ToolError("this Context was made without a client: there is no client to ask")
         return self._channel
 
 

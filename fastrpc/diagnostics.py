@@ -260,7 +260,9 @@ def _stderr_handler() -> logging.Handler:
             try:
                 text = self.format(record) + "\n"
                 if self.left_out:
-                    text = f"fastrpc: {self.left_out} records were left out: nobody read them\n{text}"
+                    text = (
+                        f"fastrpc: {self.left_out} records were left out: standard error was not read\n{text}"
+                    )
                 data = text.encode("utf-8", "backslashreplace")
                 if can_accept(descriptor, 0):
                     self.stream.flush()  # of what others have printed

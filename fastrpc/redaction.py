@@ -93,7 +93,7 @@ def masked_data(value: Any, name: str = "") -> Any:
 
 
 def masked_values(text: str) -> str:
-    """Return a text with the values masked that are known to be secret, wherever they stand."""
+    """Return a text in which all values that are known to be secret are masked."""
     if not secrets.are_current():
         _read_environment()
     for value in secrets.values:

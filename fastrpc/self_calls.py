@@ -30,7 +30,7 @@ __all__ = ["caller_of", "client_for", "gates_of", "tools_of"]
 
 
 def client_for(server: Server, principal: str, **options: Unpack[ClientOptions]) -> Client:
-    """Return a client of a server in this process that calls for a principal, "" for nobody in particular.
+    """Return a client of a server in this process that calls for a principal, "" for an unauthenticated one.
 
     If the server is mounted in another, that one is called, since its guard decides; names are as they are
     there. To be used in the event loop that serves. `options` are those of `fastrpc.Client`.

@@ -176,7 +176,7 @@ class Server:
         self.registries.tools.add(tool, **options)
 
     def remove_tool(self, name: str) -> None:
-        """Remove a tool. Raises KeyError if there is none of this name."""
+        """Remove a tool. Raises KeyError for an unknown name."""
         self.registries.tools.remove(name)
 
     def load_tools_later(self, loader: Callable[[], Iterable[Tool]]) -> None:
@@ -245,7 +245,7 @@ class Server:
         return function
 
     def remove_prompt(self, name: str) -> None:
-        """Remove a prompt. Raises KeyError if there is none of this name."""
+        """Remove a prompt. Raises KeyError for an unknown name."""
         self.registries.prompts.remove(name)
 
     def complete(
@@ -348,7 +348,7 @@ class Server:
         """Pass a record of each finished call of a tool, a resource or a prompt to a function:
         ``@app.observe``.
 
-        It receives a list of `CallRecord` every 50 ms while there are calls, on a thread of its own: caller
+        It receives a list of `CallRecord` every 50 ms while there are calls, on a separate thread: caller
         and target, the outcome as the client saw it, the duration of each stage, the bytes of the response.
         Calls of mounted servers are included, by the names that clients call, and those of its own handlers
         where it is mounted, by their names here. What else an observer may have: see docs/guards.md.

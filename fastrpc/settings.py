@@ -260,7 +260,7 @@ SETTINGS = (
     Setting("MODEL", "text", "", "accepted and reported; fastrpc calls no model"),
     ASK_TERMINAL,
     Setting(
-        "FASTRPC_ASK_SECONDS", "seconds", 300.0, "how long a person may think; at most 590, 0: ask nobody"
+        "FASTRPC_ASK_SECONDS", "seconds", 300.0, "how long a person may think; at most 590; 0: do not ask"
     ),
     Setting("MCP_ALLOW", "patterns", "", "of a gateway: globs of the tools to show; unset: all"),
     Setting("MCP_DENY", "patterns", "", "of a gateway: globs of tools not to show"),
@@ -410,7 +410,7 @@ class Configuration:
             elif there is None or not _is_same(there.setting, setting):
                 from fastrpc.errors import DefinitionError
 
-                raise DefinitionError(f"the setting {name} is there already and means something else")
+                raise DefinitionError(f"the setting {name} is already declared with another meaning")
         return added
 
     def _keep_secret(self, value: Value) -> None:

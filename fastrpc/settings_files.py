@@ -48,9 +48,9 @@ HELD_BACK = {
     "folder": "a folder",
     "folders": "folders",
     "address": "an address",
-    "reach": "what may be reached",
+    "reach": "which addresses may be reached",
     "secret": "a secret",
-    "patterns": "what may be called",
+    "patterns": "which tools may be called",
 }
 
 
@@ -103,7 +103,7 @@ def _take_line(configuration: Configuration, line: str, origin: str, trusted: bo
     elif len(text) > VALUE_LIMIT:
         wrong = f"the value is longer than {VALUE_LIMIT} characters"
     elif "\0" in text:
-        wrong = "the value holds a NUL character"
+        wrong = "the value contains a NUL character"
     if wrong:
         configuration.warn(f"{origin}: {wrong}", configuration.lines_read)
     else:

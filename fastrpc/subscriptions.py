@@ -1,9 +1,9 @@
-"""Who waits for changes of a server's resources, or of their list: for providers that watch only what
-somebody waits for, and notify each of what is theirs.
+"""Which clients wait for changes of resources, or of their list: for providers that watch only what
+clients have subscribed to, and notify each client only of its own resources.
 
 A provider's method ``watch(uri)`` is called when a client has subscribed to one of its URIs. From then on it
-looks for changes, for instance by `Server.watch`, until `subscribers` finds nobody any more. Who is told that
-the list has changed are `list_listeners`.
+looks for changes, for instance by `Server.watch`, until `subscribers` returns no clients.
+`list_listeners` returns the clients that are notified when the list has changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Subscriber:
 
 
 class ListListener:
-    """A client that is told when the list of resources has changed."""
+    """A client that is notified when the list of resources has changed."""
 
     __slots__ = ("_dispatcher", "caller")
 
@@ -46,8 +46,8 @@ class ListListener:
 
 
 def list_listeners(server: Any) -> list[ListListener]:
-    """Return who is told when the list of resources has changed, here and where the server is mounted. For
-    the thread that serves a connection."""
+    """Return the clients that are notified when the list of resources has changed, here and where the server
+    is mounted. Call it on the thread that serves a connection."""
     from fastrpc.callers import unguarded
     from fastrpc.protocol.lifecycle import READY
 

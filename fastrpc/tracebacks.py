@@ -91,7 +91,7 @@ def report(what: NamedHandler | str, error: BaseException) -> Place:
     except (Exception, SystemExit):
         if failed is Unreadable:
             raise
-        return report(what, Unreadable(f"the exception {type.__repr__(failed)} raises when it is looked at"))
+        return report(what, Unreadable(f"the exception {type.__repr__(failed)} raises when it is formatted"))
     if place is not None and monotonic() < place.due:
         place.count += 1
     else:

@@ -61,7 +61,7 @@ def _opened(path: str, name: str, outer: int | None = None) -> int:
         if not _is_trusted(facts):
             raise OSError(errno.EPERM, "it is a link of another user's", path)
     elif not stat.S_ISDIR(facts.st_mode):
-        raise OSError(errno.ENOTDIR, "it is no folder", path)
+        raise OSError(errno.ENOTDIR, "it is not a folder", path)
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if outer is None else os.O_NOFOLLOW)
     descriptor = os.open(name, flags, dir_fd=outer)
     facts = os.fstat(descriptor)

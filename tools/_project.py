@@ -16,7 +16,9 @@ def key() -> str:
     try:
         start = os.path.realpath(os.getcwd())
     except OSError as error:
-        raise ToolError(f"The working directory of the server is gone: {error.strerror}.") from None
+        raise ToolError(
+            f"The working directory of the server does not exist any more: {error.strerror}."
+        ) from None
     folder = start
     while not os.path.lexists(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)

@@ -272,7 +272,7 @@ cdef class Message:
                 return 0
             self.kind_code = NOTIFICATION
         elif repeated:
-            return self.refuse("a member of the envelope stands there twice")
+            return self.refuse("a member of the envelope occurs twice")
         elif not versioned:
             return self.refuse('jsonrpc: expected "2.0"')
         elif seen & SEEN_ID and self.id.data == NULL and not is_answer(seen):

@@ -28,7 +28,7 @@ static inline bool is_content(const simdjson::dom::element &value) {
     return true;
 }
 
-/* False also for a member that stands there twice: two readers could disagree on which one counts. */
+/* False also for a member that occurs twice: two readers could disagree on which one counts. */
 static inline bool is_call_result(const simdjson::dom::element &value, int *is_error) {
     simdjson::dom::object members;
     int contents = 0, errors = 0;

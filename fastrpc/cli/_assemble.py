@@ -150,7 +150,7 @@ def _warn_of_switches_without_a_tool(tools: list[Tool], settings: Configuration)
         for published in load_contract(settings["FASTRPC_TOOLSET"]):
             off.pop(switch("TOOL_", published), None)
     for key, origin in off.items():
-        write_line(f"fastrpc: warning: {origin}: {key} switches nothing off: no tool has that name")
+        write_line(f"fastrpc: warning: {origin}: {key} has no effect: no tool has that name")
 
 
 def _is_server(found: object) -> bool:
@@ -184,7 +184,7 @@ def _name_of(targets: list[str]) -> str:
 def _add_all(server: Server, target: str, tools: Iterable[Tool]) -> None:
     for tool in tools:
         if server.tools.get(tool.name) is not None:
-            raise UsageError(f"{target}: the tool {tool.name!r} is there already; names must differ")
+            raise UsageError(f"{target}: the tool {tool.name!r} exists already; names must be different")
         try:
             server.add_tool(tool)
         except DefinitionError as error:

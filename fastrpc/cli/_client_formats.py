@@ -227,8 +227,8 @@ class TomlClient(Client):
             try:
                 return _member(tomllib.loads(text), self.section)
             except tomllib.TOMLDecodeError as error:
-                raise UsageError(f"the file is no TOML: {error}") from None
-        raise UsageError("CPython 3.10 reads no TOML")
+                raise UsageError(f"the file is not TOML: {error}") from None
+        raise UsageError("CPython 3.10 cannot read TOML")
 
 
 def _check_toml(before: str, after: str, section: str, name: str) -> None:
@@ -240,7 +240,7 @@ def _check_toml(before: str, after: str, section: str, name: str) -> None:
         try:
             old = tomllib.loads(before)
         except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"the file is no TOML: {error}") from None
+            raise UsageError(f"the file is not TOML: {error}") from None
         try:
             new = tomllib.loads(after)
         except tomllib.TOMLDecodeError:

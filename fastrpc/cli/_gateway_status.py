@@ -36,7 +36,7 @@ def show(arguments: list[str]) -> int:
     options = CommandParser(
         "gateway status",
         "[OPTION…] [FILE]",
-        "Show the state of each server behind the gateways that run.",
+        "Show the state of each server of the running gateways.",
         EXAMPLES,
     )
     options.add_argument("file", metavar="FILE", nargs="?", help="only gateways that serve this file")

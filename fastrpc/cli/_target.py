@@ -61,7 +61,7 @@ class Destination:
 def add_options(options: CommandParser) -> None:
     """Add the options that every command with a target has."""
     options.add_argument(
-        "--command", metavar="COMMAND", help="start the server by this command; or put it behind --"
+        "--command", metavar="COMMAND", help="start the server by this command; or give it after --"
     )
     options.add_argument(
         "--config",
@@ -106,7 +106,7 @@ def split_command(arguments: list[str]) -> tuple[list[str], list[str]]:
         return arguments, []
     at = arguments.index("--")
     if at + 1 == len(arguments):
-        raise UsageError("a command is needed behind --, such as: -- python server.py")
+        raise UsageError("a command is needed after --, such as: -- python server.py")
     return arguments[:at], arguments[at + 1 :]
 
 
@@ -142,7 +142,7 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
         import shlex
 
         if command:
-            raise UsageError("give the command by --command or behind --, not both")
+            raise UsageError("give the command by --command or after --, not both")
         try:
             command = shlex.split(chosen.command)
         except ValueError as error:

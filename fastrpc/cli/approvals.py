@@ -1,4 +1,4 @@
-"""``fastrpc approvals``: the calls that wait for a person's word; approves, edits and rejects them.
+"""``fastrpc approvals``: the calls that wait for a person's approval; approves, edits and rejects them.
 
 A decision is one update of the guard's database; servers notice it within half a second, and none needs to
 run. The approver is the user of the operating system, and cannot be the caller of a critical call. Invisible
@@ -114,7 +114,7 @@ def _check(chosen: Namespace) -> None:
     taken = OF_ACTION[chosen.action][1]
     for name, option in OPTIONS.items():
         if getattr(chosen, name) is not None and name not in taken:
-            raise UsageError(f"approvals {chosen.action}: {option} is not for it")
+            raise UsageError(f"approvals {chosen.action}: {option} is not an option of this action")
     if "id" in taken and chosen.id is None:
         raise UsageError(f"approvals {chosen.action}: name the approval (see 'fastrpc approvals list')")
     if ("id" not in taken and chosen.id is not None) or ("pairs" not in taken and chosen.pairs):
@@ -134,7 +134,7 @@ def _list(store: ApprovalStore, chosen: Namespace) -> None:
         _print_json([described(each, store.clock()) for each in found])
         return
     if not found:
-        write_line("fastrpc: nothing waits for an approval")
+        write_line("fastrpc: no call waits for an approval")
         return
     rows = [_row(each, store.clock()) for each in found]
     print_table(("id", "state", "until", "risk", "caller", "server", "call"), rows)
@@ -239,7 +239,7 @@ def _watch(store: ApprovalStore, chosen: Namespace) -> None:
 
 
 def _waiting(count: int) -> str:
-    return f"{count} left for later, nothing new waits" if count else "nothing waits for an approval"
+    return f"{count} left for later, no new call waits" if count else "no call waits for an approval"
 
 
 def _ask(store: ApprovalStore, approval: Approval) -> None:

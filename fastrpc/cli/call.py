@@ -130,7 +130,7 @@ def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str,
     if not is_call:
         return targets, "", words
     if not words or (not has_place and not targets and (is_url(words[0]) or words[0].endswith(".py"))):
-        behind = f" behind {words[0]}" if words else ""
+        behind = f" after {words[0]}" if words else ""
         raise UsageError(f"a tool's name is needed{behind} (see 'fastrpc list')")
     return targets, words[0], words[1:]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   source <(fastrpc completion bash)                  in ~/.bashrc
-  source <(fastrpc completion zsh)                   in ~/.zshrc, behind compinit
+  source <(fastrpc completion zsh)                   in ~/.zshrc, after compinit
   fastrpc completion fish | source                   in ~/.config/fish/config.fish
 """
 OPTION = re.compile(r"^  (?:-\w, )?(--[\w-]+)(?: ([A-Z]\S*))?(?:\s{2,}(.*))?$")

@@ -204,7 +204,7 @@ class Conversation:
 
     def _fill_in(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Fill in a form field by field, as a person would, and print it."""
-        self.check(bool(self._answers), f"nobody answers {asked['message']!r}")
+        self.check(bool(self._answers), f"no answer is known for {asked['message']!r}")
         fields = asked["requestedSchema"]["properties"]
         self._print_server(asked["message"], 0.0, note="elicitation/create")
         content = dict(zip(fields, self._answers, strict=True))

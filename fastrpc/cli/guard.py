@@ -32,7 +32,7 @@ init [FILE]
        fastrpc guard try FILE TOOL [KEY=VALUE…] [--as CLASS] [--target TARGET]… [--json]
        fastrpc guard why ID [FILE] [--folder FOLDER] [--json]"""
 EXAMPLES = """\
-  fastrpc guard init                                  guard.toml, to begin with
+  fastrpc guard init                                  write guard.toml
   fastrpc guard check guard.toml                      with the tools of the toolset
   fastrpc guard check guard.toml my_tools.py
   fastrpc guard try guard.toml search text=x --as agent --target my_tools.py
@@ -40,7 +40,7 @@ EXAMPLES = """\
   fastrpc guard why audit_01M8BQNEE9163M5P6X0000016K guard.toml
 """
 ACTIONS = {
-    "init": ("Write a configuration to begin with.", ("file",)),
+    "init": ("Write a first configuration.", ("file",)),
     "check": ("Check a configuration, and print what each class may call.", ("file", "words", "json")),
     "try": (
         "Judge one call, and show what the rules saw.",
@@ -176,7 +176,7 @@ def _check(chosen: Namespace) -> int:
                 texts = [f"{text} of {about}" if about else text for about, text in sorted(each)]
                 print(f"\nbudgets of {name}: {', '.join(texts)}")
         rules = f"{len(config.rules)} rule{'' if len(config.rules) == 1 else 's'}"
-        print(f"\n{chosen.file} is right: {rules}, policy {policy.version}")
+        print(f"\n{chosen.file} is valid: {rules}, policy {policy.version}")
     return 0
 
 
@@ -244,7 +244,7 @@ def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]
 
 def _print(found: dict[str, Any]) -> None:
     words = {"allow": "would run", "ask": "would wait for a person's approval", "deny": "would be refused"}
-    hidden = ", as a tool that there is not" if found["hidden"] else ""
+    hidden = ", as a tool that does not exist" if found["hidden"] else ""
     by = f" by the rule {found['risk_rule']}" if found["risk_rule"] else ""
     print(f"The call {words[found['decision']]}{hidden}. Class: {found['class']}, risk: {found['risk']}{by}")
     if found["rule"]:

@@ -125,7 +125,7 @@ def _entry(client: Client, chosen: Namespace) -> NewEntry:
     arguments = [*first, "serve", *map(_anywhere, chosen.targets)]
     if chosen.cwd:
         if not os.path.isdir(chosen.cwd):
-            raise UsageError(f"--cwd: {chosen.cwd!r} is no folder")
+            raise UsageError(f"--cwd: {chosen.cwd!r} is not a folder")
         arguments += ["--cwd", os.path.abspath(chosen.cwd)]
     return NewEntry(command, arguments, dict(map(_variable, chosen.env)))
 
@@ -144,7 +144,7 @@ def _remote_entry(client: Client, chosen: Namespace) -> NewEntry:
         arguments = [*first, "bridge", url]
         if chosen.token_file:
             if not os.path.isfile(chosen.token_file):
-                raise UsageError(f"--token-file: {chosen.token_file!r} is no file")
+                raise UsageError(f"--token-file: {chosen.token_file!r} is not a file")
             arguments += ["--token-file", os.path.abspath(chosen.token_file)]
         return NewEntry(command, arguments)
     return NewEntry(url=url, token_variable=chosen.token_env or "")

@@ -54,13 +54,13 @@ def main(arguments: list[str]) -> int:
         "--force", action="store_true", help="also write files that use something that fastrpc does not have"
     )
     options.add_argument(
-        "--run", action="store_true", help="run the command behind -- on fastrpc; no file changes"
+        "--run", action="store_true", help="run the command after -- on fastrpc; no file changes"
     )
     chosen = options.parse(arguments)
     if chosen.run:
         return _run(chosen, command)
     if command:
-        raise UsageError("swap: a command behind -- needs --run")
+        raise UsageError("swap: a command after -- needs --run")
     if not chosen.paths:
         raise UsageError("swap: a file or a folder is needed, or --run -- COMMAND")
     return _rewrite_all(chosen)
@@ -76,7 +76,7 @@ NO_PYTHON = ("bun", "bunx", "deno", "docker", "go", "java", "node", "npm", "npx"
 def _run(chosen: Namespace, command: list[str]) -> int:
     """Replace this process by the command. Raises UsageError."""
     if chosen.paths or chosen.diff or chosen.check or chosen.force:
-        raise UsageError("swap --run: takes only a command behind --, no files and no other options")
+        raise UsageError("swap --run: takes only a command after --, no files and no other options")
     if not command:
         raise UsageError("swap --run: a command is needed, such as: fastrpc swap --run -- python server.py")
     from fastrpc import diagnostics

@@ -108,7 +108,9 @@ def _check(chosen: Namespace) -> None:
     taken = OF_ACTION[chosen.action][1]
     for name, option in OPTIONS.items():
         if getattr(chosen, name) is not None and name not in taken:
-            raise UsageError(f"token {chosen.action}: {option} is not for it (see 'fastrpc token --help')")
+            raise UsageError(
+                f"token {chosen.action}: {option} is not an option of it (see 'fastrpc token --help')"
+            )
     if "token_id" in taken and chosen.token_id is None:
         raise UsageError(f"token {chosen.action}: name the token by its id (see 'fastrpc token list')")
     if "token_id" not in taken and chosen.token_id is not None:

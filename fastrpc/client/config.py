@@ -252,7 +252,7 @@ def entry_of(raw: Any) -> ServerEntry:
     url = "" if address is None else _text("url", address)
     transport = _transport(raw.get("type") or raw.get("transport") or "", bool(first.strip()), bool(url))
     if raw.get("envFile") is not None:
-        raise InvalidConfig("envFile: no file of variables is read; write them into env")
+        raise InvalidConfig("envFile: is not supported; write the variables into env")
     allowed, denied, cwd = _lists(raw, ALLOWED_TOOLS), _lists(raw, DENIED_TOOLS), raw.get("cwd")
     for name in raw:
         if RESTRICTING.match(name.lower()) and name not in (*ALLOWED_TOOLS, *DENIED_TOOLS):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 class InMemory(Transport):
     """The transport to a server in this process. `watcher`: for test suites. `principal`: for whom the
-    client calls; "" for nobody in particular."""
+    client calls; "" for an unauthenticated caller."""
 
     def __init__(self, server: Server, watcher: Watcher | None = None, principal: str = "") -> None:
         self.shown = server.name

@@ -62,7 +62,7 @@ class ReadResult(Result):
 
     @property
     def data(self) -> bytes:
-        """All blobs, decoded and joined. Raises InvalidAnswer for one that is no base64."""
+        """All blobs, decoded and joined. Raises InvalidAnswer for one that is not base64."""
         from base64 import b64decode
 
         try:
@@ -163,7 +163,8 @@ def entries_of(method: str, raw: dict[str, Any], name: str, log: Callable[[str],
             continue
         wrong = [each for each, value in entry.items() if each in OPTIONAL and not _is_sound(each, value)]
         if wrong:
-            log(f"{method}: {entry[KEYS[name]]:.80}: of a wrong type, and left out: {', '.join(wrong)}")
+            names = ", ".join(wrong)
+            log(f"{method}: {entry[KEYS[name]]:.80}: members of a wrong type are left out: {names}")
             entry = {each: value for each, value in entry.items() if each not in wrong}
         kept.append(entry)
     return kept

@@ -158,9 +158,9 @@ def _shown(text: str, begin: int) -> str:
 def _why(rest: str) -> str:
     """Return what is wrong with the text behind the brace."""
     if rest.startswith("input:"):
-        return "asks a person, which only VS Code does; write ${VAR}, and set that variable"
+        return "is a question to a person, which only VS Code asks; write ${VAR}, and set that variable"
     if rest.startswith(("command:", "config:", "workspaceFolder:")):
-        return "is replaced by an editor alone; write its value, or ${VAR}"
+        return "is replaced only by an editor; write its value, or ${VAR}"
     if rest.startswith("file:"):
-        return "no file is read; write ${VAR}, and set that variable"
+        return "files are not read; write ${VAR}, and set that variable"
     return "expected ${VAR}, ${VAR:-default} or ${env:VAR}"

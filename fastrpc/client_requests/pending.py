@@ -119,12 +119,12 @@ def _asked_again(
     if key in memory.refused or "message" not in put["params"]:
         raise _no_use(put["method"], problem)
     memory.refused.append(key)
-    message = f"{put['params']['message']}\n\nThe last answer was no use: {problem}"
+    message = f"{put['params']['message']}\n\nThe last answer could not be used: {problem}"
     return {**put, "params": {**put["params"], "message": message}}
 
 
 def _no_use(method: str, problem: InvalidClientResult) -> ToolError:
-    return ToolError(f"the client's answer to {method} is no use: {problem}")
+    return ToolError(f"the client's answer to {method} cannot be used: {problem}")
 
 
 def input_required(request: Request, input_requests: dict[str, dict[str, Any]]) -> bytes:
@@ -197,7 +197,7 @@ class PendingRequests:
             ANSWER_SECONDS, pending.fail, f"the client did not answer within {ANSWER_SECONDS:g} s"
         )
         dispatcher.post(lambda: self._send(pending))
-        said: dict[str, Any] = {"reason": "the answer is no longer waited for"}
+        said: dict[str, Any] = {"reason": "the wait for the answer has ended"}
         try:
             return await pending.future
         except asyncio.CancelledError as error:

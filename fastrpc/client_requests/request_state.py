@@ -124,10 +124,10 @@ def _verified(request: Request, text: Any) -> dict[str, Any]:
     payload, _, signature = text.rpartition(".")
     expected = _signature(request, payload)
     if not compare_digest(signature.encode("utf-8", "backslashreplace"), expected.encode()):
-        raise InvalidParams("requestState: not one that this server gave")
+        raise InvalidParams("requestState: not from this server")
     state: dict[str, Any] = json.loads(urlsafe_b64decode(payload))
     if state["request"] != _binding(request):
-        raise InvalidParams("requestState: given for another request")
+        raise InvalidParams("requestState: from another request")
     if state["until"] < time.time():
         raise InvalidParams("requestState: too old; send the request again without it")
     return state

@@ -531,9 +531,7 @@ def _by_name(what: str, positional: tuple[Any, ...], options: dict[str, Any]) ->
         return options
     names = _POSITIONAL[:2] + _POSITIONAL[3:4] if what == "prompt" else _POSITIONAL
     if len(positional) > len(names):
-        raise TypeError(
-            f"{what}: expected at most {len(names)} values behind the name, got {len(positional)}"
-        )
+        raise TypeError(f"{what}: expected at most {len(names)} values after the name, got {len(positional)}")
     found = {**options, **dict(zip(names, positional, strict=False))}
     return {name: value for name, value in found.items() if name != "description" or value}
 

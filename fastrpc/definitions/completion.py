@@ -122,7 +122,9 @@ def target_of(prompts: Entries, templates: Entries, target: Any, argument: str) 
         found = next((entry for entry in entries if entry.function == target), None)
         if found is None:
             name = getattr(target, "__name__", repr(target))
-            raise DefinitionError(f"complete: {name} is no prompt or template of this server; add it first")
+            raise DefinitionError(
+                f"complete: {name} is not a prompt or template of this server; add it first"
+            )
         key = found.key
     if found is not None:
         _check_argument(found, argument)

@@ -99,7 +99,7 @@ class Handler:
 
     def _check_run(self) -> None:
         if self.run not in ("auto", "inline", "thread"):
-            raise self.error(f"run={self.run!r} is none of auto, inline, thread")
+            raise self.error(f"run={self.run!r} is not one of auto, inline, thread")
         if self.is_async and self.run != "auto":
             raise self.error(f"run={self.run!r} is for synchronous functions; leave it out")
         limit = self.timeout_seconds

@@ -279,7 +279,7 @@ def check_caching(owner: Any, ttl: Any, cache_scope: Any) -> None:
     if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or not ttl >= 0):
         raise owner.error(f"ttl={ttl!r} is not a number of seconds, 0 or more")
     if cache_scope is not None and cache_scope not in CACHE_SCOPES:
-        raise owner.error(f"cache_scope={cache_scope!r} is none of {', '.join(CACHE_SCOPES)}")
+        raise owner.error(f"cache_scope={cache_scope!r} is not one of {', '.join(CACHE_SCOPES)}")
 
 
 class Resource(_Readable):
@@ -311,11 +311,11 @@ class Resource(_Readable):
         super().__init__(function, uri, **options)
         scheme, colon, rest = uri.partition(":")
         if not colon or not scheme or not rest or not scheme[0].isalpha() or not _SCHEME.issuperset(scheme):
-            raise self.error(f"{uri!r} is no URI; write for example docs://{self.name}")
+            raise self.error(f"{uri!r} is not a URI; write for example docs://{self.name}")
         if not uri.isascii() or not uri.isprintable() or " " in uri:
             from fastrpc.protocol.uri_template import valid
 
-            raise self.error(f"{uri!r} holds what a URI cannot; write {valid(uri)}")
+            raise self.error(f"{uri!r} contains characters that a URI cannot have; write {valid(uri)}")
         if size is not None and (type(size) is not int or size < 0):
             raise self.error(f"size={size!r} is not a number of bytes")
         self.describe_early()
@@ -514,7 +514,7 @@ class Provider:
         self.cache_scope: CacheScope | None = cache_scope
         check_caching(self, ttl, cache_scope)
         if not scheme or not scheme[0].isalpha() or not _SCHEME.issuperset(scheme.partition(":")[0]):
-            raise self.error("is no scheme of URIs; write for example 'db'")
+            raise self.error("is not a URI scheme; write for example 'db'")
         if isinstance(thing, type):
             try:
                 thing = thing()

@@ -137,9 +137,9 @@ class Tool(Handler):
         if not isinstance(name, str) or not 0 < len(name) <= _NAME_LIMIT or not _NAME.issuperset(name):
             self._refuse_name()
         if self.effect is not None and self.effect not in EFFECTS:
-            raise self.error(f"effect={self.effect!r} is none of {', '.join(EFFECTS)}")
+            raise self.error(f"effect={self.effect!r} is not one of {', '.join(EFFECTS)}")
         if self.risk is not None and self.risk not in RISKS:
-            raise self.error(f"risk={self.risk!r} is none of {', '.join(RISKS)}")
+            raise self.error(f"risk={self.risk!r} is not one of {', '.join(RISKS)}")
         for hint, value in self.annotations.items():
             if hint in _HINTS and not isinstance(value, _HINTS[hint]):
                 raise self.error(f"annotations: {hint}={value!r:.80} is no {_HINTS[hint].__name__}")

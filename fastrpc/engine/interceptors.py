@@ -43,7 +43,9 @@ class Hook:
         if not callable(function):
             raise DefinitionError(f"{when}: {function!r:.60} is not callable; decorate a function")
         if not isinstance(tools, str):
-            raise DefinitionError(f"{when}: {name_of(function)}: tools={tools!r:.60} is no pattern of names")
+            raise DefinitionError(
+                f"{when}: {name_of(function)}: tools={tools!r:.60} is not a pattern of names"
+            )
         if not _takes(function, PARAMETERS[when].count(",") + 1):
             raise DefinitionError(f"{when}: {name_of(function)} is called with {PARAMETERS[when]}")
         self.when = when

@@ -89,9 +89,9 @@ class Lifespan:
                 await leaving.wait()
         except FAILURES as error:
             if self.entered:
-                tracebacks.report("the lifespan failed while it was left", error)
+                tracebacks.report("the lifespan failed at its end", error)
             else:
-                tracebacks.report("the lifespan failed while it was entered; no call can run", error)
+                tracebacks.report("the lifespan failed at its start; no call can run", error)
                 text = str(error)
                 self._failure = f"{type(error).__name__}: {text}" if text else type(error).__name__
                 self._refuse()
@@ -149,7 +149,7 @@ class Lifespan:
             done, _ = await asyncio.wait({task}, timeout=LEAVE_SECONDS)
             if not done:
                 diagnostics.write(
-                    "warning", f"the lifespan was not left within {LEAVE_SECONDS:g} s and is cancelled"
+                    "warning", f"the lifespan did not end within {LEAVE_SECONDS:g} s and is cancelled"
                 )
                 task.cancel()
                 await asyncio.wait({task}, timeout=LAST_SECONDS)

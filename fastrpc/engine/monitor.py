@@ -81,6 +81,6 @@ class Monitor:
                 name = getattr(function, "__qualname__", function)
                 from fastrpc import tracebacks
 
-                tracebacks.report(f"{name} failed as it watched", error)
+                tracebacks.report(f"{name}, which watches the server, failed", error)
         else:
             self._failing.discard(function)

@@ -35,7 +35,7 @@ def tell(function: Callable[[], object]) -> None:
     """Tell a transport of something. What that raises is logged: calls that end later are not to notice."""
     from fastrpc import tracebacks
 
-    tracebacks.call("a transport could not be told", function)
+    tracebacks.call("a transport could not be notified", function)
 
 
 class OutboundMessages:
@@ -80,9 +80,7 @@ class OutboundMessages:
             from fastrpc import diagnostics
 
             self.overflowed = True
-            diagnostics.write(
-                "warning", "a client does not read: messages to it are dropped, but for answers"
-            )
+            diagnostics.write("warning", "a client does not read: messages to it are dropped, except answers")
 
     def post(self, function: Callable[[], object]) -> None:
         """Call `function` on the connection's own thread: now if this is it, else soon, in the order of the

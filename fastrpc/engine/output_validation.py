@@ -107,7 +107,7 @@ def plain_check(converter: Converter, *, texts: bool = False) -> Callable[[Any],
 
 def _error_of(mismatch: Mismatch) -> OutputMismatch:
     problem = mismatch.of("result")
-    return OutputMismatch(f"the tool returned something else than its annotation says: {problem}")
+    return OutputMismatch(f"the tool returned a value that its annotation does not allow: {problem}")
 
 
 def _checked(converter: Converter, value: Any) -> Any:

@@ -90,7 +90,7 @@ class Results:
         try:
             result = self._of(tool, value, version)
         except UnicodeEncodeError:
-            raise UnencodableResult("the result holds half a surrogate pair, which is no text") from None
+            raise UnencodableResult("the result holds half a surrogate pair, which is not text") from None
         return self._noted(result) if self.notes else result
 
     def _noted(self, result: bytes) -> bytes:
@@ -368,7 +368,7 @@ def _blocks(parts: Sequence[Any], version: str) -> bytes:
 
 def error_object(code: int, message: str, data: Any = None) -> bytes:
     """Return a JSON-RPC error object (section 5.1). A handler may have raised it: what JSON cannot hold is
-    left out of it, half a surrogate pair is shown as an escape, a code that is no integer is -32603."""
+    left out of it, half a surrogate pair is shown as an escape, a code that is not an integer is -32603."""
     code = int(code) if isinstance(code, int) else ProtocolError.code
     message = message if isinstance(message, str) else str(message)
     error = {"code": code, "message": message}

@@ -212,7 +212,7 @@ def _show(wrapper: RequestWrapper, dispatcher: Dispatcher, method: str, params: 
     def shown(task: CallTask) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            tracebacks.report(f"{method}: what is around it failed", error)
+            tracebacks.report(f"{method}: its wrapper failed", error)
 
     task_of(wrapper.notification(dispatcher, method, params), asyncio.get_running_loop(), shown).begin()
 

@@ -85,7 +85,7 @@ class Catalogue:
                 if registry.kind in RENAMED and not is_listable(original.name):
                     continue
                 if registry.kind not in RENAMED and _is_own(original.key):
-                    self._tell(member, "it is the gateway's own", registry.kind, original.key)
+                    self._tell(member, "the gateway itself uses it", registry.kind, original.key)
                     continue
                 kept = self._copies.get(id(original))
                 shown = self._copy_of(original, member) if kept is None else kept[1]
@@ -97,7 +97,7 @@ class Catalogue:
                 key = normal(shown.key) if registry.kind == "resource" else shown.key
                 place = registry.kind, key
                 if place in owners:
-                    self._tell(member, f"{owners[place].name} has one of this name, too", *place)
+                    self._tell(member, f"{owners[place].name} has one with this name, too", *place)
                     continue
                 owners[place] = member
                 found.append(shown)

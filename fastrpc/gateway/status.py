@@ -251,7 +251,7 @@ def _private(folder: str) -> str:
 def _check(folder: str) -> None:
     facts = os.lstat(folder)
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
-        raise PermissionError(1, "is not a folder that this user alone may write to", folder)
+        raise PermissionError(1, "is not a folder that only this user may write to", folder)
 
 
 def _remove(path: str) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Stamp = tuple[int, int, int, int] | None
 
 CHECK_SECONDS = 0.5
-EMPTY = "it holds no servers"
+EMPTY = "it contains no servers"
 
 
 class WatchedFile:
@@ -52,7 +52,7 @@ class WatchedFile:
                 self._broken = stamp, False
             elif not self._broken[1]:
                 self._broken = stamp, True
-                diagnostics.write("error", f"{error}; the servers stay as they were")
+                diagnostics.write("error", f"{error}; the servers are not changed")
             return
         self._broken, self._stamp, self.servers = None, stamp, servers
         if self.gateway is not None:

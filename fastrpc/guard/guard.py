@@ -550,7 +550,7 @@ def _over_budget(call: CallInfo, error: OverBudget) -> BudgetExceeded:
     if error.used is None:
         message = "There is no room left to count the budgets of another caller"
     else:
-        message = f"Budget exceeded: {error.budget.text}; it begins anew at {found['resets_at']}"
+        message = f"Budget exceeded: {error.budget.text}; it is reset at {found['resets_at']}"
     return BudgetExceeded(message, call.context.protocol_version, **found)
 
 

@@ -1,4 +1,4 @@
-"""What a caller is told when the guard refuses a call: one error class for each reason.
+"""The errors that a caller gets when the guard refuses a call: one class for each reason.
 
 On the four older wires the codes are -32000 to -32005, which JSON-RPC 2.0 (5.1) leaves to servers. MCP
 2026-07-28 reserves that range, so there they are those of HTTP: 403, 408, 402, 429, 503, with the same
@@ -35,15 +35,15 @@ class NotAllowed(GuardRefusal):
 
 
 class ApprovalRejected(GuardRefusal):
-    """A person has said no, or nobody could be asked."""
+    """A person has rejected the call, or no person could be asked."""
 
     legacy_code = -32001
     reason = "approval_rejected"
 
 
 class ApprovalTimedOut(GuardRefusal):
-    """Nobody has answered in time. The caller of a tool is told so by a result with ``isError: true``, which
-    the model reads, unless `has_code` is set."""
+    """No person has answered in time. For a tool this is a result with ``isError: true``, which the model
+    reads, unless `has_code` is set."""
 
     legacy_code = -32002
     modern_code = 408
@@ -55,8 +55,8 @@ class ApprovalTimedOut(GuardRefusal):
 
 
 class ApprovalPending(GuardRefusal):
-    """Nobody has answered yet, and the call cannot be held longer: it has to come again. For a tool it is a
-    result, which the model reads."""
+    """No person has answered yet, and the server cannot hold the call longer: the client repeats it. For a
+    tool this is a result, which the model reads."""
 
     legacy_code = -32002
     modern_code = 408

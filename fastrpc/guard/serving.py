@@ -195,7 +195,7 @@ class PolicyFile:
             policy = policy_for(config, self._server)
             count_budgets(self._guard, self._server, config)
         except UsageError as error:
-            diagnostics.write("error", f"{error}; the policy stays as it was")
+            diagnostics.write("error", f"{error}; the former policy stays in use")
             return
         self._guard.use(policy)
         self._on_change(config)

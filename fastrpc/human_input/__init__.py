@@ -7,7 +7,7 @@
 The first available channel is used. If the client supports forms (MCP: elicitation), it receives one; from
 2026-07-28 on the tool then runs again from its start once the answer has arrived (`fastrpc.Context.elicit`).
 The terminal is used if ``ASK_TERMINAL=1`` is set and the server runs in the foreground of a terminal:
-`fastrpc.human_input.terminal`, imported only then. Otherwise the outcome says that nobody was asked, and why;
+`fastrpc.human_input.terminal`, imported only then. Otherwise the outcome says that no one was asked, and why;
 `listed` writes the questions as text, so that an agent can ask them itself. An answer is never invented.
 While the person decides, a client that asked for progress receives it. For coroutines on the server's loop.
 """
@@ -81,7 +81,7 @@ async def ask_person(
 
     `message` is shown above the questions; by default it is made from them. `key` is that of
     `Context.elicit`. The person has ``FASTRPC_ASK_SECONDS`` for all questions, 300 by default; 0 means that
-    nobody is asked. In 2026-07-28 the client waits for the person, and its own timeout applies.
+    no one is asked. In 2026-07-28 the client waits for the person, and its own timeout applies.
     """
     seconds = limit_seconds()
     if not seconds:
@@ -93,14 +93,14 @@ async def ask_person(
         except _ChannelUnavailable as obstacle:
             obstacles.append(str(obstacle))
         except TimeoutError:
-            return Outcome(how, "timeout", sentence=f"Nobody answered within {seconds:g} s.")
+            return Outcome(how, "timeout", sentence=f"The user did not answer within {seconds:g} s.")
         else:
             return Outcome(how, action, answers)
     return _unasked(obstacles)
 
 
 def limit_seconds() -> float:
-    """Return the seconds that a person has to answer; 0 means that nobody is asked."""
+    """Return the seconds that a person has to answer; 0 means that no one is asked."""
     try:
         seconds = parse_seconds(os.environ.get("FASTRPC_ASK_SECONDS", ""))
     except ValueError:
@@ -113,7 +113,7 @@ class _ChannelUnavailable(Exception):
 
 
 def _unasked(obstacles: list[str]) -> Outcome:
-    return Outcome(NONE, "unasked", sentence=f"Nobody could be asked ({'; '.join(obstacles)}).")
+    return Outcome(NONE, "unasked", sentence=f"The user could not be asked ({'; '.join(obstacles)}).")
 
 
 # ----------------------------------------------------------------------------------------- waiting

@@ -73,7 +73,7 @@ def log_to_session(dispatcher: Dispatcher, level: str, data: Any, logger: str | 
 def _wanted(level: str, least: str | None) -> bool:
     severity = LOG_LEVELS.get(level)
     if severity is None:
-        raise ValueError(f"level={level!r} is none of {', '.join(LOG_LEVELS)}")
+        raise ValueError(f"level={level!r} is not one of {', '.join(LOG_LEVELS)}")
     return least is not None and severity >= LOG_LEVELS[least]
 
 

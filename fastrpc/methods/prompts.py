@@ -161,7 +161,7 @@ def encoded(request: Request, result: dict[str, Any]) -> bytes:
     try:
         text = to_json(result)
     except UnicodeEncodeError:
-        raise UnencodableResult("the result holds half a surrogate pair, which is no text") from None
+        raise UnencodableResult("the result holds half a surrogate pair, which is not text") from None
     return text[:-1] + request.dispatcher.runtime.results.ending(request.version, meta)
 
 

@@ -80,7 +80,7 @@ def _ask_provider(
     scheme, mark, cursor = place.partition(_MARK)
     lister = next((provider.lister for provider in providers if provider.scheme == scheme), None)
     if lister is None:
-        raise InvalidParams("cursor: what it continues is gone; list again from the start")
+        raise InvalidParams("cursor: the list has changed; list again from the start")
     plan = dispatcher.runtime.plan_for(lister, PAGE_ENCODER)
     return dispatcher.begin(request, plan, lister.bind(cursor if mark else None))
 
@@ -355,7 +355,7 @@ class ContentsEncoder:
         try:
             return dumps(result)[:-1] + runtime.results.ending(version, meta)
         except UnicodeEncodeError:
-            raise UnencodableResult("the text holds half a surrogate pair, which is no text") from None
+            raise UnencodableResult("the text holds half a surrogate pair, which is not text") from None
 
     @staticmethod
     def failure(request: Request, reader: Reader, error: BaseException) -> bytes:
@@ -416,7 +416,9 @@ def _of_block(block: Content) -> Contents:
     if content is None:
         content = getattr(block, "data", None)
     if content is None:
-        raise UnencodableResult(f"a {type(block).__name__} has no content; return what is behind it")
+        raise UnencodableResult(
+            f"a {type(block).__name__} has no content; return the content of the resource"
+        )
     mime_type, uri = getattr(block, "mime_type", None), getattr(block, "uri", None)
     return Contents(content, mime_type, uri=uri, meta=block.meta)
 
@@ -464,7 +466,9 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
     request = channel.request
     runtime = request.dispatcher.runtime
     if runtime.pending_lifespan(reader) is not None:
-        raise ToolError(f"{reader.name} is of a server whose lifespan no call of its own has begun yet")
+        raise ToolError(
+            f"{reader.name} belongs to a server whose lifespan has not begun: call one of its handlers first"
+        )
     own = _channel_for(channel, reader)
     context = request.call.context if own is channel and request.call is not None else None
     if context is None:

@@ -400,7 +400,7 @@ def _payload(
 ) -> tuple[bytes, tuple[int, int]]:
     """Return working directory, arguments and environment in the reaper's format."""
     if not command:
-        raise ProgramError("No program is named: the command is empty.")
+        raise ProgramError("The command is empty; expected a program.")
     if cwd is None:
         try:
             folder = os.getcwd()

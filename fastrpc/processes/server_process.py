@@ -71,7 +71,7 @@ def not_executable(started: tuple[str, str | None, Mapping[str, str] | None]) ->
     if not os.path.exists(path) or os.access(path, os.X_OK):
         return ""
     return (
-        f"the command {command!r:.200} is no program: make it one (chmod +x), or name what runs it "
+        f"the command {command!r:.200} is not executable: make it so (chmod +x), or name what runs it "
         f"(exit code {NO_PROGRAM})"
     )
 

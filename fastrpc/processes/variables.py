@@ -35,11 +35,11 @@ def encoded(strings: Sequence[str]) -> bytes:
     `ProgramError` for a string that cannot be passed to a program."""
     joined = "\0".join([*strings, ""])
     if joined.count("\0") != len(strings):
-        raise ProgramError("The command holds a NUL character, which no program can be given.")
+        raise ProgramError("The command contains a NUL character, which programs cannot receive.")
     try:
         return os.fsencode(joined)
     except UnicodeEncodeError:
-        raise ProgramError("The command holds a lone surrogate, which no program can be given.") from None
+        raise ProgramError("The command contains a lone surrogate, which programs cannot receive.") from None
 
 
 def encoded_environment(variables: Mapping[str, str]) -> tuple[bytes, int]:

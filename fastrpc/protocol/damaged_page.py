@@ -41,7 +41,9 @@ def readable_page(method: str, line: bytes) -> dict[str, Any] | None:
     if not _is_json(found["nextCursor"]):
         return None
     missing = len(entries) - len(found[member])
-    diagnostics.write("warning", f"{method}: {missing} of {len(entries)} entries are no JSON, and left out")
+    diagnostics.write(
+        "warning", f"{method}: {missing} of {len(entries)} entries are not JSON and are left out"
+    )
     return found
 
 

@@ -44,10 +44,10 @@ class FollowedPages:
         self._took += took
         self._size += size_of(result, MOST_BYTES)
         if not isinstance(cursor, str):
-            return self._end("nextCursor is no string")
+            return self._end("nextCursor is not a string")
         seen = hash(cursor)  # what it says may be long
         if seen in self._cursors:
-            return self._end("a cursor comes again")
+            return self._end("a cursor is repeated")
         self._cursors.add(seen)
         if self._pages >= MOST_PAGES:
             return self._end(f"it has more than {MOST_PAGES:,} pages")
@@ -59,6 +59,6 @@ class FollowedPages:
 
     def _end(self, why: str) -> dict[str, Any] | None:
         diagnostics.write(
-            "warning", f"{self._peer}: {self._method} is read no further than page {self._pages:,}: {why}"
+            "warning", f"{self._peer}: {self._method} is read only up to page {self._pages:,}: {why}"
         )
         return None

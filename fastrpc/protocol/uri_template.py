@@ -164,7 +164,7 @@ class Template:
             )
         twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
         if twice is not None:
-            raise DefinitionError(f"{text}: the variable {twice!r} stands there twice")
+            raise DefinitionError(f"{text}: the variable {twice!r} occurs twice")
         self.variables = tuple(names)
         self.optional = frozenset(
             name for span in spans for at, name in enumerate(span.names) if span.optional or at
@@ -204,7 +204,7 @@ class Template:
                 raise self._error(expression, "not how the rest of a path is written: {name*} or {/name*}")
             variables.append((name, path))
         if operator == "" and len(variables) > 1 and any(path for _, path in variables):
-            raise self._error(expression, "more than the rest of a path; {name*} stands by itself")
+            raise self._error(expression, "more than the rest of a path; {name*} must be alone")
         self._expressions.append((operator, variables))
         if operator in (".", "/", ";"):  # {/a,b} is {/a}{/b}
             self._parts += [_Span(operator, (name,), path) for name, path in variables]

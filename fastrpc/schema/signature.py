@@ -212,7 +212,7 @@ class Signature:
             self.result_converter.accept(value, False)
         except Mismatch as mismatch:
             raise TypeError(
-                f"the tool returned something else than its annotation says: {mismatch.of('result')}"
+                f"the tool returned a value that its annotation does not allow: {mismatch.of('result')}"
             ) from None
 
 

@@ -114,7 +114,7 @@ class Database:
         if self._place.path and self._file != self._file_there():
             raise DatabaseUnavailable(
                 f"{self.kind.title}: {self._place.path} was replaced while it was in use. End all that "
-                f"use it, remove the files with -wal and -shm behind its name, and start again"
+                f"use it, remove its files -wal and -shm, and start again"
             )
         try:
             with self._engine.connect() as connection:

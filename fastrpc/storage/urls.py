@@ -60,7 +60,7 @@ def place_of(url: str, kind: DatabaseKind = GUARD) -> Place:
         parsed = make_url(url)
         port = parsed.port
     except (ArgumentError, ValueError):  # the message might quote the URL
-        raise InvalidUrl(f"{kind.title}: this is no URL; {KINDS}") from None
+        raise InvalidUrl(f"{kind.title}: not a URL; {KINDS}") from None
     if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
         if parsed.query or parsed.host or parsed.username or not parsed.database:
             raise InvalidUrl(f"{kind.title}: expected sqlite:///PATH, with nothing else")

@@ -147,7 +147,7 @@ def check(session: dict[str, Any], came: dict[str, Any], version: str) -> None:
         assert result["structuredContent"] == answers
         assert [asked["message"] for asked in came["asked"]] == ["أي قاعدة؟"]
     else:
-        assert text.startswith("Nobody could be asked")
+        assert text.startswith("The user could not be asked")
         assert came["asked"] == []
 
     assert 'Say "مرحبا، Ada" and nothing else.' in following()[0]

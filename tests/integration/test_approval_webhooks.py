@@ -160,7 +160,7 @@ def test_what_is_not_signed_now_for_this_call_changes_nothing(server: HttpProces
         approval = inbox.next()["approval"]
         said = {"id": approval["id"], "digest": approval["digest"], "decision": "approve", "by": "grace"}
         assert post(server, said, secret="another") == (401, "the signature is not valid")
-        old = "the timestamp is too old, or of the future"
+        old = "the timestamp is too old, or in the future"
         assert post(server, said, at=time() - 400) == (401, old)
         assert post(server, said, at=time() + 400) == (401, old)
         wrong = (409, "digest: this is not the digest of the approval")
@@ -169,7 +169,7 @@ def test_what_is_not_signed_now_for_this_call_changes_nothing(server: HttpProces
         assert post(server, {**said, "decision": "yes"})[0] == 400
         assert post(server, {**said, "ba": "grace"}) == (
             400,
-            "ba: no such member; there are id, digest, decision, by, comment, edited",
+            "ba: no such member; the members are id, digest, decision, by, comment, edited",
         )
         assert post(server, {**said, "by": ""}) == (400, "by is missing")
         assert post(server, b"[]") == (400, "expected a JSON object")
@@ -245,4 +245,4 @@ def test_it_may_be_switched_off_and_on(server: HttpProcess, inbox: Inbox, tmp_pa
         database.close()
     changed(server, tmp_path, GUARD.format(url="ftp://nowhere/"))
     assert post(server, said)[0] == 200, "a broken file changes nothing"
-    eventually(lambda: "the policy stays as it was" in server.stderr)
+    eventually(lambda: "the former policy stays in use" in server.stderr)

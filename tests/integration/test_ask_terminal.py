@@ -330,7 +330,7 @@ def test_the_terminal_is_as_before_however_the_asking_ends(tmp_path: Any, end: s
         elif end == "timeout":
             facts, text = outcome(here, request)
             assert facts == {"how": "terminal", "action": "timeout"}
-            assert text.startswith("Nobody answered within 2 s.")
+            assert text.startswith("The user did not answer within 2 s.")
         elif end == "end of input":
             here.server.close_stdin()
         else:

@@ -250,7 +250,7 @@ def test_it_says_what_it_waits_for_and_gives_up_after_the_time_that_is_set(
     ("scheme", "data", "why"),
     [
         ("http", ALERT, "it speaks TLS: is it an https URL?"),
-        ("https", JSON_HEAD, "what answers there is no TLS: is it an http URL?"),
+        ("https", JSON_HEAD, "its response is not TLS: is it an http URL?"),
     ],
 )
 def test_the_wrong_scheme_is_told_at_once(scheme: str, data: bytes, why: str) -> None:
@@ -329,7 +329,7 @@ def test_the_token_is_in_no_command_line_and_no_message(shared_remote: Remote, t
     with bridge(shared_remote.url, token=None) as server:
         server.initialize()
         message = server.request("tools/list")["error"]["message"]
-        assert "requires a token, none is given" in message
+        assert "requires a token; none was sent" in message
 
 
 def test_the_token_may_stand_in_a_file_or_another_header(shared_remote: Remote, tmp_path: Any) -> None:

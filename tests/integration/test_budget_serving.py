@@ -192,7 +192,7 @@ def test_a_file_of_budgets_that_is_damaged_ends_the_start_and_is_left_as_it_is(f
     path.write_bytes(b"something else")
     path.chmod(0o600)
     said = fastrpc(folder, "serve", "shop.py:app", "--guard", "guard.toml", code=2)
-    assert "budgets: this is no file of budgets; it is left as it is" in said
+    assert "budgets: not a budgets file; it is not changed" in said
     assert path.read_bytes() == b"something else"
 
 

@@ -360,7 +360,7 @@ def test_an_error_of_the_server_has_its_code() -> None:
         (["/etc"], "the command '/etc' is a folder (exit code 126)"),
         (
             ["/etc/passwd"],
-            "the command '/etc/passwd' is no program: make it one (chmod +x), or name ",
+            "the command '/etc/passwd' is not executable: make it so (chmod +x), or name ",
         ),
         (["sh", "-c", "exit 126"], "it ended with exit code 126"),
     ],

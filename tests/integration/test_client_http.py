@@ -242,7 +242,7 @@ def test_calls_in_flight_fail_when_the_client_is_closed(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"token": None}, "requires a token, none is given (status 401"),
+        ({"token": None}, "requires a token; none was sent (status 401"),
         ({"token": "tok-of-somebody-else"}, "refuses the token (status 401"),
         ({"token": None, "headers": {"Authorization": "Bearer tok-of-somebody-else"}}, "refuses the token"),
     ],

@@ -379,7 +379,7 @@ def test_a_scope_that_is_never_granted_is_asked_for_once(protected: Protected) -
     protected.scopes_of["add"] = "more"
     protected.unwell["authorization_code"] = 200, {"access_token": "weak-token-1", "token_type": "Bearer"}
     protected.tokens["weak-token-1"] = {"basic"}
-    assert "still wants the scopes more" in failure(protected, oauth())
+    assert "still requires the scopes more" in failure(protected, oauth())
     assert protected.count("/authorize") == 2
 
 

@@ -103,7 +103,7 @@ def test_a_switch_in_the_repository_works_too(place, toolset):
 
 def test_a_switch_that_fits_no_tool_is_a_warning_unless_the_tool_was_published(place, toolset):
     _, said = session(place, [], ("tools/list", {}), TOOL_FRIST="0", TOOL_THIRD="0")
-    assert said == "fastrpc: warning: environment: TOOL_FRIST switches nothing off: no tool has that name\n"
+    assert said == "fastrpc: warning: environment: TOOL_FRIST has no effect: no tool has that name\n"
 
 
 @pytest.mark.parametrize("with_target", [False, True])

@@ -366,7 +366,7 @@ def test_a_lifespan_that_exits_has_failed() -> None:
         assert process.call("exits")["content"][0]["text"] == "SystemExit: 2"
         process.close_stdin()
         assert process.wait() == 0
-        assert "the lifespan failed while it was left" in process.stderr
+        assert "the lifespan failed at its end" in process.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

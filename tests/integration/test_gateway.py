@@ -412,9 +412,9 @@ def test_changes_of_the_file_are_followed_and_told(place: Place) -> None:
         assert tools_of(gateway) == ["a_pid", "b_pid"]
         pids = [int(text_of(gateway.call(name))) for name in ("a_pid", "b_pid")]
         place.write("{")
-        eventually(lambda: "the servers stay as they were" in gateway.stderr)
+        eventually(lambda: "the servers are not changed" in gateway.stderr)
         place.write({})
-        eventually(lambda: "it holds no servers; the servers stay as they were" in gateway.stderr)
+        eventually(lambda: "it contains no servers; the servers are not changed" in gateway.stderr)
         assert tools_of(gateway) == ["a_pid", "b_pid"]
         assert tools_of(gateway) == ["a_pid", "b_pid"]
         around = {
@@ -457,7 +457,8 @@ def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
         (status,) = json.loads(place.status_at(url, TOKEN).stdout)
         assert [each["name"] for each in status["servers"]] == ["a", "b"]
         assert (
-            "a: the resource fastrpc-gateway://status is left out: it is the gateway's own" in server.stderr
+            "a: the resource fastrpc-gateway://status is left out: the gateway itself uses it"
+            in server.stderr
         )
         itself = {"url": url, "headers": {"Authorization": f"Bearer {TOKEN}"}}
         place.write({"b": place.entry("b"), "itself": itself})
@@ -543,7 +544,7 @@ def test_a_server_whose_entry_asks_for_what_only_an_editor_has_is_not_started(pl
     with place.gateway() as server:
         server.initialize(LEGACY[-1])
         assert tools_of(server)[0] == "a_pid"
-        assert "b is not used: env: KEY: ${input:key}: asks a person" in server.stderr
+        assert "b is not used: env: KEY: ${input:key}: is a question to a person" in server.stderr
         assert place.states()["b"]["state"] == "invalid"
 
 

@@ -452,8 +452,8 @@ def test_whoever_watches_at_a_terminal_is_asked_about_each_that_comes(
     (folder / "guard.toml").write_text(GUARD.format(hold=0.1))
     with over_stdio(folder) as client:
         with on_terminal(folder, "approvals", "watch", shows_output=True) as terminal:
-            terminal.until("nothing waits for an approval (")
-            terminal.until("nothing waits for an approval (")
+            terminal.until("no call waits for an approval (")
+            terminal.until("no call waits for an approval (")
             called(client, "wipe", place="a\u202eb\n\x1b[2Jc\\nd")
             shown = terminal.until("[n]o")
             terminal.type("y\r")
@@ -480,9 +480,9 @@ def test_what_is_typed_before_a_call_is_shown_does_not_approve_it(
     (folder / "guard.toml").write_text(GUARD.format(hold=0.1))
     with over_stdio(folder) as client:
         with on_terminal(folder, "approvals", "watch", shows_output=True) as terminal:
-            terminal.until("nothing waits for an approval (")
+            terminal.until("no call waits for an approval (")
             terminal.type("y\r")
-            terminal.until("nothing waits for an approval (")
+            terminal.until("no call waits for an approval (")
             called(client, "wipe", place="a")
             terminal.until("[n]o")
             terminal.type("n\r")

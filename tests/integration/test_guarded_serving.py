@@ -360,7 +360,7 @@ def test_a_change_of_the_file_holds_while_it_serves_and_a_broken_one_changes_not
             rewrite(folder / "guard.toml", GUARD.replace('tools = ["*"]', 'tools = ["order"]'))
             eventually(lambda: outcome(client, "search", text="x") == -32602)
             rewrite(folder / "guard.toml", "[expose]\ntols = []\n")
-            eventually(lambda: "the policy stays as it was" in server.stderr)
+            eventually(lambda: "the former policy stays in use" in server.stderr)
             assert "line 2: expose.tols: no such key (did you mean tools?)" in server.stderr
             assert outcome(client, "order", item="x") == "ordered 1 x"
             rewrite(folder / "guard.toml", GUARD)
@@ -383,7 +383,7 @@ def test_a_change_of_the_file_holds_while_it_serves_and_a_broken_one_changes_not
             GUARD.replace('["order"]\nwhen', '["ordr"]\nwhen'),
             "rules[0].tools: there is no tool ordr (did you mean order?)",
         ),
-        ("nonsense", "this is no TOML"),
+        ("nonsense", "not TOML"),
     ],
 )
 @pytest.mark.parametrize("options", [(), ("--http", "127.0.0.1:0", "--no-auth")])

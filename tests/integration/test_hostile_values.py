@@ -62,7 +62,7 @@ EXCEPTIONS = {
     "message raises": made("E", NoMessage, message=property(raising(ValueError())))(),
     "code is none": made("E", ProtocolError, code="x")("m"),
     "message is none": ProtocolError(5),
-    "data is no JSON": ProtocolError("m", {"x": object()}),
+    "data is not JSON": ProtocolError("m", {"x": object()}),
 }
 RESULTS = {
     "a list whose iterator raises": made("L", list, __iter__=raising(ValueError()))([1]),

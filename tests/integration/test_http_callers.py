@@ -313,8 +313,8 @@ def test_a_token_file_that_can_be_used_no_more_lets_nobody_in_until_it_is_right_
         eventually(lambda: server.call("count").status == 200)
         server.stop()
     said = server.stderr
-    assert "its tokens open nothing until it is right again" in said
-    assert said.endswith("is right again\n")
+    assert "its tokens are refused until it is valid again" in said
+    assert said.endswith("is valid again\n")
     assert TOKEN not in said
 
 

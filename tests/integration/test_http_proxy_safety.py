@@ -47,7 +47,7 @@ async def failure_of(app: Server) -> str:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "requires a token, none is given (status 401 Unauthorized)"),
+        ({}, "requires a token; none was sent (status 401 Unauthorized)"),
         ({"token": "tok-of-somebody-else"}, "refuses the token (status 401 Unauthorized)"),
         ({"headers": {"Authorization": "Bearer tok-of-somebody-else"}}, "refuses the token"),
     ],

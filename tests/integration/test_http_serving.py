@@ -158,7 +158,7 @@ def test_a_port_in_use_is_a_mistake_that_names_the_address(folder: Any, count: s
         ],
         ("unix:", "expected unix:PATH"),
         (f"unix:{'x' * 120}", "is too long for the address of a Unix socket"),
-        ("not..a.host:80", "no name of a host"),
+        ("not..a.host:80", "not a host name"),
         ("there-is-no-such-host.invalid:80", "there-is-no-such-host.invalid: "),
         ("192.0.2.1:80", "http://192.0.2.1:80: Cannot assign requested address"),
     ],
@@ -193,8 +193,8 @@ LOCAL = ("--http", "127.0.0.1:0")
         ((*LOCAL, "--workers", "0"), "--workers: expected a whole number"),
         ((*LOCAL, "--workers", "300"), "workers: expected 1 to 256, got 300"),
         ((*LOCAL, "--drain-seconds", "-1"), "--drain-seconds: expected a number"),
-        (("--http", "0.0.0.0:0", "--auth-server", "https://a"), "cannot be told from 0.0.0.0:0"),
-        (("--http", "unix:x", "--auth-server", "https://a"), "cannot be told from unix:x"),
+        (("--http", "0.0.0.0:0", "--auth-server", "https://a"), "cannot be derived from 0.0.0.0:0"),
+        (("--http", "unix:x", "--auth-server", "https://a"), "cannot be derived from unix:x"),
         (("--http",), "--http needs a value"),
     ],
 )
@@ -207,7 +207,7 @@ def test_options_that_do_not_fit_are_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     ("options", "environ", "said"),
     [
-        (LOCAL, {"FASTRPC_TOKEN": ""}, "nobody may use a server without a token"),
+        (LOCAL, {"FASTRPC_TOKEN": ""}, "a server needs a token"),
         (("--http", "0.0.0.0:0", "--no-auth"), {"FASTRPC_TOKEN": ""}, "for loopback addresses only"),
         (("--http", "example.com:0", "--no-auth"), {"FASTRPC_TOKEN": ""}, "for loopback addresses only"),
         (LOCAL, {"FASTRPC_TOKEN": "short"}, "FASTRPC_TOKEN: the token has 5 characters"),
@@ -377,7 +377,7 @@ def test_tls_handshakes_that_do_not_come_shut_nobody_out(folder: Any, certificat
 def test_a_key_that_does_not_fit_or_is_locked_is_a_mistake(folder: Any, certificate: tuple[str, str]) -> None:
     locked = certificate[1].replace("key.pem", "locked.pem")
     said = mistake(folder, "tools.py", *LOCAL, *tls_options((certificate[0], locked)))
-    assert "the key is locked by a password" in said
+    assert "the key has a password" in said
     said = mistake(folder, "tools.py", *LOCAL, *tls_options((certificate[0], certificate[0])))
     assert "tls_cert and tls_key: " in said
 

@@ -255,7 +255,7 @@ def test_a_decoder_that_crashes_costs_only_its_call(
         await read_image(small_image)
         return message
 
-    assert run(look).endswith(f"makes the decoder fail ({number.name}); it is broken or hostile.")
+    assert run(look).endswith(f"makes the decoder fail ({number.name}); it is damaged or malicious.")
 
 
 def test_an_idle_worker_that_dies_is_replaced(small_image: str) -> None:

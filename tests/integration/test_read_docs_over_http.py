@@ -253,9 +253,9 @@ def test_no_spelling_of_an_inner_address_is_read_by_the_browser(browser: Server,
 def test_no_spelling_of_an_inner_address_is_read_without_a_browser(plain: Server, canary: Canary) -> None:
     urls = [f"{scheme}://{text}:{canary.port}/" for scheme in ("http", "https") for text in SPELLINGS]
     # httpx does not write all of them anew, and takes some for no address
-    ends = (refusal("")[len("The page could not be loaded: ") :], ": it is no valid address.")
+    ends = (refusal("")[len("The page could not be loaded: ") :], ": its address is not valid.")
     for url, told in zip(urls, refusals(plain, urls), strict=True):
-        dotted = "://127.0.0.1.:" in url and told.endswith(" is a host that is not known.")
+        dotted = "://127.0.0.1.:" in url and told.endswith(" is an unknown host.")
         assert dotted or told.endswith(ends), (url, told)
 
 
@@ -268,7 +268,7 @@ def test_ports_of_other_services_are_refused(server: Server) -> None:
 
 def test_a_host_that_is_not_there_is_said_to_be_so(server: Server) -> None:
     assert server.refused("http://nobody.invalid/") == (
-        "The page could not be loaded: nobody.invalid is a host that is not known."
+        "The page could not be loaded: nobody.invalid is an unknown host."
     )
 
 

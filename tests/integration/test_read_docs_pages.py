@@ -405,7 +405,7 @@ def test_a_script_without_end_is_an_error_and_its_process_is_gone(
 
 def test_a_page_that_never_stays_is_an_error(read: Reader, web: Web) -> None:
     url = web.page("/", "<script>setTimeout(() => location = '/?' + Math.random(), 5)</script>")
-    assert read.refused(url) == "The page keeps going to other pages and never stays."
+    assert read.refused(url) == "The page keeps redirecting to other pages."
     assert web.count("/") < 500  # each takes the browser some ms, and its refusal a busy machine some more
 
 

@@ -189,7 +189,7 @@ def test_a_package_of_the_programs_own_is_named_where_nothing_was_swapped(tmp_pa
         check=True,
         cwd=tmp_path,
     )
-    assert "nothing was swapped in -c: it has packages of its own by these names" in done.stderr
+    assert "nothing was swapped in -c: it has its own packages with these names" in done.stderr
 
 
 def test_a_program_that_starts_no_python_is_warned_of(tmp_path: Path) -> None:

@@ -150,8 +150,8 @@ def test_settings_of_tools_that_a_server_took_over_count_too(place: Any) -> None
     [
         ("Setting('CHEST', 'nmuber', 1, '')", "setting CHEST: kind: expected one of flag, "),
         ("Setting('A B', 'count', 1, '')", "setting: expected a name of letters, digits and _, got 'A B'"),
-        ("Setting('FASTRPC_TOKEN', 'text', '', '')", "the setting FASTRPC_TOKEN is there already"),
-        ("Setting('TOOL_X', 'count', 1, '')", "the setting TOOL_X is there already and means something else"),
+        ("Setting('FASTRPC_TOKEN', 'text', '', '')", "the setting FASTRPC_TOKEN is already declared"),
+        ("Setting('TOOL_X', 'count', 1, '')", "the setting TOOL_X is already declared with another meaning"),
     ],
 )
 def test_a_declaration_that_cannot_hold_is_a_usage_error(

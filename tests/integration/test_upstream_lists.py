@@ -204,5 +204,5 @@ def test_an_odd_entry_costs_no_other_and_no_client_its_list(
             assert (await client.get_prompt(f"{prefix}p")).text == "good"
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
-    assert "tools/list: 2 of 6 entries are no JSON, and left out" in caplog.text
-    assert "of a wrong type, and left out: description, annotations, icons, _meta" in caplog.text
+    assert "tools/list: 2 of 6 entries are not JSON and are left out" in caplog.text
+    assert "members of a wrong type are left out: description, annotations, icons, _meta" in caplog.text

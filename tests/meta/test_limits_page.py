@@ -56,7 +56,7 @@ SAID = {
     "client.http.events.LONGEST_NAME": (4 * KIB, "the type and the id of an event | | 4 KiB each"),
     "client.output_schemas.MOST_EVALUATED": (1_000_000, "evaluated for one result | 1,000,000 |"),
     "protocol.followed_pages.MOST_PAGES": (1000, "1,000 pages"),
-    "protocol.followed_pages.MOST_BYTES": (64 * MIB, "where a cursor comes again | 64 MiB of memory"),
+    "protocol.followed_pages.MOST_BYTES": (64 * MIB, "where a cursor is repeated | 64 MiB of memory"),
     "client.http.carrier.MOST_UNSENT": (64 * MIB, "64 MiB: requests, notifications and responses alike"),
     "client.session.MOST_ANSWERING": (256, "being answered | 256 | 64 MiB of memory"),
     "client.session.MOST_ANSWERING_BYTES": (64 * MIB, "being answered | 256 | 64 MiB of memory"),

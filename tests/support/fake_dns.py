@@ -1,4 +1,4 @@
-"""What stands for the Internet in tests of what may be reached: names and addresses, by a rule of the test's.
+"""Replaces the Internet in tests of which addresses may be reached: names and addresses, by rules of tests.
 
     install({"names": {"page.test": [["127.0.0.2"]]}, "public": ["127.0.0.2"], "word": "drow"})
 

@@ -255,7 +255,7 @@ class Answer:
             name.lower().decode(): value.strip().decode()
             for name, _, value in (each.partition(b":") for each in lines)
         }
-        assert len(self.headers) == len(lines), f"a header stands there twice: {lines}"
+        assert len(self.headers) == len(lines), f"a header occurs twice: {lines}"
         self.body = body
 
     @property

@@ -325,4 +325,4 @@ def key_of(id: Any) -> str:
 
 
 def refuse(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

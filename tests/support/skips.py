@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import pytest
 
 EXPECTED = {
-    r"CPython 3\.10 reads no TOML": "no package brings what the interpreter lacks",
+    r"CPython 3\.10 cannot read TOML": "no package brings what the interpreter lacks",
     r"reads the file with the standard library of 3\.11": "no package brings what the interpreter lacks",
     r"no exception groups before Python 3\.11": "no package brings what the interpreter lacks",
     r"[\w.]+ is of Python 3\.11": "no package brings what the interpreter lacks",

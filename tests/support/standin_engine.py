@@ -372,7 +372,7 @@ def misread(method: str, params: Any) -> tuple[int, str] | None:
         kind = WIRE[method].get(name)
         is_right = kind is None or value is None or isinstance(value, kind)
         if not is_right or (kind is int and isinstance(value, bool)):
-            return -32602, f"cannot read {name}: {json.dumps(value)[:80]} is of another type"
+            return -32602, f"cannot read {name}: {json.dumps(value)[:80]} has a wrong type"
     return None
 
 

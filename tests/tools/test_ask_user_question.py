@@ -161,10 +161,10 @@ def test_declined_and_cancelled_are_said_plainly(version: str, given: Any, actio
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_where_nobody_can_be_asked_the_questions_come_back_as_text(version: str) -> None:
-    """AskUserQuestion: where nobody can be asked the questions come back as text, marked as unanswered."""
+    """AskUserQuestion: if the user cannot be asked, the questions come back as text, marked as unanswered."""
     result = ask(TWO, version=version)
     first, _, questions = result.text.partition("\n\n")
-    assert first.startswith("Nobody could be asked (")
+    assert first.startswith("The user could not be asked (")
     assert first.endswith(
         "The questions are unanswered. Ask the user yourself, in your next message, and wait for the reply:"
     )
@@ -184,7 +184,7 @@ def test_a_question_that_timed_out_has_no_answer(monkeypatch: pytest.MonkeyPatch
 
     result = ask(FORM, on_elicit=never)
     assert result.text == (
-        "Nobody answered within 0.05 s. The question stays unanswered: nothing was chosen."
+        "The user did not answer within 0.05 s. The question stays unanswered: nothing was chosen."
     )
     assert facts(result) == {"how": "client", "action": "timeout"}
 
@@ -309,7 +309,7 @@ LONG = "x" * 600
             "questions[0].options[0].label: expected a string, got 7",
         ),
         ('[{"text":"A?","options":["x",""]}]', "questions[0].options[1]: expected a text, got none"),
-        ('[{"text":"A?","options":["x","x"]}]', 'questions[0].options[1]: "x" stands there twice'),
+        ('[{"text":"A?","options":["x","x"]}]', 'questions[0].options[1]: "x" occurs twice'),
         ('[{"text":"A?","options":[],"multiSelect":true}]', "expected a list of 1 to 50, got 0"),
         ('[{"text":"A?","options":"x","freeText":true}]', "questions[0].options: expected a list"),
         (
@@ -326,11 +326,11 @@ LONG = "x" * 600
         ),
         (
             '[{"text":"\\ud83d","options":["x"]}]',
-            "questions[0].text: holds half a surrogate pair, which is no text",
+            "questions[0].text: holds half a surrogate pair, which is not text",
         ),
         (
             '[{"text":"A?","options":["\\ude00"]}]',
-            "questions[0].options[0]: holds half a surrogate pair, which is no text",
+            "questions[0].options[0]: holds half a surrogate pair, which is not text",
         ),
         (f'[{{"text":{"9" * 5000},"options":["x"]}}]', "not readable: "),
     ],

@@ -292,7 +292,7 @@ def test_what_is_refused_is_told_in_an_envelope(
 @pytest.mark.parametrize(
     ("options", "variables", "said"),
     [
-        ([], {}, "nobody may use a server without a token"),
+        ([], {}, "a server needs a token"),
         (["--no-auth"], {"FASTRPC_TOKEN": TOKEN}, "--no-auth, but FASTRPC_TOKEN is set (environment)"),
         (["--no-auth", "--token-file", "x"], {}, "--no-auth and --token-file exclude each other"),
         (["--no-auth", "--http", "0.0.0.0:0"], {}, "loopback addresses only"),

@@ -487,7 +487,7 @@ def test_a_stranger_reaches_no_network_where_linux_lets_us(kept: str) -> None:
         async def whole() -> bool:
             isolated = bool(await forge._sandbox())
             with pytest.raises(EngineError) as caught:
-                # Where it is reached, nobody answers: the time limit ends the run.
+                # Where it is reached, no answer is known for: the time limit ends the run.
                 await call(
                     kept,
                     stranger(f'vm.rpc("{url}", "eth_chainId", "[]");'),

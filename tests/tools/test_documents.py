@@ -387,7 +387,7 @@ def test_a_page_without_end_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(documents_writer, "LONGEST", 10_000)
     text = markdown(f"<main>{f'<p>{PROSE}</p>' * 1000}</main>")
     assert len(text) < 12_000
-    assert text.endswith("[The page goes on; the rest is left out.]")
+    assert text.endswith("[The rest of the page is left out.]")
 
 
 def test_a_page_of_20_mb_is_read_in_bounded_time() -> None:

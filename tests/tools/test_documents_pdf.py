@@ -165,7 +165,7 @@ def test_a_pdf_that_is_only_protected_is_read() -> None:
 
 
 def test_a_pdf_of_pictures_says_that_there_is_no_text() -> None:
-    with pytest.raises(ToolError, match=r"^The PDF holds no text, only pictures \(2 pages\)\.$"):
+    with pytest.raises(ToolError, match=r"^The PDF contains no text, only pictures \(2 pages\)\.$"):
         read(pdf([b"0 0 100 100 re f", b"q 1 0 0 1 0 0 cm Q"]))
 
 
@@ -188,7 +188,9 @@ SOUND = pdf([lines("A tide"), lines("Another")])
 )
 def test_what_is_no_pdf_or_broken_is_an_error_in_a_sentence(data: bytes) -> None:
     """ReadDocs: a PDF with a password, one of pictures and a broken one are errors in a sentence."""
-    with pytest.raises(ToolError, match=r"^The PDF (could not be read|has no pages|holds no text)[^\n]*\.$"):
+    with pytest.raises(
+        ToolError, match=r"^The PDF (could not be read|has no pages|contains no text)[^\n]*\.$"
+    ):
         read(data)
 
 

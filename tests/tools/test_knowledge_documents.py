@@ -178,7 +178,7 @@ def test_a_content_of_two_megabytes_is_read(client: Any) -> None:
         ("document.add", {"content": "a", "name": "a\nb"}, "name: expected the name of a file"),
         ("document.add", {"content": "a\0", "name": "a"}, "content: expected a text, got a NUL in it."),
         ("document.add", {"base64": "!", "name": "a"}, "base64: expected base64, got something else."),
-        ("document.add", {"content": " ", "name": "a"}, "a: it holds no text. It is kept as doc_"),
+        ("document.add", {"content": " ", "name": "a"}, "a: it contains no text. It is kept as doc_"),
         ("document.add", {"content": "a", "name": "a", "tags": ["\0"]}, "tags[0]: expected a text"),
         ("document.extract", {"id": "doc_x"}, "id: there is no document doc_x."),
         ("document.get", {"id": "doc_\0"}, "id: there is no document doc_"),

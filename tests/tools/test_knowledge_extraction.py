@@ -184,7 +184,7 @@ def test_macros_are_named_and_not_run(tmp_path: Path) -> None:
     path = remade(tmp_path / "macro.docm")
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("word/vbaProject.bin", b"\0" * 100)
-    assert read(path).warnings == ["it holds macros, which are not run"]
+    assert read(path).warnings == ["it contains macros, which are not run"]
 
 
 def test_the_content_decides_where_a_name_lies(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_what_is_no_file_with_content_is_refused_in_a_sentence(tmp_path: Path) -
     with open(tmp_path / "huge.csv", "wb") as file:
         file.truncate(2 * 1024**3)
     assert refusal(tmp_path / "empty.txt") == "empty.txt: it is empty"
-    assert refusal(tmp_path / "binary.csv") == "binary.csv: it is no document of a kind that is read"
+    assert refusal(tmp_path / "binary.csv") == "binary.csv: documents of its kind cannot be read"
     assert refusal(tmp_path).endswith("it is a folder; expected a file")
     for name in ("pipe.txt", "link.txt", "huge.csv", "none.txt"):
         assert refusal(tmp_path / name).startswith(f"{name}: it ")

@@ -132,7 +132,7 @@ def test_a_text_of_which_the_model_makes_nothing_keeps_no_other_back(store: Entr
     assert not any(job.problem for job in jobs)
     assert found(store, "car") == ["automobile"]
     assert note_of("unheard") == (
-        "Searched by words alone: the model in --embeddings-folder: "
+        "Searched only by words: the model in --embeddings-folder: "
         "expected finite numbers, not all of them 0."
     )
 
@@ -152,7 +152,7 @@ def test_a_model_that_cannot_be_loaded_is_one_clear_note(
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_bytes(content)
     note = note_of("car")
-    assert note.startswith("Searched by words alone: the model in --embeddings-folder: it cannot be loaded: ")
+    assert note.startswith("Searched only by words: the model in --embeddings-folder: it cannot be loaded: ")
     assert says in note
 
 

@@ -334,7 +334,7 @@ def data_of(*embeddings: object) -> str:
 @pytest.mark.parametrize(
     ("says", "reason"),
     [
-        ("<h1>Welcome</h1>", "the answer is no JSON, though it says so"),
+        ("<h1>Welcome</h1>", "the answer is not JSON, although its Content-Type says so"),
         ("[1, 2]", "expected a JSON object"),
         ('{"data": "x"}', "data: expected a list of 1 vectors, got none"),
         ('{"data": []}', "data: expected a list of 1 vectors, got 0"),
@@ -345,7 +345,7 @@ def data_of(*embeddings: object) -> str:
         (data_of([1.0, "2"]), "data[0].embedding: expected numbers"),
         (data_of([True, 1.0]), "data[0].embedding: expected numbers"),
         (data_of([0.0, 0.0]), "data[0].embedding: expected finite numbers, not all of them 0"),
-        ('{"data": [{"index": 0, "embedding": [NaN]}]}', "the answer is no JSON"),
+        ('{"data": [{"index": 0, "embedding": [NaN]}]}', "the answer is not JSON"),
         ('{"data": [{"index": 0, "embedding": [1e999]}]}', "data[0].embedding: expected finite numbers"),
         (data_of([10**400]), "data[0].embedding: expected finite numbers"),
         ('{"data": [{"index": 1, "embedding": [1.0]}]}', "data[0].index: expected each of 0 to 0 once"),
@@ -357,7 +357,7 @@ def test_an_answer_that_cannot_be_used_is_one_clear_error(
 ) -> None:
     model.says = says
     note = said_of(model, "car")
-    assert note.startswith("Searched by words alone: the model that --embeddings names: ")
+    assert note.startswith("Searched only by words: the model that --embeddings names: ")
     assert reason in note
     write(store, "An automobile.")
     job = Embedding(readings.ENTRIES)
@@ -382,7 +382,7 @@ def test_an_endpoint_that_fails_is_named_without_what_it_says(
 ) -> None:
     model.status, model.says = status, f"wrong key: {KEY}"
     assert said_of(model, "car") == (
-        f"Searched by words alone: the model that --embeddings names: it answers {status} {reason}."
+        f"Searched only by words: the model that --embeddings names: it answers {status} {reason}."
     )
 
 

@@ -83,7 +83,7 @@ def test_where_the_model_is_away_words_are_searched_and_the_answer_says_so(
         result = client.call_tool("memory.search", {"query": "car"})
         assert result.text.startswith("Found 1 entry:\n")
         assert result.text.endswith(
-            "\n[Searched by words alone: the model that --embeddings names: it answers 500 Internal Server "
+            "\n[Searched only by words: the model that --embeddings names: it answers 500 Internal Server "
             "Error.]"
         )
         assert result.structured["note"] == result.text.rpartition("\n")[2].strip("[]")

@@ -76,8 +76,8 @@ def test_a_request_is_sent_and_its_json_is_the_output(tmp_path: Path, web: Web) 
         ("/large", "url: expected an answer of at most 1,048,576 bytes"),
         ("/slow", "url: no answer, or not all of it, within 0.5 s"),
         ("/round", "url: more than 5 redirects"),
-        ("/packed", "url: the answer is compressed, which was not asked for"),
-        ("/odd", "url: the answer is no JSON, though it says so"),
+        ("/packed", "url: the answer is compressed, which was not requested"),
+        ("/odd", "url: the answer is not JSON, although its Content-Type says so"),
         ("/file", "url: expected an http or https address, got 'file:"),
     ],
 )
@@ -202,7 +202,7 @@ def test_where_no_client_has_a_model_the_servers_is_asked_and_without_one_the_st
     ]  # fmt: skip
     with served(tmp_path, FASTRPC_KNOWLEDGE_MODEL_URL=place(web, "/odd"), **model) as client:
         found = ran(client, PROMPT, what="a city")
-        assert found["error"] == "do: the model that --model-url names: its answer is no chat completion."
+        assert found["error"] == "do: the model that --model-url names: its answer is not a chat completion."
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
@@ -210,7 +210,7 @@ def test_an_answer_of_the_client_that_is_no_use_fails_the_step(tmp_path: Path, v
     with served(tmp_path, on_sample={"role": "assistant", "content": [3]}, version=version) as client:
         found = ran(client, PROMPT, what="a city")
         assert found["state"] == "failed"
-        assert "the client's answer to sampling/createMessage is no use" in found["error"]
+        assert "the client's answer to sampling/createMessage cannot be used" in found["error"]
 
 
 def test_a_message_reaches_the_owners_clients_alone(tmp_path: Path) -> None:

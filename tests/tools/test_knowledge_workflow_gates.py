@@ -108,7 +108,7 @@ def test_a_gate_that_nobody_decides_about_is_not_approved(tmp_path: Path) -> Non
     with guarded(tmp_path, POLICY) as server, Client.sync(server.place, token=token) as client:
         called(client, "workflow.create", workflow=workflow("w", gate))
         run = called(client, "workflow.trigger", id="w", wait_seconds=60)
-        assert run["error"] == "gate: not approved: nobody has decided in time"
+        assert run["error"] == "gate: not approved: no decision in time"
 
 
 @pytest.mark.long

@@ -94,7 +94,7 @@ def test_a_signed_request_begins_one_run_for_whoever_created_the_workflow(tmp_pa
         ):
             assert refused == (401, "the signature is not valid")
         for at in (now - 400, now + 400):
-            assert post(server, {}, at=at) == (401, "the timestamp is too old, or of the future")
+            assert post(server, {}, at=at) == (401, "the timestamp is too old, or in the future")
         assert post(server, "x" * 300_000)[0] == 413
         called(ada, "workflow.delete", id="w")
         assert post(server, {}) == (401, "the signature is not valid")

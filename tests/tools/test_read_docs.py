@@ -50,7 +50,7 @@ def test_without_a_browser_it_reads_by_http_and_says_so(read: Reader, web: Web) 
     result = read(web.redirect("/", "/page"))
     title, address, note, _, *content = text_of(result).split("\n")
     assert (title, address) == ("Tides", web.url("/page"))
-    why = "FASTRPC_BROWSER names /no/such/browser, which is no program"
+    why = "FASTRPC_BROWSER names /no/such/browser, which is not a program"
     assert note == f"[read by plain HTTP, scripts did not run: {why}]"
     assert PARAGRAPH.strip() in "\n".join(content)
     assert facts_of(result)["via"] == "http"

@@ -157,7 +157,7 @@ def test_cancel_one_and_cancel_all() -> None:
         assert one.text == f'Cancelled callback slot 0: "{message}"'
         again = await client.call("SetCallback", action="cancel", callback_id=0)
         assert again.is_error
-        assert again.text == "callback_id: slot 0 holds no callback. Active: 1, 2."
+        assert again.text == "callback_id: slot 0 has no callback. Active: 1, 2."
         assert (await client.call("SetCallback", action="cancel")).text == "Cancelled 2 callbacks."
         assert await shown(client) == "No active callbacks."
         assert (await client.call("SetCallback", action="cancel")).text == "Cancelled 0 callbacks."

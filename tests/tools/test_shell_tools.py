@@ -305,7 +305,7 @@ def test_an_output_over_the_files_limit_keeps_both_ends_and_says_so(monkeypatch:
 def test_a_state_folder_that_cannot_be_written_costs_only_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTRPC_STATE_DIR", "/proc/nothing")
     result = call("seq 1 50000")
-    assert "could not be kept" in str(result.content)
+    assert "could not be stored" in str(result.content)
     assert str(result.content).endswith("\n50000")
     assert facts(result)["output_path"] is None
 

@@ -238,7 +238,7 @@ def test_waiting_ends_with_a_sentence_that_is_not_sqlites(state: Path) -> None:
         began = time.monotonic()
         said = refusal(_state.changing(wait_seconds=0.3))
         assert time.monotonic() - began >= 0.3
-    assert "held by another program" in said
+    assert "in use by another program" in said
     assert "locked" not in said
     write("after")
 
@@ -318,7 +318,7 @@ def test_a_file_that_cannot_be_used_is_named_and_left_as_it_is(state: Path, how:
         said = refusal(block)
         assert str(path) in said
         assert SPOILT[how] in said
-        assert "was left as it is" in said
+        assert "was not changed" in said
     assert contents(state) == before
 
 
@@ -366,7 +366,7 @@ def test_a_server_that_is_overtaken_by_a_newer_one_stops_writing(state: Path) ->
 def test_a_state_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "file" / "state"))
-    assert refusal() == f"The state cannot be kept in {tmp_path}/file/state: Not a directory."
+    assert refusal() == f"The state cannot be stored in {tmp_path}/file/state: Not a directory."
     with pytest.raises(ToolError, match="file/state: Not a directory"):
         _instances.own()
     assert not _instances.exist()

@@ -82,7 +82,7 @@ def test_show_and_clean_make_nothing(state: Path, capsys: Any) -> None:
 
 
 def test_clean_removes_what_nobody_needs_and_no_tasks(state: Path, capsys: Any) -> None:
-    """State: `fastrpc state --clean` removes what nobody needs any more, and no tasks."""
+    """State: `fastrpc state --clean` removes what is no longer needed, and no tasks."""
     with fill(state):
         code, shown = command(capsys, "--clean")
     assert code == 0

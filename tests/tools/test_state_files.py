@@ -52,7 +52,7 @@ def test_what_is_no_regular_file_in_the_place_of_the_database_is_refused_at_once
     before = path.lstat()
     (said,) = refusals()
     linked = "a symbolic link" if kind.startswith("link") else KINDS[kind]
-    assert said.startswith(f"{path} is {linked}, not a regular file, and was left as it is.")
+    assert said.startswith(f"{path} is {linked}, not a regular file, and was not changed.")
     assert (path.lstat().st_ino, path.lstat().st_mode) == (before.st_ino, before.st_mode)
 
 

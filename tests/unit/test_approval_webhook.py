@@ -53,7 +53,7 @@ def test_approvals_that_wait_to_be_sent_are_bounded(
     sender._target = target
     for number in range(100):
         sender.send("asked", approval(number))
-    left_out = caplog.text.count("is not sent: too many wait")
+    left_out = caplog.text.count("is not sent: too many are waiting")
     assert 80 < left_out < 100
     slow.may.set()
     eventually(lambda: slow.sent == 100 - left_out and sender._waiting_bytes == 0)

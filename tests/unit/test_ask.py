@@ -97,7 +97,7 @@ def test_a_no_is_said_plainly_and_no_answer_made_up(version: str, given: Any, sh
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_client_that_cannot_be_asked_leaves_the_question_unasked(version: str) -> None:
     text = said(server(), version=version)
-    assert text.startswith("none unasked [] Nobody could be asked (")
+    assert text.startswith("none unasked [] The user could not be asked (")
     assert "elicitation" in text
     assert "ASK_TERMINAL is not set" in text
 
@@ -157,7 +157,7 @@ def test_a_question_that_nobody_answers_in_time_is_withdrawn(monkeypatch: pytest
     async def conversation(client: Raw) -> None:
         calling = asyncio.ensure_future(client.call("ask"))
         question = await client.question()
-        assert (await calling).text == "client timeout [] Nobody answered within 0.05 s."
+        assert (await calling).text == "client timeout [] The user did not answer within 0.05 s."
         assert cancelled(client) == [question["id"]]
 
     with_raw(server(), conversation)
@@ -183,7 +183,7 @@ def test_the_longest_time_limit_ends_before_the_clients_own() -> None:
 def test_with_no_time_nobody_is_asked(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setenv("FASTRPC_ASK_SECONDS", "0")
     text = said(server(), version=version, on_elicit={"question_1": "SQLite"})
-    assert text == "none unasked [] Nobody could be asked (FASTRPC_ASK_SECONDS is 0)."
+    assert text == "none unasked [] The user could not be asked (FASTRPC_ASK_SECONDS is 0)."
 
 
 def test_a_client_that_wants_progress_hears_that_the_person_still_thinks(

@@ -384,7 +384,7 @@ def test_a_context_made_by_hand_asks_nobody() -> None:
     async def run() -> None:
         context = Context()
         assert context.once("a", lambda: 5) == 5
-        with pytest.raises(ToolError, match="made by hand"):
+        with pytest.raises(ToolError, match="made without a client"):
             await context.elicit("x")
 
     asyncio.run(run())

@@ -64,7 +64,7 @@ def test_answers_find_their_questions_in_whatever_order_they_come() -> None:
         ({"error": {"code": -1, "message": "User said no"}}, "refused elicitation/create: User said no (-1)"),
         ({"error": 5}, "its answer has no result"),
         ({"result": 5}, "its answer has no result"),
-        ({"result": {}}, "no use: action: expected one of accept, decline, cancel, got null"),
+        ({"result": {}}, "cannot be used: action: expected one of accept, decline, cancel, got null"),
         ({"result": {"action": "accept"}}, "$.content.name: required, missing"),
         ({"result": {"action": "accept", "content": []}}, "content: expected an object"),
         ({"result": {"action": "accept", "content": {"name": 5}}}, "$.content.name: expected string, got 5"),
@@ -110,10 +110,10 @@ def test_a_wrongly_typed_answer_fails_once_its_reason_was_told_where_somebody_re
             [asked] = first["inputRequests"].values()
             if asked["method"] == "elicitation/create":
                 message = second["inputRequests"]["1"]["params"]["message"]
-                assert message.startswith("x\n\nThe last answer was no use: action: expected one of")
+                assert message.startswith("x\n\nThe last answer could not be used: action: expected one of")
                 second = await retry(client, second, {"1": wrong})
             assert second["isError"]
-            assert "no use: " in second["content"][0]["text"]
+            assert "used: " in second["content"][0]["text"]
         third = await retry(client, first, {})  # without an answer it is asked as before
         assert third["inputRequests"] == first["inputRequests"]
 
@@ -362,7 +362,7 @@ def test_a_state_is_good_for_its_own_request_only() -> None:
     assert str(app.runtime.secret) not in state
 
     async def elsewhere(client: Raw) -> None:
-        with pytest.raises(RemoteError, match="not one that this server gave"):
+        with pytest.raises(RemoteError, match="not from this server"):
             await retry(client, {"requestState": state}, {}, arguments={"a": 2, "b": "y"})
 
     stranger = Server("t")

@@ -446,7 +446,7 @@ def test_in_strict_a_full_disk_refuses_calls_tells_who_waits_and_goes_on_when_th
     waits = log.append_durably({"number": 0})
     with pytest.raises(AuditUnavailable, match="No space left on device"):
         waits.result(SECONDS)
-    with pytest.raises(AuditUnavailable, match="takes no record: No space left on device"):
+    with pytest.raises(AuditUnavailable, match="cannot take a record: No space left on device"):
         log.append({"number": 1})
     disk.left = None
     eventually(lambda: not log.status()["failure"], SECONDS)
@@ -542,7 +542,7 @@ def test_a_fault_of_the_writer_ends_its_chain_and_the_next_one_says_what_is_miss
     log.close()
     assert [record["number"] for record in records_of(folder)] == [0, 2]
     assert "gap" in kinds_of(folder)
-    assert any("fault of fastrpc" in record.message for record in caplog.records)
+    assert any("bug in fastrpc" in record.message for record in caplog.records)
     assert verify.verify(folder).faults == []
 
 

@@ -75,7 +75,7 @@ def test_half_a_line_that_a_failed_write_has_left_is_ended_and_passed_over(tmp_p
     file.write_bytes(file.read_bytes().removeprefix(LINE + b"\n"))
     report = verify.verify(str(tmp_path / "audit"), checkpoint_files=[str(file)])
     assert report.faults == []
-    assert any(note.startswith("checkpoints.jsonl:1: no whole line") for note in report.notes)
+    assert any(note.startswith("checkpoints.jsonl:1: incomplete line") for note in report.notes)
 
 
 # --- syslog -----------------------------------------------------------------------------------------------

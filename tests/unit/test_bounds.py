@@ -43,7 +43,7 @@ def test_a_list_ends_where_a_cursor_comes_again(logged: list[str]) -> None:
     assert pages.next({"tools": [], "nextCursor": "a"}) == {"cursor": "a"}
     assert pages.next({"tools": [], "nextCursor": "b"}) == {"cursor": "b"}
     assert pages.next({"tools": [], "nextCursor": "a"}) is None
-    assert logged == ["the server: tools/list is read no further than page 3: a cursor comes again"]
+    assert logged == ["the server: tools/list is read only up to page 3: a cursor is repeated"]
 
 
 @pytest.mark.parametrize("end", [{}, {"nextCursor": None}, {"nextCursor": ""}])
@@ -71,7 +71,7 @@ def test_a_list_is_bounded_in_time_that_its_pages_take(logged: list[str]) -> Non
     pages = FollowedPages("tools/list", "the server", 10)
     assert pages.next({"tools": [], "nextCursor": "1"}, 6) is not None
     assert pages.next({"tools": [], "nextCursor": "2"}, 6) is None
-    assert logged == ["the server: tools/list is read no further than page 2: it takes longer than 10 s"]
+    assert logged == ["the server: tools/list is read only up to page 2: it takes longer than 10 s"]
 
 
 def test_notifications_that_nobody_reads_are_bounded_as_requests_are() -> None:

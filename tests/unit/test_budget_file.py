@@ -184,10 +184,10 @@ def _empty(data: bytearray) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_version_2, "it is of version 2, this fastrpc knows 1; it is left as it is"),
-        (_damaged, "its head is damaged; it is left as it is"),
-        (_foreign, "this is no file of budgets; it is left as it is"),
-        (_empty, "this is no file of budgets; it is left as it is"),
+        (_version_2, "it has version 2; this fastrpc supports 1; it is not changed"),
+        (_damaged, "its head is damaged; it is not changed"),
+        (_foreign, "not a budgets file; it is not changed"),
+        (_empty, "not a budgets file; it is not changed"),
         (_cut, f"expected {size_of(CELLS, PROCESSES)} bytes, it has {size_of(CELLS, PROCESSES) - 1}"),
     ],
 )

@@ -412,7 +412,7 @@ def test_a_table_without_room_refuses_whom_it_cannot_count_and_says_so_once(
         except OverBudget as error:
             found.append(error)
     assert [(error.budget.text, error.used) for error in found] == [("1 call/day", None)] * 2
-    assert caplog.text.count("the file of budgets has no room left") == 1
+    assert caplog.text.count("the budgets file is full") == 1
     file.close()
 
 
@@ -432,10 +432,10 @@ def test_calls_are_refused_and_others_served_while_a_stopped_process_holds_the_l
         for version, code in ((LATEST_LEGACY, -32005), (MODERN, 503)):
             refused, served = counted.calls(ORDER, SEARCH, version=version)
             assert (refused.code, refused.data) == (code, {"reason": "budget_unavailable"})
-            assert "another process holds the lock of the file of budgets" in str(refused)
+            assert "another process holds the lock of the budgets file" in str(refused)
             assert served.text == "found x"
         (record,) = caplog.records
-        assert record.message.endswith("does not go on: calls that it has no count of yet are refused")
+        assert record.message.endswith("does not release it: calls with an unknown count are refused")
         with pytest.raises(BudgetFileError, match="budgets: another process holds the lock"):
             BudgetFile(str(tmp_path / "budgets"), counts=False)
     finally:

@@ -124,14 +124,14 @@ def test_variables_are_expanded_in_every_member(text: str, expanded: str) -> Non
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("${input:token}", "${input:token}: asks a person"),
-        ("Bearer ${input:token}", "${input:token}: asks a person"),
-        ("${PORT:-${input:token}}", "${input:token}: asks a person"),
+        ("${input:token}", "${input:token}: is a question to a person"),
+        ("Bearer ${input:token}", "${input:token}: is a question to a person"),
+        ("${PORT:-${input:token}}", "${input:token}: is a question to a person"),
         ("${PORT:-${NONE}}", "${NONE}: the environment variable NONE is not set"),
         ("${workspaceFolder}/x", "workspaceFolder is not set (it is an editor's; write the path)"),
-        ("${workspaceFolder:shop}", "is replaced by an editor alone"),
-        ("${command:pick}", "is replaced by an editor alone"),
-        ("${config:a.b}", "is replaced by an editor alone"),
+        ("${workspaceFolder:shop}", "is replaced only by an editor"),
+        ("${command:pick}", "is replaced only by an editor"),
+        ("${config:a.b}", "is replaced only by an editor"),
         ("${{ secrets.KEY }}", "${{ secrets.KEY }: expected ${VAR}"),
         ("${user_config.key}", "expected ${VAR}"),
         ("${}", "${}: expected ${VAR}"),
@@ -151,7 +151,7 @@ def test_variables_are_expanded_in_every_member(text: str, expanded: str) -> Non
         ("Bearer $NONE", "$NONE: the environment variable NONE is not set"),
         ("$the_secret", "$…: this environment variable is not set"),
         ("{env:NONE}", "{env:NONE}: the environment variable NONE is not set"),
-        ("${HOST}{file:~/.key}", "{file:~/.key}: no file is read"),
+        ("${HOST}{file:~/.key}", "{file:~/.key}: files are not read"),
     ],
 )
 @pytest.mark.parametrize("member", ["command", "args", "env", "cwd", "url", "headers"])
@@ -182,7 +182,7 @@ def test_a_shell_reads_the_variables_of_its_script_itself() -> None:
         ({"url": "http://x", "transport": "stdio"}, "type: stdio needs a command"),
         ({"command": "c", "disabled": "true"}, "disabled: expected true or false, got 'true'"),
         ({"command": "c", "enabled": 0}, "enabled: expected true or false, got 0"),
-        ({"command": "c", "envFile": ".env"}, "envFile: no file of variables is read"),
+        ({"command": "c", "envFile": ".env"}, "envFile: is not supported"),
         ({"command": "c", "excludeTools": "drop"}, "excludeTools: expected an array of strings"),
         ({"command": "c", "exclude_tags": ["a"]}, "exclude_tags: is not known"),
         ({"command": "c", "allowToolList": ["a"]}, "allowToolList: is not known"),

@@ -167,16 +167,16 @@ def test_a_large_request_is_written_whole(loop: asyncio.AbstractEventLoop) -> No
         (b"HTTP/1.1 200 OK\r\ncontent-le", ConnectionLost, "closed by the server"),
         (HEAD + b"content-length: 9\r\n\r\n{", ConnectionLost, "closed by the server"),
         (HEAD + b"transfer-encoding: chunked\r\n\r\n9\r\n{", ConnectionLost, "closed by the server"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n", ConnectionLost, "is no HTTP"),
-        (HEAD + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}", ConnectionLost, "is no HTTP"),
-        (HEAD + b"content-length: two\r\n\r\n{}", ConnectionLost, "is no HTTP"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", ConnectionLost, "is not HTTP"),
+        (HEAD + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}", ConnectionLost, "is not HTTP"),
+        (HEAD + b"content-length: two\r\n\r\n{}", ConnectionLost, "is not HTTP"),
         (
             HEAD + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}",
             ConnectionLost,
-            "is no HTTP",
+            "is not HTTP",
         ),
-        (HEAD + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", ConnectionLost, "is not known"),
-        (HEAD + b"transfer-encoding: chunked\r\n\r\nzz\r\n\r\n", ConnectionLost, "is no HTTP"),
+        (HEAD + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", ConnectionLost, "is unknown"),
+        (HEAD + b"transfer-encoding: chunked\r\n\r\nzz\r\n\r\n", ConnectionLost, "is not HTTP"),
         (b"HTTP/1.1 101 OK\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", ConnectionLost, "another protocol"),
         (HEAD + b"x: " + b"y" * 500_000, ConnectionLost, "its head is longer than 131072 bytes"),
         (HEAD + b"x: y\r\n" * 100_000, ConnectionLost, "its head is longer than 131072 bytes"),
@@ -187,7 +187,7 @@ def test_a_large_request_is_written_whole(loop: asyncio.AbstractEventLoop) -> No
             "its head is longer than 131072 bytes",
         ),
         (HEAD + b"content-encoding: br\r\ncontent-length: 2\r\n\r\n{}", InvalidAnswer, "'br', which was not"),
-        (HEAD + b"content-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}", InvalidAnswer, "is no gzip"),
+        (HEAD + b"content-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}", InvalidAnswer, "is not valid gzip"),
         (
             HEAD + b"content-encoding: gzip\r\n\r\n" + gzip.compress(LONG)[:-9],
             InvalidAnswer,
@@ -216,7 +216,7 @@ def test_a_body_over_the_limit_is_not_kept(
 
 @pytest.mark.parametrize("value", ["a\r\nb: c", "a\nb", "a\0", "\x7f", "a\x1b"])
 def test_a_value_that_would_end_its_header_is_refused(value: str) -> None:
-    with pytest.raises(ValueError, match="header x: its value holds a control character"):
+    with pytest.raises(ValueError, match="header x: its value contains a control character"):
         header_lines({"x": value})
 
 
@@ -468,7 +468,7 @@ def test_a_server_that_does_not_take_a_request_is_given_up(monkeypatch: pytest.M
     async def conversation() -> None:
         async with RawWeb(play) as server:
             wire = Wire(Remote(server.url))
-            with pytest.raises(ConnectionLost, match="the server took nothing for 0"):
+            with pytest.raises(ConnectionLost, match="the server has not read for 0"):
                 await post(wire, b"x" * 20_000_000)
             await wire.close()
 

@@ -327,11 +327,15 @@ def test_this_machine_is_reached_directly(host: str, monkeypatch: pytest.MonkeyP
             "refuses it (status 407 Proxy Auth)",
         ),
         ("http://u:secret@127.0.0.1:{}", b"", "closed by the server"),
-        ("http://u:secret@127.0.0.1:{}", b"HTTP/1.1 200 OK\r\n\r\nearly", "something before the server does"),
-        ("http://u:secret@127.0.0.1:{}", b"SSH-2.0\r\n", "is no HTTP"),
+        (
+            "http://u:secret@127.0.0.1:{}",
+            b"HTTP/1.1 200 OK\r\n\r\nearly",
+            "sent data before the TLS handshake",
+        ),
+        ("http://u:secret@127.0.0.1:{}", b"SSH-2.0\r\n", "is not HTTP"),
         ("http://u:secret@127.0.0.1:1", b"", "the proxy 127.0.0.1:1: connection refused"),
         ("socks5://u:secret@127.0.0.1:{}", b"", "is of the kind socks5, not http"),
-        ("http://u:secret@127.0.0.1:port", b"", "the address of the environment's proxy is none"),
+        ("http://u:secret@127.0.0.1:port", b"", "the address of the environment's proxy is invalid"),
     ],
 )
 def test_a_proxy_that_does_not_help_is_told_without_its_password(

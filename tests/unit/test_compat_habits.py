@@ -100,7 +100,7 @@ def test_the_options_of_a_tool_may_stand_behind_its_name_in_the_sdks_order() -> 
     assert (two["name"], two["title"], two["description"]) == ("two", "Two", "Adds two.")
     (three,) = ask(server, "prompts/list")["prompts"]
     assert (three["title"], three["description"]) == ("Three", "Asks.")
-    with pytest.raises(TypeError, match="add_tool: expected at most 6 values behind the name, got 7"):
+    with pytest.raises(TypeError, match="add_tool: expected at most 6 values after the name, got 7"):
         server.add_tool(add, "four", *range(7))  # type: ignore[arg-type]
 
 

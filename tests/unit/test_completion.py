@@ -383,7 +383,7 @@ def test_what_cannot_complete_is_told_where_it_is_decorated() -> None:
             app.complete("paint", "what")(function)
     with pytest.raises(DefinitionError, match="paint has no argument 'who'; it has colour, size"):
         app.complete("paint", "who")
-    with pytest.raises(DefinitionError, match="words is no prompt or template of this server"):
+    with pytest.raises(DefinitionError, match="words is not a prompt or template of this server"):
         app.complete(words, "what")
     with pytest.raises(DefinitionError, match="is a method"):
         app.complete("paint", "what")(Desk.suggest)

@@ -133,7 +133,7 @@ PATIENCE = "FASTRPC_PATIENCE_SECONDS: expected a number of seconds, 0 or more"
         ("=1", "expected KEY=VALUE"),
         ("K" * 65 + "=1", "the key is longer than 64 characters"),
         ("MODEL=" + "x" * 513, "the value is longer than 512 characters"),
-        ("MODEL=a\0b", "the value holds a NUL character"),
+        ("MODEL=a\0b", "the value contains a NUL character"),
     ],
 )
 def test_a_bad_line_is_one_warning_with_file_and_line_and_the_rest_counts(folders, line, complaint):

@@ -53,7 +53,7 @@ def mistake(folder: Path, text: str, name: str = "guard.toml") -> str:
         ),
         (
             "[[rules]]\nwhen = 'true'\nthen = 'ask'\nphase = 'list'\n",
-            "guard.toml, line 4: rules[0].phase: a rule of the phase list hides: then = 'deny'",
+            "guard.toml, line 4: rules[0].phase: a rule of the phase list can only hide: then = 'deny'",
         ),
         (
             "[risk]\nwipe = 'huge'\n",
@@ -92,7 +92,7 @@ def mistake(folder: Path, text: str, name: str = "guard.toml") -> str:
         ),
         (
             "[[audit.targets]]\nwebhook = 'https://a/b'\n",
-            "line 1: audit.targets[0]: a webhook needs a secret; nothing else has one",
+            "line 1: audit.targets[0]: a webhook needs a secret; other targets have none",
         ),
         (
             "[[audit.targets]]\nwebhook = 'https://a/b'\nsecret = 'hunter2'\n",
@@ -100,7 +100,7 @@ def mistake(folder: Path, text: str, name: str = "guard.toml") -> str:
         ),
         ("defaults = 3\n", "guard.toml, line 1: defaults: expected a table, got 3"),
         ("rules = 3\n", "guard.toml, line 1: rules: expected an array of tables, got 3"),
-        ("= 3\n", "guard.toml: this is no TOML: "),
+        ("= 3\n", "guard.toml: not TOML: "),
         (
             "database = 'postgresql://u:hunter2@h/d'\n",
             "database: expected env:NAME, file:PATH or {{vault:name}}",
@@ -139,7 +139,7 @@ def test_a_file_that_is_none_or_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(GuardConfigError, match=r"pipe\.toml"):
         read(str(tmp_path / "pipe.toml"))
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(GuardConfigError, match="no UTF-8"):
+    with pytest.raises(GuardConfigError, match="not UTF-8"):
         read(str(tmp_path / "bytes.toml"))
     (tmp_path / "large.toml").write_text("#" * (1024 * 1024 + 1))
     with pytest.raises(GuardConfigError, match="longer than"):
@@ -228,7 +228,10 @@ def test_a_secret_comes_from_the_vault_a_file_or_the_environment(
         ("{{vault:nothing}}", "there is no nothing"),
         ("env:NOT_SET_ANYWHERE", "the environment variable NOT_SET_ANYWHERE is not set"),
         ("file:nowhere", "No such file"),
-        ("s3cret-itself-in-the-file", "expected env:NAME, file:PATH or {{vault:name}}, and no secret itself"),
+        (
+            "s3cret-itself-in-the-file",
+            "expected env:NAME, file:PATH or {{vault:name}}, not the secret itself",
+        ),
     ],
 )
 def test_a_secret_that_is_not_there_is_named_and_none_is_shown(
@@ -302,4 +305,4 @@ def test_a_mistake_in_the_file_of_sophon_is_named(tmp_path: Path) -> None:
     assert "mcp-server.json: exposed: no such key (did you mean expose?)" in mistake(
         tmp_path, text, "mcp-server.json"
     )
-    assert "this is no JSON" in mistake(tmp_path, "{", "mcp-server.json")
+    assert "mcp-server.json: not JSON" in mistake(tmp_path, "{", "mcp-server.json")

@@ -189,7 +189,7 @@ id = "small-orders"
 tools = ["order"]
 when = "args.count > 10"
 then = "deny"
-reason = "more than 10 need a person's word"
+reason = "more than 10 need a person's approval"
 [[rules]]
 id = "guests-look"
 when = "caller.class == 'guest' && tool.effect != 'read'"
@@ -213,7 +213,7 @@ def test_a_rule_over_arguments_judges_those_that_are_bound(tmp_path: Path, versi
         403 if version == MODERN else -32000,
         {"reason": "not_allowed", "rule": "small-orders"},
     )
-    assert "more than 10 need a person's word" in error.message
+    assert "more than 10 need a person's approval" in error.message
 
 
 def test_a_rule_over_caller_and_tool_holds_for_the_callers_of_the_class(tmp_path: Path) -> None:

@@ -163,11 +163,11 @@ def test_an_entry_of_the_same_name_is_replaced(client: str, home: Any) -> None:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_file_that_cannot_be_read_is_named_and_left_alone(client: str, home: Any) -> None:
     if client == "codex" and sys.version_info < (3, 11):
-        pytest.skip("CPython 3.10 reads no TOML")
+        pytest.skip("CPython 3.10 cannot read TOML")
     path = home / "broken"
     before = '{"mcpServers": {]\n'
     path.write_text(before)
-    said = {"codex": "no TOML", "goose": "cannot be changed safely"}.get(client, "line 1, column 17")
+    said = {"codex": "not TOML", "goose": "cannot be changed safely"}.get(client, "line 1, column 17")
     with pytest.raises(UsageError, match=said):
         main([client, "--file", str(path)])
     assert path.read_text() == before
@@ -321,13 +321,13 @@ def test_a_link_stays_one_and_the_mode_stays(home: Any) -> None:
     [
         (["emacs"], "client: expected one of claude-code"),
         (["cursor", "--env", "novalue"], "--env: expected NAME=VALUE"),
-        (["cursor", "--cwd", "/no/such"], "--cwd: '/no/such' is no folder"),
+        (["cursor", "--cwd", "/no/such"], "--cwd: '/no/such' is not a folder"),
         (["curser"], "got 'curser'; did you mean 'cursor'"),
         (["cursor", "--http", "mcp.example.com"], "--http: expected a URL such as"),
         (["cursor", "--http", "https://me:word@mcp.example.com/"], "no name or password in the address"),
         (["cursor", "shop.py", "--http", URL], "for a server that already runs: a target is only for"),
         (["cursor", "--token-file", "token"], "--token-file needs --http too"),
-        (["cursor", "--http", URL, "--token-file", "/no/such"], "--token-file: '/no/such' is no file"),
+        (["cursor", "--http", URL, "--token-file", "/no/such"], "--token-file: '/no/such' is not a file"),
         (["cursor", "--http", URL, "--token-env", "a b"], "--token-env: expected the name of a variable"),
     ],
 )

@@ -144,7 +144,7 @@ def test_a_failure_while_entering_fails_every_call_and_is_logged(caplog: pytest.
 
     run(conversation())
     assert life.events == ["enter t"]
-    assert "the lifespan failed while it was entered" in caplog.text
+    assert "the lifespan failed at its start" in caplog.text
 
 
 def test_it_is_entered_anew_for_clients_that_come_later() -> None:

@@ -105,7 +105,7 @@ def test_the_front_of_other_frameworks_drops_no_option() -> None:
     wrong: Any = {"htpp": "127.0.0.1:8000"}
     with pytest.raises(UsageError, match="htpp"):
         mcp.run(**wrong)
-    with pytest.raises(UsageError, match="nobody may use a server without a token"):
+    with pytest.raises(UsageError, match="a server needs a token"):
         mcp.run(http="127.0.0.1:0")
 
     @mcp.tool(timeout_seconds=5)

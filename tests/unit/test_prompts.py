@@ -459,11 +459,11 @@ def test_what_cannot_be_a_prompt_is_told_where_it_is_decorated() -> None:
         app.prompt(lambda: "x")
     with pytest.raises(DefinitionError, match="give name="):
         app.prompt(review, name="")
-    with pytest.raises(DefinitionError, match="meta: 'a b' is no key"):
+    with pytest.raises(DefinitionError, match="meta: 'a b' is not a valid key"):
         app.prompt(review, name="other", meta={"a b": 1})
     with pytest.raises(DefinitionError, match="has its options already"):
         app.prompt(Prompt(review, name="other"), title="x")
-    with pytest.raises(DefinitionError, match="'fast' is none of auto, inline, thread"):
+    with pytest.raises(DefinitionError, match="'fast' is not one of auto, inline, thread"):
         app.prompt(review, name="other", run="fast")
 
 

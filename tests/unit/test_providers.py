@@ -195,9 +195,9 @@ class TwoValues:
         ("db", NoNull, r"write cursor: str \| None"),
         ("db", NoUri, "takes no URI"),
         ("db", TwoValues, "takes 'uri', 'name'"),
-        ("1db", ReadOnly, "no scheme"),
-        ("", ReadOnly, "no scheme"),
-        ("d b", ReadOnly, "no scheme"),
+        ("1db", ReadOnly, "is not a URI scheme"),
+        ("", ReadOnly, "is not a URI scheme"),
+        ("d b", ReadOnly, "is not a URI scheme"),
     ],
 )
 def test_what_cannot_be_a_provider_is_said_at_once(scheme: str, thing: Any, problem: str) -> None:

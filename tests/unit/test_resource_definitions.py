@@ -34,8 +34,8 @@ def bare(id) -> str:  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(
     ("uri", "function", "options", "problem"),
     [
-        ("guide", no_parameters, {}, "is no URI; write for example docs://no_parameters"),
-        ("docs:", no_parameters, {}, "is no URI"),
+        ("guide", no_parameters, {}, "is not a URI; write for example docs://no_parameters"),
+        ("docs:", no_parameters, {}, "is not a URI"),
         ("docs://a b", no_parameters, {}, "write docs://a%20b"),
         ("docs://übung", no_parameters, {}, "write docs://%C3%BCbung"),
         ("docs://a", two, {}, r"takes 'id', but docs://a has no variables; .* docs://a/\{id\}"),
@@ -46,7 +46,7 @@ def bare(id) -> str:  # type: ignore[no-untyped-def]
         ("docs://{id", two, {}, "without its '}'"),
         ("docs://a", no_parameters, {"size": -1}, "size=-1"),
         ("docs://a", no_parameters, {"ttl": -1}, "ttl=-1"),
-        ("docs://a", no_parameters, {"cache_scope": "all"}, "none of public, private"),
+        ("docs://a", no_parameters, {"cache_scope": "all"}, "is not one of public, private"),
         ("docs://a", no_parameters, {"annotations": {"priority": 2}}, "priority"),
         ("docs://a", no_parameters, {"annotations": {"audience": ["model"]}}, "audience"),
         ("docs://a", no_parameters, {"annotations": {"colour": 1}}, "colour"),

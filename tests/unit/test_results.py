@@ -210,8 +210,8 @@ def test_memory_for_a_large_value_is_given_back() -> None:
     [
         ({"rows": [{"score": math.nan}]}, "result.rows[0].score: nan cannot be written as JSON"),
         ([1.5, -math.inf], "result[1]: -inf cannot be written as JSON"),
-        (["\ud800"], "the result holds half a surrogate pair, which is no text"),
-        ({"\udfff": 1}, "the result holds half a surrogate pair, which is no text"),
+        (["\ud800"], "the result holds half a surrogate pair, which is not text"),
+        ({"\udfff": 1}, "the result holds half a surrogate pair, which is not text"),
         ([object()], "the result cannot be written as JSON"),
         ([10**5000], "the result cannot be written as JSON: Exceeds the limit"),
     ],
@@ -352,7 +352,7 @@ def test_a_result_that_breaks_its_schema_is_refused_and_the_member_named(
 ) -> None:
     with pytest.raises(OutputMismatch) as caught:
         result(value, annotation, version)
-    words = "the tool returned something else than its annotation says: "
+    words = "the tool returned a value that its annotation does not allow: "
     assert str(caught.value).startswith(words + problem)
 
 

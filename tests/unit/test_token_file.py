@@ -91,20 +91,20 @@ def test_a_file_that_can_be_used_no_more_is_said_and_opens_nothing_after_a_minut
         assert watched.status() == 401
     ((level, message),) = watched.logged
     assert level == "error"
-    assert message.endswith("; its tokens stay good for 59 s, then they open nothing")
+    assert message.endswith("; its tokens stay valid for 59 s, then they are refused")
     for _ in range(3):
         watched.clock.now += 1
         assert not watched.opens()
         assert watched.status() == 503
     assert [level for level, _ in watched.logged] == ["error", "error"]
-    assert watched.logged[1][1].endswith("; its tokens open nothing until it is right again")
+    assert watched.logged[1][1].endswith("; its tokens are refused until it is valid again")
     for _, message in watched.logged:
         assert re.match(f"--token-file: {words}", message), message
     watched.write(TOKEN)
     watched.clock.now += 1
     assert watched.opens()
     assert watched.status() == 401
-    assert watched.logged[2:] == [("warning", f"--token-file: {watched.path} is right again")]
+    assert watched.logged[2:] == [("warning", f"--token-file: {watched.path} is valid again")]
 
 
 def test_a_file_that_is_written_anew_within_the_minute_counts_from_then_on(watched: Watched) -> None:
@@ -125,7 +125,7 @@ def test_a_file_that_went_while_nobody_asked_has_no_time_left(watched: Watched) 
     watched.clock.now += 3600
     assert not watched.opens()
     assert [message.rpartition("; ")[2] for _, message in watched.logged] == [
-        "its tokens open nothing until it is right again"
+        "its tokens are refused until it is valid again"
     ]
 
 

@@ -51,7 +51,7 @@ def test_the_guards_file_outweighs_it(tmp_path: Path) -> None:
 
 
 def test_another_level_is_refused_by_name() -> None:
-    with pytest.raises(DefinitionError, match="risk='huge' is none of none, low, medium, high, critical"):
+    with pytest.raises(DefinitionError, match="risk='huge' is not one of none, low, medium, high, critical"):
 
         @Server("x").tool(risk="huge")
         def f() -> None: ...

@@ -150,7 +150,7 @@ def test_empty_annotations_are_left_out() -> None:
         ({"audience": "model"}, "audience: expected user or assistant, got 'model'"),
         ({"priority": 2}, "priority: expected a number from 0 to 1, got 2"),
         ({"priority": True}, "priority: expected a number"),
-        ({"prio": 1}, "'prio' is none of audience, priority, last_modified"),
+        ({"prio": 1}, "'prio' is not one of audience, priority, last_modified"),
     ],
 )
 def test_wrong_annotations_are_refused(annotations: dict[str, Any], words: str) -> None:
@@ -177,13 +177,13 @@ def test_well_formed_keys_of_meta_pass(key: str) -> None:
      5, None],
 )  # fmt: skip
 def test_malformed_keys_of_meta_are_refused(key: Any) -> None:
-    with pytest.raises(ValueError, match=r"meta: .* is no key"):
+    with pytest.raises(ValueError, match=r"meta: .* is not a valid key"):
         checked_meta({key: 1})
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not a valid key"):
         Text("t", meta={key: 1})
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not a valid key"):
         ToolResult("t", meta={key: 1})
-    with pytest.raises(DefinitionError, match="is no key"):
+    with pytest.raises(DefinitionError, match="is not a valid key"):
         Server("t").add_tool(lambda: "t", name="t", meta={key: 1})
 
 

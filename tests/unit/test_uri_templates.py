@@ -146,7 +146,7 @@ def test_the_rest_of_a_path_keeps_its_slashes() -> None:
         ("a:plain", "a:plain", {}),
         ("a:plain", "a:plain/", None),
         ("a:{x}", "a:\ud800", None),
-        ("x://h/{/p}", "x://h//v", {"p": "v"}),  # what begins a value stands there twice in a row
+        ("x://h/{/p}", "x://h//v", {"p": "v"}),  # what begins a value occurs twice in a row
         ("x://{p}a", "x://aaaa", {"p": "aaa"}),
     ],
 )
@@ -165,7 +165,7 @@ def test_a_uri_gives_its_values(template: str, uri: str, values: dict[str, str] 
         ("docs://{a b}", "no expression"),
         ("docs://{a,}", "no expression"),
         ("docs://{?list*}", "not how the rest of a path"),
-        ("docs://{a,path*}", "stands by itself"),
+        ("docs://{a,path*}", "must be alone"),
         ("docs://{id}/{id}", "twice"),
     ],
 )

@@ -254,7 +254,7 @@ def test_discover_says_all_and_other_results_the_name() -> None:
         ({"annotations": {"title": 5}}, "annotations: title=5 is no str"),
         ({"icons": ["https://example.org/i.png"]}, "icons: expected objects like"),
         ({"icons": [{"mimeType": "image/png"}]}, "icons: expected objects like"),
-        ({"meta": {"a b": 1}}, "meta: 'a b' is no key"),
+        ({"meta": {"a b": 1}}, "meta: 'a b' is not a valid key"),
     ],
 )
 def test_what_no_client_could_read_is_refused_when_the_tool_is_made(

@@ -141,7 +141,7 @@ class Callbacks:
         await self.ready()
         if slot is not None and slot not in self.active:
             active = ", ".join(map(str, sorted(self.active))) or "none"
-            raise ToolError(f"callback_id: slot {_text.quoted(slot)} holds no callback. Active: {active}.")
+            raise ToolError(f"callback_id: slot {_text.quoted(slot)} has no callback. Active: {active}.")
         chosen = [self.active.pop(one) for one in (sorted(self.active) if slot is None else [slot])]
         for callback in chosen:
             callback.left = 0
@@ -280,7 +280,7 @@ class Callbacks:
             try:
                 _save(rows, BESIDE_SECONDS)
             except Exception as error:
-                write_line(f"the callbacks cannot be kept: {error}")
+                write_line(f"the callbacks cannot be stored: {error}")
 
         self._thread().submit(save)
 

@@ -40,7 +40,7 @@ async def load(
 ) -> tuple[dict[str, Any], bytes]:
     """Read a page: its facts (`url`, `status`, `content_type`; `html` where it is HTML) and its bytes.
 
-    `deadline` is of `time.monotonic`. `networks`, if given, are what may be reached besides public addresses.
+    `deadline` is of `time.monotonic`. `networks`, if given, may be reached besides public addresses.
     Raises ToolError for what is no content, or may not be reached.
     """
     if networks is None:
@@ -72,7 +72,7 @@ async def _load(address: str, deadline: float, limit: int, proxy: str | None) ->
     except httpx.TooManyRedirects:
         raise ToolError("The page could not be loaded: it redirects without end.") from None
     except httpx.InvalidURL:
-        raise ToolError("The page could not be loaded: it is no valid address.") from None
+        raise ToolError("The page could not be loaded: its address is not valid.") from None
     except (httpx.HTTPError, UnicodeError) as error:
         raise ToolError(f"The page could not be loaded: {_reason(error)}.") from None
 

@@ -48,7 +48,7 @@ def own() -> str:
             _own[place] = id, _made(place, id)
         except OSError as error:
             where = error.filename or place
-            raise ToolError(f"The state cannot be kept in {where}: {error.strerror}.") from None
+            raise ToolError(f"The state cannot be stored in {where}: {error.strerror}.") from None
     return id
 
 

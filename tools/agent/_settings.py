@@ -65,11 +65,9 @@ SEARXNG_URL = Setting(
     "FASTRPC_SEARXNG_URL", "address", "", "an instance of SearXNG, one of the search engines"
 )
 SEARCH_USER_AGENT = Setting(
-    "FASTRPC_SEARCH_USER_AGENT", "text", "", "what search engines are told we are; unset: fastrpc"
+    "FASTRPC_SEARCH_USER_AGENT", "text", "", "the User-Agent for search engines; unset: fastrpc"
 )
-SEARCH_ADDRESS = Setting(
-    "FASTRPC_SEARCH_ADDRESS", "address", "", "stands in for all search engines, for tests"
-)
+SEARCH_ADDRESS = Setting("FASTRPC_SEARCH_ADDRESS", "address", "", "replaces all search engines, for tests")
 
 
 def has_full_descriptions() -> bool:

@@ -63,9 +63,9 @@ def _script_of(command: str) -> bytes | None:
     try:
         script = command.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise ToolError("command: holds a lone surrogate, which no program can be given.") from None
+        raise ToolError("command: contains a lone surrogate, which programs cannot receive.") from None
     if b"\0" in script:
-        raise ToolError("command: holds a NUL character, which no program can be given.")
+        raise ToolError("command: contains a NUL character, which programs cannot receive.")
     return script if len(script) > ARGUMENT_LIMIT else None
 
 
@@ -113,9 +113,11 @@ def _whereabouts(output: Output) -> str:
     file = output.file
     if output.file_error is not None:
         reason = output.file_error.strerror or str(output.file_error)
-        return f"they could not be kept: {reason}" if file is None else f"{file.path} lacks the end: {reason}"
+        return (
+            f"they could not be stored: {reason}" if file is None else f"{file.path} is incomplete: {reason}"
+        )
     if file is None:
-        return "they were not kept"
+        return "they were not stored"
     if file.wrapped:
         return f"the first and the last {file.first // 1024**2} MiB of all output: {file.path}"
     return f"the whole output: {file.path}"

@@ -110,7 +110,7 @@ def _choice_of(question: Any, place: str) -> Choice:
     for number, option in enumerate(options):
         label, hint = _option_of(option, f"{place}.options[{number}]")
         if label in labels:
-            _refuse(f"{place}.options[{number}]: {_shown(label)} stands there twice")
+            _refuse(f"{place}.options[{number}]: {_shown(label)} occurs twice")
         labels[label] = hint
     several = question.get("multiSelect") is True
     return Choice(text, list(labels), list(labels.values()), several=several, free=free)
@@ -134,7 +134,7 @@ def _text_of(value: Any, place: str, limit: int) -> str:
     if len(value) > limit:
         _refuse(f"{place}: expected at most {limit:,} characters, got {len(value):,}")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        _refuse(f"{place}: holds half a surrogate pair, which is no text")
+        _refuse(f"{place}: holds half a surrogate pair, which is not text")
     return value
 
 

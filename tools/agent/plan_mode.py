@@ -48,7 +48,7 @@ def plan_mode(
 ) -> ToolResult:
     """Manage plan mode for complex tasks"""
     if ctx.server is None:
-        raise ToolError("There is no server whose plan it could be.")
+        raise ToolError("Plan mode needs a server.")
     for name, text in (("goal", goal), ("plan_file", plan_file)):
         if text is not None and len(text) > TEXT_CHARACTERS:
             raise ToolError(f"{name}: expected at most {TEXT_CHARACTERS:,} characters, got {len(text):,}.")
@@ -142,7 +142,7 @@ class Plan:
         if saved is not None and not _is_file(saved):
             raise ToolError(
                 f"plan_file: there is no file {saved}. Plan mode stays on: write the plan there first, "
-                "or name the file that holds it."
+                "or name the file that contains it."
             )
         self.end()
         return saved

@@ -94,14 +94,14 @@ def _why_not(refusal: Refused, file: File) -> str:
         found = image_file.what_it_is(file.head)
         return f"is {found or 'no image'}; expected {image_file.ACCEPTED}."
     if kind == image_pool.TOO_LARGE:
-        return f"has more than {image_pool.PIXELS} megapixels; so many are decoded at most."
+        return f"has more than {image_pool.PIXELS} megapixels; that is the limit."
     if kind == image_pool.NO_MEMORY:
         return "takes more memory to decode than there may be (FASTRPC_IMAGE_MEMORY_BYTES)."
     if kind == image_pool.SLOW:
         return "takes longer to decode than it may (FASTRPC_IMAGE_SECONDS)."
     if kind == image_pool.CRASHED:
-        return f"makes the decoder fail ({text}); it is broken or hostile."
-    return f"is broken or cut short{f' ({text})' if text else ''}."
+        return f"makes the decoder fail ({text}); it is damaged or malicious."
+    return f"is damaged or incomplete{f' ({text})' if text else ''}."
 
 
 async def _draw(file: File, ctx: Context | None) -> ToolResult:

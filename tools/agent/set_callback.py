@@ -43,7 +43,7 @@ async def set_callback(
 ) -> ToolResult:
     """Manage scheduled callback messages with repeats"""
     if ctx.server is None:
-        raise ToolError("There is no server that could call back.")
+        raise ToolError("Callbacks need a server.")
     if callback_id is not None and not 0 <= callback_id < SLOTS:
         raise ToolError(f"callback_id: expected 0 to {SLOTS - 1}, got {_short(callback_id)}.")
     callbacks = _callbacks.of(ctx.server)

@@ -65,7 +65,7 @@ CONTRACT: dict[str, dict[str, Any]] = {
         "parameters": {
             "to": _required("string", "The contract's address"),
             "chain_id": _optional(AMOUNT, "A chain from tachyon_chain_list; default: the active one"),
-            "rpc_url": _optional("string", "Instead of chain_id: a node's URL, for reading alone"),
+            "rpc_url": _optional("string", "Instead of chain_id: a node's URL, only for reading"),
             "from": _optional("string", "The sending account; default: the chain's first"),
             "data": _optional("string", "The calldata, 0x and hex digits"),
             "value": _optional(AMOUNT, "Wei to send along"),
@@ -79,7 +79,7 @@ CONTRACT: dict[str, dict[str, Any]] = {
         "description": "Deploy a compiled contract, once for each idempotency_key",
         "parameters": {
             "idempotency_key": _required(
-                "string", "Stands for this deployment; the same key never deploys twice"
+                "string", "Identifies this deployment; the same key never deploys twice"
             ),
             "chain_id": _required(AMOUNT, "A chain from tachyon_chain_list, such as local"),
             "contract": _required("string", "A compiled contract: Counter, or src/Counter.sol:Counter"),
@@ -102,7 +102,7 @@ CONTRACT: dict[str, dict[str, Any]] = {
         "parameters": {
             "to": _required("string", "The contract's address"),
             "chain_id": _optional(AMOUNT, "A chain from tachyon_chain_list; default: the active one"),
-            "rpc_url": _optional("string", "Instead of chain_id: a node's URL, for reading alone"),
+            "rpc_url": _optional("string", "Instead of chain_id: a node's URL, only for reading"),
             "method": _optional("string", "A method's name, or its signature where several bear the name"),
             "args": _optional("array", "The method's arguments; large integers as text"),
             "abi": _optional(

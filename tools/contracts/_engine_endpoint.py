@@ -157,7 +157,7 @@ def read(body: bytes) -> Request | bytes:
             json.dumps(message, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        return _error(None, ParseError, f"this is no JSON: {reason}")
+        return _error(None, ParseError, f"not JSON: {reason}")
     if isinstance(message, list):
         return _error(None, InvalidRequest, "a batch is not served here: one request a body")
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":

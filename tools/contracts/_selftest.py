@@ -35,5 +35,5 @@ async def _of_engine() -> list[tuple[bool, str]]:
         await engine.close()
     missing, more = sorted(ours - theirs), sorted(theirs - ours - BESIDE)
     found = [(False, f"the engine has no {name}") for name in missing]
-    found += [(False, f"the engine has {name}, which is no tool here") for name in more]
+    found += [(False, f"the engine has {name}, which is not a tool of this server") for name in more]
     return found or [(True, f"the engine has the {len(ours)} verbs")]

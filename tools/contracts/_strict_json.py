@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 _decoder: Any = json.JSONDecoder(parse_constant=_refuse)

@@ -55,7 +55,7 @@ _SOURCES: Parameters = {
 }
 _WHERE: Parameters = {
     "chain_id": ("chain", False, "A chain from tachyon_chain_list; default: the active one"),
-    "rpc_url": ("rpc_url", False, "Instead of chain_id: a node's URL, for reading alone"),
+    "rpc_url": ("rpc_url", False, "Instead of chain_id: a node's URL, only for reading"),
 }
 _WALLET: Parameters = {
     "capability_token": ("text", False, "For an engine with a wallet that asks for one"),
@@ -158,7 +158,7 @@ VERBS: dict[str, Verb] = {
         "write",
         120,
         {
-            "idempotency_key": ("key", True, "Stands for this deployment; the same key never deploys twice"),
+            "idempotency_key": ("key", True, "Identifies this deployment; the same key never deploys twice"),
             "chain_id": ("chain", True, "A chain from tachyon_chain_list, such as local"),
             "contract": ("contract", True, "A compiled contract: Counter, or src/Counter.sol:Counter"),
             "project_id": ("name", False, "The project it was compiled in; default: the newest that has it"),

@@ -6,7 +6,7 @@ COMMANDS = {
         "write an owner's entries as JSON lines, or all that is theirs into a folder",
         "_moving_commands:export_entries",
     ),
-    "stats": ("say how much the store holds", "_moving_commands:show_statistics"),
+    "stats": ("print how much the store contains", "_moving_commands:show_statistics"),
     "check": ("check that the store is whole", "_moving_commands:check_store"),
-    "reindex": ("make the indexes anew", "_moving_commands:reindex_store"),
+    "reindex": ("rebuild the indexes", "_moving_commands:reindex_store"),
 }

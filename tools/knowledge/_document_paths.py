@@ -37,7 +37,7 @@ def place(ctx: Context, path: str, name: str) -> str:
         if is_below and os.path.realpath(found) == found and os.path.exists(found):
             return found
     raise ToolError(
-        f"{name}: expected a file or folder below {' or '.join(folders)}, behind no link, got {path:.200}."
+        f"{name}: expected a file or folder below {' or '.join(folders)}, without links, got {path:.200}."
     )
 
 

@@ -45,7 +45,7 @@ def import_entries(arguments: list[str]) -> int:
         "import",
         "FILE|FOLDER [OPTION…]",
         "Import notes in Markdown, JSON and JSON lines: what memory.write takes, the memory.jsonl of "
-        "server-memory, a folder of basic-memory, an export of mem0. What is known is not added again.",
+        "server-memory, a folder of basic-memory, an export of mem0. Entries that exist are not added again.",
         "  fastrpc knowledge import notes\n  fastrpc knowledge import memory.jsonl --owner ada\n",
         arguments,
         ("path", "a file, or a folder with files"),
@@ -68,9 +68,9 @@ def export_entries(arguments: list[str]) -> int:
 
 
 def show_statistics(arguments: list[str]) -> int:
-    """Say how much the store holds. Raises UsageError."""
+    """Print how much the store contains. Raises UsageError."""
     options = _parse(
-        "stats", "[OPTION…]", "Say how much the store holds.", "  fastrpc knowledge stats\n", arguments
+        "stats", "[OPTION…]", "Print how much the store contains.", "  fastrpc knowledge stats\n", arguments
     )
     return _run(options, _show_statistics)
 

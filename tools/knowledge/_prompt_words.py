@@ -34,8 +34,8 @@ ENGLISH = Words(
     tone="Its tone: {}.",
     action_items=(
         "List the action items of the meeting whose transcript is below, one a line: what is to be done, who "
-        'does it, and by when. Write "not said" where the transcript does not say who or when. Take nothing '
-        "in that nobody agreed to do; list open questions apart from it."
+        'does it, and by when. Write "not said" where the transcript does not say who or when. Leave out '
+        "what no one agreed to do; list open questions apart from it."
     ),
     research="Research this topic: {}",
     overview="Give an overview of half a page: what it is, what is certain, what is disputed.",

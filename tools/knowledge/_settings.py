@@ -36,7 +36,7 @@ DOCUMENTS_CALLERS = Setting(
 )
 
 EXECUTE_CODE = Setting(
-    "FASTRPC_KNOWLEDGE_EXECUTE_CODE", "permission", False, "steps of workflows may run Python of their own"
+    "FASTRPC_KNOWLEDGE_EXECUTE_CODE", "permission", False, "steps of workflows may run their own Python code"
 )
 MODEL_URL = Setting(
     "FASTRPC_KNOWLEDGE_MODEL_URL",

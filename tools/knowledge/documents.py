@@ -222,7 +222,7 @@ def extract(
 def query(
     ctx: Context,
     query: Annotated[str, 'Words; "an exact phrase", -without, begin*, tag:work'],
-    ids: Annotated[list[str], "Of these documents alone"] = [],  # noqa: B006 - it is only read
+    ids: Annotated[list[str], "Only of these documents"] = [],  # noqa: B006 - it is only read
     tags: Annotated[list[str], "Of documents that have all of these"] = [],  # noqa: B006 - it is only read
     limit: Annotated[int, Meta(ge=1, le=50)] = LIMIT,
 ) -> FoundPassages:

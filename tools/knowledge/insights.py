@@ -60,7 +60,7 @@ def query(
     by: Literal["day", "week", "month"] = "day",
     since: Annotated[str, "A date: 2026-05-01"] = "",
     until: Annotated[str, "A date, itself not counted"] = "",
-    tool: Annotated[str, "Calls of this tool alone"] = "",
+    tool: Annotated[str, "Only calls of this tool"] = "",
     chart: Annotated[bool, "A chart beside the table"] = False,
 ) -> Insights:
     """Count calls of tools, errors, refusals, entries or documents, by day, week or month (UTC)."""

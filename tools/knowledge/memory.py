@@ -103,11 +103,11 @@ def write(
     content: Annotated[str, "What to remember, in whole sentences that can be understood by themselves"],
     category: Literal["fact", "preference", "observation"] = "fact",
     scope: Annotated[
-        Literal["user", "agent"], "user: for all agents of this person; agent: for this class of agents alone"
+        Literal["user", "agent"], "user: for all agents of this person; agent: only for this class of agents"
     ] = "user",
     tags: Annotated[list[str], "Words to find it by: tag:work"] = [],  # noqa: B006 - it is only read
     source: Annotated[str, "Where it is from: a URI, a name"] = "",
-    supersedes: Annotated[str, "The id of an entry that does not hold any more"] = "",
+    supersedes: Annotated[str, "The id of an entry that is no longer true"] = "",
 ) -> Written:
     """Remember something. The same content twice is one entry, with the later date."""
     check(content, tags, source)

@@ -315,7 +315,7 @@ async def trigger(
 @tool(name="workflow.runs", effect="read", run="thread")
 def list_runs(
     ctx: Context,
-    id: Annotated[str, "Of this workflow alone"] = "",
+    id: Annotated[str, "Only of this workflow"] = "",
     state: Literal["", "queued", "running", "completed", "failed", "cancelled"] = "",
     limit: Annotated[int, Meta(ge=1, le=100)] = 20,
 ) -> ListedRuns:

@@ -515,7 +515,7 @@ class Connection(asyncio.Protocol):
         if self._transport.get_write_buffer_size() < self._unwritten:
             self.pause_writing()
         else:
-            self._fail(BrokenConnection(f"the server took nothing for {WRITE_SECONDS:g} s"))
+            self._fail(BrokenConnection(f"the server has not read for {WRITE_SECONDS:g} s"))
 
     # --- the parser's side ----------------------------------------------------------------------------
 
@@ -558,7 +558,7 @@ class Connection(asyncio.Protocol):
                 has_length = True
             elif name == b"transfer-encoding":
                 if value.strip().lower() != b"chunked":
-                    raise BrokenConnection(f"its transfer coding is not known: {value[:40]!r}")
+                    raise BrokenConnection(f"its transfer coding is unknown: {value[:40]!r}")
                 has_length = True
             elif name in SPECIAL:
                 response.has_special_headers = True
@@ -586,4 +586,4 @@ def _broken(error: Exception, data: bytes) -> Exception:
         return BrokenConnection("it switches to another protocol")
     if data.startswith(TLS_ALERT):
         return BrokenConnection("it speaks TLS: is it an https URL?")
-    return BrokenConnection(f"what it sends is no HTTP: {str(error)[:100]}")
+    return BrokenConnection(f"its response is not HTTP: {str(error)[:100]}")

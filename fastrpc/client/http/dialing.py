@@ -79,7 +79,7 @@ class Route:
         except (OSError, BrokenConnection) as error:
             raise CannotConnect(_why(error)) from None
         except UnicodeError:
-            raise CannotConnect("the name of its host is none") from None
+            raise CannotConnect("its host name is invalid") from None
         finally:
             self.awaited = ""
 
@@ -160,7 +160,7 @@ class Route:
             status = f"{response.status} {reason}".strip()
             raise CannotConnect(f"the proxy {authority(proxy.origin)} refuses it (status {status})")
         if response.unread:
-            raise CannotConnect(f"the proxy {authority(proxy.origin)} sends something before the server does")
+            raise CannotConnect(f"the proxy {authority(proxy.origin)} sent data before the TLS handshake")
         connection.hand_over()
 
 
@@ -176,7 +176,7 @@ class _Proxy:
         try:
             self.origin = origin_of(parts.geturl())
         except ValueError:
-            raise CannotConnect("the address of the environment's proxy is none") from None
+            raise CannotConnect("the address of the environment's proxy is invalid") from None
         self.tls = default_tls() if self.origin.scheme == "https" else None
         self.fields = b""
         if parts.username is not None:
@@ -306,7 +306,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message})"
     if isinstance(error, SSLError) and error.reason in NO_TLS:
-        return "what answers there is no TLS: is it an http URL?"
+        return "its response is not TLS: is it an http URL?"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     return str(error)[:200] or "closed by the server"

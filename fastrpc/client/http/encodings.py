@@ -28,7 +28,7 @@ class Decompressor:
 
         name = encoding.strip().lower()
         if name not in ("gzip", "x-gzip", "deflate"):
-            raise BadEncoding(f"its body is encoded as {encoding[:40]!r}, which was not asked for")
+            raise BadEncoding(f"its body is encoded as {encoding[:40]!r}, which was not requested")
         self._name = name
         self._error = zlib.error
         self._new = zlib.decompressobj
@@ -43,7 +43,7 @@ class Decompressor:
                 found = self._state.decompress(data, LARGEST_PIECE)
             except self._error as error:
                 if not self._may_be_raw:
-                    raise BadEncoding(f"its body is no {self._name}: {error}") from None
+                    raise BadEncoding(f"its body is not valid {self._name}: {error}") from None
                 self._state = self._new(RAW)
                 self._may_be_raw = False
                 continue

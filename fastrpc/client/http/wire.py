@@ -53,7 +53,7 @@ def header_lines(headers: Mapping[str, str]) -> bytes:
     lines = []
     for name, value in headers.items():
         if not value.isprintable() and any(each < " " or each == "\x7f" for each in value):
-            raise ValueError(f"header {name}: its value holds a control character")
+            raise ValueError(f"header {name}: its value contains a control character")
         lines.append(f"{name}: {value}\r\n")
     return "".join(lines).encode("utf-8", "surrogateescape")
 
@@ -162,7 +162,7 @@ class Answer:
         place = self._wire.place(self.url)
         status = f"{self.status} {self._response.reason.decode('latin-1')}".strip()
         if self.status == 401:
-            why = "refuses the token" if self._wire.remote.has_token else "requires a token, none is given"
+            why = "refuses the token" if self._wire.remote.has_token else "requires a token; none was sent"
         elif self.status == 403:
             why = "forbids the request"
         elif self.status < 300:
@@ -176,7 +176,7 @@ class Answer:
 
 
 def _no_room() -> InvalidAnswer:
-    return InvalidAnswer(f"all responses that are being read hold more than {MOST_READING} bytes")
+    return InvalidAnswer(f"the responses being read have in total more than {MOST_READING} bytes")
 
 
 class Wire:

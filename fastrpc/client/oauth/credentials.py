@@ -111,7 +111,7 @@ class Credentials:
         if scopes <= self._asked:
             wanted = " ".join(sorted(scopes)) or "others"
             raise AuthorizationFailed(
-                f"{self._place.shown} still wants the scopes {wanted:.200}, which were asked for"
+                f"{self._place.shown} still requires the scopes {wanted:.200}, which were asked for"
             )
 
     # --- flows ----------------------------------------------------------------------------------------
@@ -183,9 +183,7 @@ class Credentials:
             if text is not None:
                 self._record = Record.read(text)
         except (OSError, ValueError) as error:
-            diagnostics.write(
-                "warning", f"{self._place.shown}: the login that is kept cannot be read: {error}"
-            )
+            diagnostics.write("warning", f"{self._place.shown}: the stored login cannot be read: {error}")
         self._is_loaded = True
         self._hide()
 
@@ -196,7 +194,7 @@ class Credentials:
             self._is_kept = True
         except OSError as error:
             self._is_kept = False
-            diagnostics.write("warning", f"{self._place.shown}: the login cannot be kept: {error}")
+            diagnostics.write("warning", f"{self._place.shown}: the login cannot be stored: {error}")
 
     def _hide(self) -> None:
         for member in ("access_token", "refresh_token"):

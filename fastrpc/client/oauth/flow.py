@@ -243,7 +243,7 @@ class _Flow:
         except OSError as error:
             if self._auth.redirect_port:
                 raise AuthorizationFailed(
-                    f"redirect_port: {self._auth.redirect_port} cannot be listened at: {error.strerror}"
+                    f"redirect_port: {self._auth.redirect_port}: cannot listen at this port: {error.strerror}"
                 ) from None
             await redirect.listen(0)
         if redirect.port != registered and self._auth.client_id is None:

@@ -125,7 +125,7 @@ class Record:
         for name, kinds in KEPT.items():
             value = members.get(name, getattr(record, name))
             if not isinstance(value, kinds):
-                raise ValueError(f"{name} is of another type")
+                raise ValueError(f"{name} has a wrong type")
             setattr(record, name, value)
         return record
 

@@ -133,7 +133,7 @@ class JWTVerifier(Checking, TokenVerifier):
         try:
             header = jwt.get_unverified_header(text)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise InvalidToken("this is no access token") from None
+            raise InvalidToken("not an access token") from None
         if header.get("alg") != self.algorithm or "crit" in header:
             raise InvalidToken("the token is signed in a way that is not taken")
         claims = self._claims(text, await self._key_for(header))

@@ -54,7 +54,7 @@ class MethodBinding:
         if method in own_methods.METHODS:
             raise ValueError(f"method: {method!r} is one of the protocol's own; wrap it by a middleware")
         if protocol_versions is not None and not protocol_versions:
-            raise ValueError(f"protocol_versions: {method!r} would be served in none; None stands for all")
+            raise ValueError(f"protocol_versions: {method!r} would be served in none; None means all")
         self.method = method
         self.params_type = params_type
         self.handler = handler

@@ -188,7 +188,7 @@ class Approvals:
             return await self._by_row(await self.kept(), asked, binding)
         except StorageError as error:
             raise ApprovalRejected(
-                f"{asked.call.name} needs an approval, which cannot be kept now: {error}", asked.version
+                f"{asked.call.name} needs an approval, which cannot be stored now: {error}", asked.version
             ) from None
 
     async def kept(self) -> _Kept:
@@ -397,7 +397,7 @@ class _Kept:
 
 
 def _nobody(asked: CallToApprove) -> str:
-    return f"Nobody has approved {asked.call.name} within {asked.config.timeout_seconds:g} s"
+    return f"{asked.call.name} was not approved within {asked.config.timeout_seconds:g} s"
 
 
 def _edited(approval: Approval) -> dict[str, Any]:

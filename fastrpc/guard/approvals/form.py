@@ -40,7 +40,7 @@ async def accepts(call: CallInfo, key: str, question: str) -> bool:
 def text(call: CallInfo, verdict: Verdict, shown: str, extra_params: str, seconds: float) -> str | None:
     """Return what the person is asked; None if it is too long for that."""
     why = f"\n{verdict.reason}" if verdict.reason else ""
-    besides = f"The request says besides:\n{indented(extra_params)}\n" if extra_params else ""
+    besides = f"The request also has:\n{indented(extra_params)}\n" if extra_params else ""
     question = (
         f"May the {call.kind} {visible_name(call.name)} run? Risk: {verdict.risk}.{why}\n{indented(shown)}\n"
         f"{besides}No answer within {seconds:g} s means no."

@@ -108,7 +108,7 @@ class Gates:
             self._note(("rejected",), found)
             return False, found.decided_by or "", found.comment or ""
         why = found.comment if found.state == VOID else None
-        return False, "", why or "nobody has decided in time"
+        return False, "", why or "no decision in time"
 
     def _note(self, events: tuple[str, ...], approval: Approval) -> None:
         caller = self._caller_of(approval.caller)

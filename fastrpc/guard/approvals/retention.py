@@ -60,7 +60,7 @@ class ApprovalRetention:
         try:
             remove_all(ApprovalStore(database), self._config())
         except Exception as error:
-            diagnostics.write("warning", f"approvals that are to be removed are still there: {error}")
+            diagnostics.write("warning", f"old approvals could not be removed: {error}")
 
 
 def remove_all(store: ApprovalStore, config: ApprovalConfig) -> int:

@@ -59,7 +59,9 @@ class Sender:
             is_full = self._waiting_bytes + size > MOST_WAITING_BYTES
             self._waiting_bytes += 0 if is_full else size
         if is_full:
-            diagnostics.write("error", f"{self._target.name}: {approval.id} is not sent: too many wait to be")
+            diagnostics.write(
+                "error", f"{self._target.name}: {approval.id} is not sent: too many are waiting"
+            )
             return
         if self._thread is None:
             from concurrent.futures import ThreadPoolExecutor
@@ -161,7 +163,7 @@ class Receiver:
         if not is_signed(self._secret, timestamp, body, signature):
             raise Refused(401, "the signature is not valid")
         if not is_recent(timestamp, self._clock()):
-            raise Refused(401, "the timestamp is too old, or of the future")
+            raise Refused(401, "the timestamp is too old, or in the future")
 
 
 class Webhook:
@@ -204,7 +206,7 @@ def _read(body: bytes) -> dict[str, Any]:
     for name, value in said.items():
         kind = MEMBERS.get(name)
         if kind is None:
-            raise Refused(400, f"{name:.80}: no such member; there are {', '.join(MEMBERS)}")
+            raise Refused(400, f"{name:.80}: no such member; the members are {', '.join(MEMBERS)}")
         if not isinstance(value, kind):
             raise Refused(400, f"{name}: expected {'an object' if kind is dict else 'a text'}")
     for name in NEEDED:

@@ -20,7 +20,7 @@ def opened(path: str) -> int:
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except FileExistsError:
-        raise OSError(errno.ENOTDIR, "it is no folder", path) from None
+        raise OSError(errno.ENOTDIR, "it is not a folder", path) from None
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     facts = os.fstat(descriptor)
     reason = ""

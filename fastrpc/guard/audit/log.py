@@ -165,7 +165,7 @@ class AuditLog:
                 self._accept((identifier, now, record, then), size)
                 return identifier
             reason = self._lose(now, self._failure or "the queue is full")
-        error = AuditUnavailable(f"the audit log takes no record: {reason}")
+        error = AuditUnavailable(f"the audit log cannot take a record: {reason}")
         if self.mode == "strict":
             raise error
         if then is not None:
@@ -333,8 +333,8 @@ class AuditLog:
             try:
                 self._write_all(writer)
             except Exception as error:  # of ours: what the chain holds is no longer known; begin another one
-                diagnostics.write("error", "the audit log: a chain has ended by a fault of fastrpc", error)
-                self._abandon(writer, "a fault of fastrpc")
+                diagnostics.write("error", "the audit log: a chain has ended by a bug in fastrpc", error)
+                self._abandon(writer, "a bug in fastrpc")
                 sleep(RETRY_SECONDS[1])
             writer.end()
             with self._lock:
@@ -476,7 +476,7 @@ class AuditLog:
             if self.mode == "strict":  # nothing was accepted meanwhile: what comes now stands behind the gap
                 self._state_lost()
         self._delayed["until"] = rfc3339(_now())
-        diagnostics.write("warning", "the audit log is written again")
+        diagnostics.write("warning", "the audit log can be written again")
 
     def _tell(self, writer: Writer, reason: str) -> None:
         """Tell all who wait for a record of the writer's that it is not on disk."""
@@ -521,4 +521,4 @@ def _call(then: Then, identifier: str, error: Exception | None) -> None:
     try:
         then(identifier, error)
     except Exception as failure:  # such as that of an event loop that is closed
-        diagnostics.write("error", "what was to follow an audit record has failed", failure)
+        diagnostics.write("error", "a callback after an audit record has failed", failure)

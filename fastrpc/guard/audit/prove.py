@@ -49,5 +49,5 @@ def prove(folder: str, identifier: str) -> str:
                     found = len(leaves)
                 leaves.append(hashlib.sha256(line.rstrip(b"\n")).digest())
         if found >= 0:
-            raise LookupError(f"{identifier} is in {segment.name}, but there is no checkpoint behind it yet")
+            raise LookupError(f"{identifier} is in {segment.name}, but there is no checkpoint after it yet")
     raise LookupError(f"no record {identifier!r:.80}")

@@ -55,7 +55,7 @@ class Retention:
         try:
             self.apply(in_use)
         except Exception as error:
-            diagnostics.write("warning", f"audit segments that are to be dropped are still there: {error}")
+            diagnostics.write("warning", f"old audit segments could not be removed: {error}")
 
     def apply(self, in_use: str = "") -> list[str]:
         """Drop what is to be dropped; return the names. Raises OSError."""

@@ -333,7 +333,7 @@ class ChainCheck:
         while self.witnesses and self.witnesses[-1].sequence <= self.sequence:
             known = self.witnesses.pop()
             if known.sequence == self.sequence and known.digest != self.previous.decode():
-                text = f"{known.source} knows another line {known.sequence}: the chain was replaced"
+                text = f"{known.source} has another line {known.sequence}: the chain was replaced"
                 self.fault(self.place or f"chain {self.chain}", text)
                 self.is_clean = False
             self.vouched = known.sequence
@@ -381,7 +381,7 @@ class ChainCheck:
         own, then = HEAD.match(line), HEAD.match(following)
         number, next_number = int(own[1]) if own else 0, int(then[1]) if then else 0
         if own is None or not line.endswith(b"}\n"):
-            self.fault(place, f"line {expected} was changed, or this was put in: it is no line of a log")
+            self.fault(place, f"line {expected} was changed, or this was inserted: it is not a line of a log")
             if next_number == expected:
                 return
         elif number == expected:
@@ -416,7 +416,7 @@ class ChainCheck:
         index = bisect.bisect(self.missing, (number + 1,)) - 1
         first, last, where = self.missing[index] if index >= 0 else (0, 0, "")
         if first <= number <= last:
-            self.fault(place, f"line {number} stands behind line {self.sequence}: swapped")
+            self.fault(place, f"line {number} comes after line {self.sequence}: swapped")
             rest = [(first, number - 1, where), (number + 1, last, where)]
             self.missing[index : index + 1] = [each for each in rest if each[0] <= each[1]]
         else:
@@ -451,8 +451,8 @@ class ChainCheck:
             self.note(place, "empty: cut by a crash before its first line")
         elif not is_open and self.closes != "chain":
             if self.last_line and not {"id", "kind"} & fields_of(self.last_line).keys():
-                self.fault(self.place, f"line {self.sequence} was changed: it is no line of a log")
-            text = f"{self.tree.count} lines behind the last checkpoint are chained, but not signed"
+                self.fault(self.place, f"line {self.sequence} was changed: it is not a line of a log")
+            text = f"{self.tree.count} lines after the last checkpoint are chained, but not signed"
             if self.closes:
                 text = "it has not begun its next segment, or that was removed"
             self.note(place, f"the process was killed; {text}")
@@ -479,7 +479,7 @@ class ChainCheck:
             self.fault(place, f"{what} missing before this line")
         while self.witnesses:
             known = self.witnesses.pop()
-            text = f"cut: it ends with line {self.sequence}, and {known.source} knows line {known.sequence}"
+            text = f"cut: it ends with line {self.sequence}, and {known.source} has line {known.sequence}"
             self.fault(f"chain {self.chain}", text)
 
 
@@ -505,9 +505,9 @@ def signed_lines(path: str, kind: str, keys: dict[str, bytes], report: Report) -
             fields = fields_of(line)
             wrong = signature_fault(line, keys)
             if line and not fields:
-                report.note(place, "no whole line: what a write that failed has left, or it was changed")
+                report.note(place, "incomplete line: a failed write has left it, or it was changed")
             elif line and (wrong or fields.get("kind") != kind):
-                report.fault(place, wrong or f"this is no {kind}")
+                report.fault(place, wrong or f"not a {kind}")
             elif line:
                 yield {"sha256": hashlib.sha256(line).hexdigest(), **fields, "place": place}
 
@@ -539,7 +539,7 @@ def check_joined(began: dict[str, Beginning], report: Report) -> None:
         for before, other in order[:at] if len(known) < MOST_BESIDE else ():
             if other not in known and chain not in began[other][2]:
                 if (time - before).total_seconds() > LONGEST_UNSIGNED:
-                    report.fault(source, f"it knows nothing of the chain {other}: two logs were joined")
+                    report.fault(source, f"it does not mention the chain {other}: two logs were joined")
                 break
 
 
@@ -607,7 +607,7 @@ def verify_absent(
             report.fault(f"chain {chain}", f"missing: {known.source} knows its line {known.sequence}")
         elif hashes.get(known.sequence, known.digest) != known.digest:
             report.fault(
-                f"chain {chain}", f"{known.source} knows another line {known.sequence}: it was replaced"
+                f"chain {chain}", f"{known.source} has another line {known.sequence}: it was replaced"
             )
 
 
@@ -624,7 +624,7 @@ def check_proof(proof: str, keys: dict[str, bytes], record: bytes | None = None)
         leaf, index, count = bytes.fromhex(fields["sha256"]), int(fields["index"]), int(checkpoint["count"])
         root, identifier, is_one = checkpoint["root"], str(fields["id"]), checkpoint["kind"] == "checkpoint"
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"this is no proof: {error}") from None
+        raise ValueError(f"not a proof: {error}") from None
     wrong = signature_fault(line, keys) or ("" if is_one else "it is none")
     if wrong:
         raise ValueError(f"the checkpoint cannot be trusted: {wrong}")

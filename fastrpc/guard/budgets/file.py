@@ -81,7 +81,7 @@ class BudgetFile:
                     self._recover(process)
         except (ValueError, OSError, CannotCount) as error:
             os.close(self._descriptor)
-            raise BudgetFileError(f"{path}: {error}; it is left as it is") from None
+            raise BudgetFileError(f"{path}: {error}; it is not changed") from None
 
     @contextmanager
     def claiming(self) -> Iterator[None]:
@@ -90,7 +90,9 @@ class BudgetFile:
         while not self._take_lock(_BYTE_OF_OPENING):
             if monotonic() > until:
                 self._lock_seconds = LOCK_SECONDS_AFTER_A_FAILURE
-                raise CannotCount("another process holds the lock of the file of budgets, and does not go on")
+                raise CannotCount(
+                    "another process holds the lock of the budgets file, and does not release it"
+                )
             sleep(PAUSE_SECONDS)
         self._lock_seconds = LOCK_SECONDS
         try:
@@ -123,7 +125,7 @@ class BudgetFile:
         for place in range(PROCESSES):
             if self._take_lock(_BYTE_OF_PROCESSES + place):
                 return place
-        raise ValueError(f"{PROCESSES} processes use it, which is the most")
+        raise ValueError(f"{PROCESSES} processes use it already, which is the maximum")
 
     def _take_lock(self, byte: int) -> bool:
         try:
@@ -180,13 +182,13 @@ def _checked(descriptor: int) -> int:
     """Return the number of cells of a file. Raises ValueError with what is wrong with it."""
     data = os.pread(descriptor, _HEAD.size + _CHECKSUM.size, 0)
     if not data.startswith(MAGIC) or len(data) < _HEAD.size + _CHECKSUM.size:
-        raise ValueError("this is no file of budgets")
+        raise ValueError("not a budgets file")
     head = data[: _HEAD.size]
     if _CHECKSUM.unpack(data[_HEAD.size :]) != (crc32(head),):
         raise ValueError("its head is damaged")
     _, version, cells, processes, cell_size = _HEAD.unpack(head)
     if (version, processes, cell_size) != (VERSION, PROCESSES, CELL_SIZE):
-        raise ValueError(f"it is of version {version}, this fastrpc knows {VERSION}")
+        raise ValueError(f"it has version {version}; this fastrpc supports {VERSION}")
     size, expected = os.fstat(descriptor).st_size, size_of(cells, processes)
     if size != expected:
         raise ValueError(f"expected {expected} bytes, it has {size}")

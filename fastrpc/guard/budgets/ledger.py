@@ -295,14 +295,12 @@ class Ledger:
         except CannotCount as error:
             if not self._is_locked:
                 self._is_locked = True
-                diagnostics.write("error", f"guard: {error}: calls that it has no count of yet are refused")
+                diagnostics.write("error", f"guard: {error}: calls with an unknown count are refused")
             raise
         self._is_locked = False
         if found is None and not self._is_full:
             self._is_full = True
-            diagnostics.write(
-                "error", "guard: the file of budgets has no room left: other callers are refused"
-            )
+            diagnostics.write("error", "guard: the budgets file is full: other callers are refused")
         return found
 
     def __call__(self, records: list[CallRecord]) -> None:

@@ -201,7 +201,7 @@ class TokenDirectory:
         try:
             self._store.note_use(uses)
         except StorageError as error:
-            diagnostics.write("warning", f"when tokens were used last is not written: {error}")
+            diagnostics.write("warning", f"the last use of tokens cannot be written: {error}")
             self._uses = {**uses, **self._uses}
 
     def close(self) -> None:

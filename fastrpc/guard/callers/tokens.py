@@ -95,7 +95,7 @@ class TokenStore:
         if not CLASS.match(caller_class):
             raise TokenError(f"class: expected letters, digits, '.', '_', '-', got {excerpt(caller_class)!r}")
         if expires_in is not None and not 0 < expires_in < 1e11:
-            raise TokenError(f"expires: expected a time to come, got {expires_in:g} seconds")
+            raise TokenError(f"expires: expected a time in the future, got {expires_in:g} seconds")
         now = self._clock()
         token_id, text = new_token()
         record = TokenRecord(
@@ -219,7 +219,7 @@ def _locked(connection: Connection, token_id: str) -> TokenRecord:
     if row is not None:
         return record_of(row)
     if token_id.startswith("frpc_"):  # never quoted: it may be the whole token
-        raise UnknownToken("there is no such token; an id is the 12 characters behind 'frpc_'")
+        raise UnknownToken("there is no such token; an id is the 12 characters after 'frpc_'")
     known = [str(found) for found in connection.execute(select(tokens.c.id)).scalars()]
     raise UnknownToken(f"there is no token {excerpt(token_id)!r}{suggestion(token_id, known, 1)}")
 

@@ -196,7 +196,7 @@ class _Checker:
         if not may_equal(left, right):
             hint = ""
             if "null" in (left.kind, right.kind):
-                hint = "; has(a.b) asks whether it is there"
+                hint = "; has(a.b) tests whether it exists"
             message = f"{left.words} {node.operator} {right.words}: they are never equal{hint}"
             raise self.error(node.at, message)
         self.chosen(left, node.left, node.right)
@@ -326,7 +326,7 @@ class _Checker:
         except UnicodeEncodeError:
             raise self.error(node.start, "the pattern has half of a surrogate pair") from None
         except ValueError as error:
-            raise self.error(node.start, f"the pattern is none of RE2: {excerpt(str(error))}") from None
+            raise self.error(node.start, f"the pattern is not valid RE2: {excerpt(str(error))}") from None
 
     def macro(self, node: Macro) -> Type:
         of = self.check(node.range)

@@ -78,7 +78,7 @@ def to_int(frame: Frame, value: Any) -> int:
             return int(value)
         raise EvaluationError("int: the double is beyond 64 bits")
     if kind != "string" or not INT_TEXT.fullmatch(value):
-        raise EvaluationError(f"int: {WORDS[kind]} that is no int")
+        raise EvaluationError(f"int: {WORDS[kind]} that is not an int")
     return limited(int(value))
 
 
@@ -92,9 +92,9 @@ def to_double(frame: Frame, value: Any) -> float:
     kind = kind_of(value)
     if kind == "string":
         if len(value) > 1000 or not DOUBLE_TEXT.fullmatch(value):
-            raise EvaluationError("double: the string is no number")
+            raise EvaluationError("double: the string is not a number")
     elif kind not in ("int", "double"):
-        raise EvaluationError(f"double: {WORDS[kind]} is no number")
+        raise EvaluationError(f"double: {WORDS[kind]} is not a number")
     return double_of(value)
 
 

@@ -66,7 +66,7 @@ def kind_of(value: Any) -> str:
     if kind is None:
         kind = next((kind for each, kind in KINDS.items() if isinstance(value, each)), None)
         if kind is None:
-            raise EvaluationError(f"a value of Python's type {type(value).__name__} is none of CEL")
+            raise EvaluationError(f"a value of Python's type {type(value).__name__} is not supported by CEL")
     return kind
 
 

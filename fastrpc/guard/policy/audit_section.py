@@ -70,7 +70,7 @@ def _target(section: Section, references: References) -> Target:
     if sum(each is not None for each in found) != 1:
         raise section.error([], f"give one of {', '.join(KINDS)}")
     if (secret is not None) != (webhook is not None):
-        raise section.error([], "a webhook needs a secret; nothing else has one")
+        raise section.error([], "a webhook needs a secret; other targets have none")
     if webhook is None:
         target: Target = folder or syslog
         return target

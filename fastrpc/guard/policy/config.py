@@ -127,7 +127,7 @@ class RuleConfig:
         if (self.then is None) == (self.risk is None):
             raise section.error([], "give either then or risk")
         if self.phase == LIST and self.then != DENY:
-            raise section.error(["phase"], "a rule of the phase list hides: then = 'deny'")
+            raise section.error(["phase"], "a rule of the phase list can only hide: then = 'deny'")
 
 
 class GuardConfig:

@@ -32,7 +32,7 @@ def read(path: str) -> GuardConfig:
     try:
         source = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise GuardConfigError(f"{path}: this is no UTF-8") from None
+        raise GuardConfigError(f"{path}: not UTF-8") from None
     version = sha256(data).hexdigest()[:16]
     references = References(os.path.dirname(os.path.abspath(path)))
     if path.endswith(".json"):

@@ -40,7 +40,7 @@ class References:
             if not value:
                 raise ValueError(f"{text[5:]}: the file is empty")
         else:
-            raise ValueError("expected env:NAME, file:PATH or {{vault:name}}, and no secret itself")
+            raise ValueError("expected env:NAME, file:PATH or {{vault:name}}, not the secret itself")
         hide(value)
         return value
 
@@ -80,4 +80,4 @@ def _read_private(path: str) -> str:
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: this is no UTF-8") from None
+        raise ValueError(f"{path}: not UTF-8") from None

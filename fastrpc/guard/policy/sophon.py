@@ -24,7 +24,7 @@ def config_of(file: str, source: str, version: str, references: References) -> G
     try:
         value = json.loads(source)
     except ValueError as error:
-        raise GuardConfigError(f"{file}: this is no JSON: {error}") from None
+        raise GuardConfigError(f"{file}: not JSON: {error}") from None
     root = Section(file, value, {})
     enabled = root.take("enabled", sections.flag, True)
     expose, auth = root.section("expose"), root.section("auth")

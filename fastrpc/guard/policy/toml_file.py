@@ -38,7 +38,7 @@ def parse(file: str, source: str) -> tuple[dict[str, Any], Lines]:
     try:
         return tomllib.loads(source), lines_of(source)
     except tomllib.TOMLDecodeError as error:
-        raise GuardConfigError(f"{file}: this is no TOML: {error}") from None
+        raise GuardConfigError(f"{file}: not TOML: {error}") from None
 
 
 def lines_of(source: str) -> Lines:

@@ -290,7 +290,7 @@ class HttpApp:
         if kind == "broken":
             raise ParseError(f"Parse error: {message.error}")
         if len(request.headers.get(b"mcp-protocol-version", ())) > 1:
-            twice = HeaderMismatch("MCP-Protocol-Version: the header stands there twice")
+            twice = HeaderMismatch("MCP-Protocol-Version: the header occurs twice")
             await request.refuse(400, twice, id)
             return None
         stateless_header = (request.header(b"mcp-protocol-version") or "") >= MODERN
@@ -302,7 +302,7 @@ class HttpApp:
             return await self._post_session_wire(request, body, kind, "")
         elif kind == "response":
             if stateless_header:
-                raise InvalidRequest(f"a response: {MODERN} has no requests of the server's to answer")
+                raise InvalidRequest(f"a response: {MODERN} has no requests from the server to answer")
             return await self._post_session_wire(request, body, kind, "")
         elif kind in ("notification", "ignored"):
             if stateless_header or message.envelope is not None:
@@ -656,7 +656,7 @@ class HttpApp:
         last = request.header(b"last-event-id")
         reader = session.listen(last)
         if reader is None:
-            raise Refused(400, "Last-Event-ID: there is nothing to resume behind it")
+            raise Refused(400, "Last-Event-ID: there is nothing to resume after it")
         request.watch(reader.waiter.wake)
         await self._send(request, session, reader, reader.seen)
 

@@ -100,13 +100,13 @@ class Authenticator:
         if given is None:
             raise self.unauthorized()
         if len(given) > 1:
-            raise self.unauthorized("Authorization stands there more than once")
+            raise self.unauthorized("the header Authorization occurs more than once")
         scheme, _, token = given[0][: LONGEST + 100].partition(b" ")
         token = token.strip(b" ")
         if scheme.lower() != b"bearer":
             raise self.unauthorized()
         if len(token) > LONGEST or not TOKEN.match(token):
-            raise self.unauthorized("this is no bearer token")
+            raise self.unauthorized("not a bearer token")
         return token
 
     def unauthorized(self, reason: str | None = None) -> Refused:
@@ -228,15 +228,15 @@ class TokenFile(Tokens):
             self._note_trouble(str(error), self._right_at + FILE_GRACE_SECONDS - now)
         else:
             if self._trouble:
-                diagnostics.write("warning", f"--token-file: {self._path} is right again")
+                diagnostics.write("warning", f"--token-file: {self._path} is valid again")
             self._trouble, self._is_shut, self._right_at = "", False, now
 
     def _note_trouble(self, trouble: str, seconds_left: float) -> None:
         is_shut = seconds_left <= 0
         if (trouble, is_shut) != (self._trouble, self._is_shut):
-            what = f"its tokens stay good for {seconds_left:.0f} s, then they open nothing"
+            what = f"its tokens stay valid for {seconds_left:.0f} s, then they are refused"
             if is_shut:
-                what = "its tokens open nothing until it is right again"
+                what = "its tokens are refused until it is valid again"
             diagnostics.write("error", f"{trouble}; {what}")
         self._trouble, self._is_shut = trouble, is_shut
 

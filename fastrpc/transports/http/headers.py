@@ -88,7 +88,7 @@ def _value_of(headers: dict[bytes, list[bytes]], name: str) -> str:
     if not values:
         raise HeaderMismatch(f"{name}: the header is missing")
     if len(values) > 1:
-        raise HeaderMismatch(f"{name}: the header stands there {len(values)} times")
+        raise HeaderMismatch(f"{name}: the header occurs {len(values)} times")
     if not values[0].isascii():  # parsers decode other bytes differently
         raise HeaderMismatch(f"{name}: expected plain ASCII, or base64 between {_OPEN} and {_CLOSE}")
     return decoded(name, values[0].decode("ascii").strip(" \t"))
@@ -104,5 +104,5 @@ def decoded(name: str, text: str) -> str:
         return b64decode(text[len(_OPEN) : -len(_CLOSE)].encode("ascii"), validate=True).decode("utf-8")
     except (ValueError, UnicodeError):
         raise HeaderMismatch(
-            f"{name}: what stands between {_OPEN} and {_CLOSE} is no base64 of UTF-8"
+            f"{name}: the text between {_OPEN} and {_CLOSE} is not base64 of UTF-8"
         ) from None

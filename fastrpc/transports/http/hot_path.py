@@ -92,7 +92,7 @@ class HotPath:
             for shared in (*self._shared_in_sessions.values(), self._shared):
                 shared.take_plans()
         except FAILURES as error:
-            diagnostics.write("error", "the tools cannot be planned", error)
+            diagnostics.write("error", "the plans of the tools cannot be made", error)
             return False
         return True
 

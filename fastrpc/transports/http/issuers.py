@@ -91,7 +91,7 @@ class Issuers:
         try:
             unproven = jwt.api_jwt.decode_complete(token, options={"verify_signature": False})
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise InvalidToken("this is no access token") from None
+            raise InvalidToken("not an access token") from None
         header, claims = unproven["header"], unproven["payload"]
         given = claims.get("iss")
         issuer = self._issuers.get(given) if isinstance(given, str) else None
@@ -99,9 +99,9 @@ class Issuers:
             raise InvalidToken("the token is from another issuer")
         algorithms = [name for names in FAMILIES.values() for name in names]
         if header.get("alg") not in algorithms or "crit" in header:
-            raise InvalidToken("the token is signed in a way that is not taken")
+            raise InvalidToken("the token is signed in a way that is not accepted")
         if str(header.get("typ", "JWT")).lower() not in TYPES:
-            raise InvalidToken("this is no access token")
+            raise InvalidToken("not an access token")
         return header, issuer
 
     def _verified(self, token: bytes, key: Any, algorithm: str, issuer: str) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Issuers:
         except jwt.MissingRequiredClaimError as error:
             raise InvalidToken(f"the token has no {error.claim}") from None
         except (jwt.PyJWTError, ValueError, TypeError):
-            raise InvalidToken("the token's signature is not right") from None
+            raise InvalidToken("the token's signature is wrong") from None
         return claims
 
     def _check_claims(self, claims: dict[str, Any], issuer: str) -> Admission:
@@ -169,7 +169,7 @@ class Issuer(SigningKeys):
                 # Some issuers tell their keys apart by the query.
                 checked_address(found.partition("?")[0], loopback=is_loopback(self._authority))
             except UsageError:
-                raise Unavailable("its jwks_uri is no https address") from None
+                raise Unavailable("its jwks_uri is not an https address") from None
             keys = (await document(client, found) or {}).get("keys")
             if not isinstance(keys, list):
                 raise Unavailable("its jwks_uri shows no keys")

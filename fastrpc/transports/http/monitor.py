@@ -45,5 +45,5 @@ class Monitor:
             try:
                 connection.check_limits(self.now)
             except Exception as error:
-                diagnostics.write("error", "a connection could not be looked at", error)
+                diagnostics.write("error", "a connection could not be checked", error)
                 connection.transport.abort()

@@ -123,7 +123,7 @@ class Request:
         if values is None:
             return None
         if len(values) > 1:
-            raise Refused(400, f"{name.decode()}: the header stands there {len(values)} times")
+            raise Refused(400, f"{name.decode()}: the header occurs {len(values)} times")
         return values[0].decode("latin-1").strip(" \t")
 
     def accepts(self, *media_types: str) -> bool:

@@ -29,7 +29,7 @@ SECRETS = ("FASTRPC_TOKEN", "FASTRPC_SECRET")
 """Variables that no child process inherits."""
 
 WITHOUT_TOKEN = (
-    "http: nobody may use a server without a token. Make one: (umask 077; python3 -c "
+    "http: a server needs a token. Make one: (umask 077; python3 -c "
     "'import secrets; print(secrets.token_urlsafe(32))' > token), and give --token-file token (token_file=), "
     "or FASTRPC_TOKEN in the environment; --no-auth (auth=None) does without, for loopback addresses only"
 )
@@ -87,7 +87,7 @@ class Settings:
         if "auth_servers" in self.application and "resource" not in self.application and self.address.is_any:
             raise UsageError(
                 "http: the address by which an authorization server's tokens name this server is needed: "
-                f"resource, --resource; it cannot be told from {address}"
+                f"resource, --resource; it cannot be derived from {address}"
             )
         self._check_libraries()
         self.context()
@@ -196,7 +196,7 @@ def _secret(text: str | None) -> bytes:
 
 
 def _no_password() -> bytes:
-    raise ValueError("the key is locked by a password; a server needs one that is not")
+    raise ValueError("the key has a password; a server needs a key without one")
 
 
 def _reason(error: Exception) -> str:

@@ -94,7 +94,7 @@ class SigningKeys:
             raise Unavailable
         found = self._find(id, algorithm)
         if found is None:
-            raise InvalidToken("the token is signed with a key that the issuer does not show")
+            raise InvalidToken("the token is signed with a key that the issuer does not publish")
         return found
 
     def _fetch_again(self) -> None:
@@ -216,8 +216,8 @@ async def json_of(response: Any) -> Any:
     async for part in response.aiter_raw():
         data += part
         if len(data) > LONGEST_DOCUMENT:
-            raise Unavailable("what it sends is too long")
+            raise Unavailable("its response is too long")
     try:
         return loads(data)
     except (ValueError, RecursionError):
-        raise Unavailable("what it sends is not JSON") from None
+        raise Unavailable("its response is not JSON") from None

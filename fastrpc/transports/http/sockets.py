@@ -89,7 +89,7 @@ def listen(address: Address, workers: int = 1) -> list[list[socket.socket]]:
     except OSError as error:
         raise UsageError(f"http: {address.host:.100}: {error.strerror or error}") from None
     except UnicodeError:
-        raise UsageError(f"http: {address.host:.100}: this is no name of a host") from None
+        raise UsageError(f"http: {address.host:.100}: not a host name") from None
     places: list[Place] = list(dict.fromkeys((family, place) for family, _, _, _, place in found))
     for attempt in range(TRIES):
         try:

@@ -185,7 +185,7 @@ class Browser:
         answer = self._answers[id] = self.loop.create_future()
         try:
             if self.ended:
-                raise Broken("it had ended before it was asked")
+                raise Broken("it ended before the request")
             self._send({**head, "id": id}, body)
             await asyncio.wait({answer}, timeout=seconds)
             if not answer.done():
@@ -269,7 +269,7 @@ def find() -> str:
     if chosen:
         found = shutil.which(chosen)
         if found is None:
-            raise NoBrowser(f"FASTRPC_BROWSER names {chosen}, which is no program")
+            raise NoBrowser(f"FASTRPC_BROWSER names {chosen}, which is not a program")
         return os.path.abspath(found)
     for name in (*NAMES, MAC) if sys.platform == "darwin" else NAMES:
         found = shutil.which(name)

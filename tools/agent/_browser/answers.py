@@ -37,7 +37,7 @@ CHALLENGE_SERVERS = ("cloudflare", "ddos-guard", "akamaighost", "datadome", "imp
 CHALLENGE_STATUS = (403, 429, 503)
 
 FAILURES = {
-    "ERR_NAME_NOT_RESOLVED": "its host is not known",
+    "ERR_NAME_NOT_RESOLVED": "its host is unknown",
     "ERR_CONNECTION_REFUSED": "the connection was refused",
     "ERR_CONNECTION_RESET": "the connection was cut",
     "ERR_CONNECTION_CLOSED": "the connection was closed without an answer",
@@ -48,17 +48,17 @@ FAILURES = {
     "ERR_INTERNET_DISCONNECTED": "there is no network",
     "ERR_NETWORK_CHANGED": "the network changed",
     "ERR_TOO_MANY_REDIRECTS": "it redirects without end",
-    "ERR_UNSAFE_PORT": "browsers refuse its port",
-    "ERR_UNSAFE_REDIRECT": "it redirects to something else than http or https, which is refused",
-    "ERR_UNKNOWN_URL_SCHEME": "it leads to something else than http or https, which is refused",
-    "ERR_DISALLOWED_URL_SCHEME": "it leads to something else than http or https, which is refused",
-    "ERR_INVALID_URL": "it is no valid address",
-    "ERR_INVALID_HTTP_RESPONSE": "the answer is no HTTP",
+    "ERR_UNSAFE_PORT": "browsers refuse this port",
+    "ERR_UNSAFE_REDIRECT": "it redirects to an address that is not http or https, which is refused",
+    "ERR_UNKNOWN_URL_SCHEME": "it leads to an address that is not http or https, which is refused",
+    "ERR_DISALLOWED_URL_SCHEME": "it leads to an address that is not http or https, which is refused",
+    "ERR_INVALID_URL": "its address is not valid",
+    "ERR_INVALID_HTTP_RESPONSE": "the answer is not HTTP",
     "ERR_HTTP_RESPONSE_CODE_FAILURE": "the answer is an error without a page",
     "ERR_CONTENT_DECODING_FAILED": "the answer is damaged",
     "ERR_CONTENT_LENGTH_MISMATCH": "the answer is incomplete",
     "ERR_INCOMPLETE_CHUNKED_ENCODING": "the answer is incomplete",
-    "ERR_BLOCKED_BY_RESPONSE": "its answer forbids to show it",
+    "ERR_BLOCKED_BY_RESPONSE": "its answer forbids the browser to show it",
     "ERR_PROXY_CONNECTION_FAILED": "the proxy cannot be reached",
     "ERR_TUNNEL_CONNECTION_FAILED": "the proxy refused it",
 }
@@ -184,7 +184,7 @@ def unreached(address: str, reason: str) -> str:
     elif reason == egress_proxy.NOT_A_WEB_PORT:
         why = "has a port that is not for web pages; 80, 443 and those from 1024 up may be read here"
     elif reason == egress_proxy.NOT_RESOLVED:
-        why = "is a host that is not known"
+        why = "is an unknown host"
     else:
         why = "cannot be reached"
     place = web_address.made_of(*web_address.place_of(address)).partition("//")[2]

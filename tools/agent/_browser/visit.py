@@ -233,7 +233,7 @@ class Visit:
             return False
         self._navigations += 1
         if self._navigations > NAVIGATIONS:
-            self._refuse("The page keeps going to other pages and never stays.")
+            self._refuse("The page keeps redirecting to other pages.")
             return False
         refusal = answers.refusal_of(event)
         if refusal:

@@ -221,7 +221,7 @@ class Worker:
             image = page.locator("img")
             width, height = await image.evaluate("image => [image.naturalWidth, image.naturalHeight]")
             if not width or not height:
-                raise Refused("The SVG cannot be drawn: it is damaged, or no SVG.")
+                raise Refused("The SVG cannot be drawn: it is damaged, or not an SVG.")
             wanted = min(longest_edge, max(width, height, SMALLEST_PICTURE))
             factor = wanted / max(width, height)
             size = {"width": max(1, round(width * factor)), "height": max(1, round(height * factor))}

@@ -26,7 +26,7 @@ PAGES = 5_000
 def read(data: bytes) -> tuple[str, str]:
     """Return title and text of a PDF. Raises ValueError with the end of a sentence that begins "The PDF"."""
     if b"%PDF-" not in data[:1024]:
-        raise ValueError("could not be read: what came is no PDF file.")
+        raise ValueError("could not be read: it is not a PDF file.")
     try:
         reader = pypdf.PdfReader(io.BytesIO(data), strict=False)
         if reader.is_encrypted and not reader.decrypt(""):
@@ -45,7 +45,7 @@ def read(data: bytes) -> tuple[str, str]:
         raise ValueError("has no pages.")
     parts, found = _pages(reader, count)
     if not found:
-        raise ValueError(f"holds no text, only pictures ({count} page{'s' if count > 1 else ''}).")
+        raise ValueError(f"contains no text, only pictures ({count} page{'s' if count > 1 else ''}).")
     return title, "\n\n".join(parts)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 24  # lists and quotations inside each other; what lies deeper is shown at that level
 LONGEST = 4_000_000  # characters of what is written; what comes after that is left out, and said to be
-LEFT_OUT = "<p>[The page goes on; the rest is left out.]</p>"
+LEFT_OUT = "<p>[The rest of the page is left out.]</p>"
 SPACES = re.compile(r"[ \t\r\n\f]+")
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 INLINE = {

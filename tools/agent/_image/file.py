@@ -88,7 +88,7 @@ def _open(path: str, limit: int) -> File:
     except OSError as error:
         raise ToolError(_why_not(path, error)) from None
     except ValueError:  # NUL, or a lone surrogate
-        raise ToolError("file_path: holds a character that no file name can have.") from None
+        raise ToolError("file_path: contains a character not allowed in names.") from None
     found = os.fstat(descriptor)
     file = File(path, descriptor, found.st_size)
     problem = _problem_with(found, limit)

@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     if problem := _asking.bad_setting():
         raise UsageError(problem)
     if stand_in := _settings.SEARCH_ADDRESS.read():
-        print(f"Not the engines themselves: {stand_in} stands in for them (FASTRPC_SEARCH_ADDRESS).")
+        print(f"Not the engines themselves: {stand_in} replaces them (FASTRPC_SEARCH_ADDRESS).")
     try:
         outcomes = asyncio.run(_asking.search(query, _asking.chosen(), wait_for_all=True))
     except ImportError as error:
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     rows = [_row(outcome, _asking.BREAKER.shown(outcome.name)) for outcome in outcomes]
     _print_table(rows)
     working = sum(outcome.word == "ok" for outcome in outcomes)
-    print(f'{working} of {len(outcomes)} engines brought results for "{query}".')
+    print(f'{working} of {len(outcomes)} engines found results for "{query}".')
     return 0 if working else 1
 
 

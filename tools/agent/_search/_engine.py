@@ -149,7 +149,7 @@ class Engine:
         hits = tidy(self.rows(page) or [], page.url)
         if hits or self.has_no_results(page, query):
             return hits
-        raise Failed("a page without results that does not say so: has its shape changed?")
+        raise Failed("a page without results that does not say so: perhaps its form has changed")
 
     def check_status(self, page: Page) -> None:
         if page.status in (401, 403, 429, 451):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   fastrpc state                     what there is
-  fastrpc state --clean             remove what nobody needs any more
+  fastrpc state --clean             remove what is no longer needed
   fastrpc state --clean --tasks     and this project's tasks
 """
 LONGEST_TEXT = 60

@@ -25,7 +25,7 @@ PAUSE_SECONDS = 0.05
 
 _BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite opens; no link is followed, by it neither
 _MAGIC = b"SQLite format 3\0"
-_CURE = "Move it away and a new one is made, or set FASTRPC_STATE_DIR to another folder."
+_CURE = "Move it away, so that a new one is made, or set FASTRPC_STATE_DIR to another folder."
 _REMOTE = (
     "nfs",
     "nfs4",
@@ -72,7 +72,7 @@ def check_kinds(place: str) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except regular_files.NotRegular as error:
-            raise ToolError(f"{place}{ending} is {error.strerror}, and was left as it is. {_CURE}") from None
+            raise ToolError(f"{place}{ending} is {error.strerror}, and was not changed. {_CURE}") from None
 
 
 def check(place: str, newest: int, deadline: float) -> None:
@@ -101,7 +101,7 @@ def check_opened(db: Connection, place: str) -> None:
     folder, name = os.path.split(os.fsencode(place))
     opened_folder, opened_name = os.path.split(opened)
     if opened_name != name or os.path.realpath(opened_folder) != os.path.realpath(folder):
-        raise ToolError(f"{place} is a symbolic link, not a regular file, and was left as it is. {_CURE}")
+        raise ToolError(f"{place} is a symbolic link, not a regular file, and was not changed. {_CURE}")
     if db.execute("PRAGMA schema_version").fetchone()[0]:
         application = db.execute("PRAGMA application_id").fetchone()[0]
         if application != APPLICATION:
@@ -109,7 +109,7 @@ def check_opened(db: Connection, place: str) -> None:
 
 
 def _foreign(place: str) -> str:
-    return f"{place} is the database of another program and was left as it is. {_CURE}"
+    return f"{place} is the database of another program and was not changed. {_CURE}"
 
 
 def _signature(place: str) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ def _problem(place: str, newest: int) -> str | None:
     if not header:
         return _damaged(place, "empty beside its log") if _size(place + "-wal") else None
     if not header.startswith(_MAGIC) or len(header) < 100:
-        return _damaged(place, "no SQLite database")
+        return _damaged(place, "not an SQLite database")
     if int.from_bytes(header[68:72], "big") != APPLICATION:
         return _foreign(place)
     version = int.from_bytes(header[60:64], "big")
@@ -161,13 +161,13 @@ def _unsound(place: str) -> str | None:
 
 
 def _damaged(place: str, how: str) -> str:
-    return f"{place} is damaged ({how}) and was left as it is. {_CURE}"
+    return f"{place} is damaged ({how}) and was not changed. {_CURE}"
 
 
 def newer(place: str, version: int, newest: int) -> str:
     return (
         f"{place} was written by a newer fastrpc (version {version} of the state, this one knows {newest}) "
-        "and was left as it is. Update fastrpc, or set FASTRPC_STATE_DIR to another folder."
+        "and was not changed. Update fastrpc, or set FASTRPC_STATE_DIR to another folder."
     )
 
 
@@ -185,9 +185,9 @@ def explained(error: Exception, place: str) -> ToolError:
     """Return what a user is told of an error of SQLite's or the system's."""
     said = str(error)
     if isinstance(error, OSError):
-        return ToolError(f"The state cannot be kept in {os.path.dirname(place)}: {error.strerror}.")
+        return ToolError(f"The state cannot be stored in {os.path.dirname(place)}: {error.strerror}.")
     if is_busy(error):
-        return ToolError(f"{place} is held by another program; nothing was changed. Try again.")
+        return ToolError(f"{place} is in use by another program; nothing was changed. Try again.")
     if is_damage(error):
         return ToolError(_damaged(place, said))
     if "is full" in said:

@@ -145,7 +145,7 @@ class Broadcasts:
             found = await self._engine.ask("call", {**wire, "simulate_only": True}, reads=True)
             return _called(found.get("result"), entry, revert=found.get("revert"))
         if "rpc_url" in given:
-            raise invalid("chain_id", "a chain, for a transaction", "rpc_url, which is for reading alone")
+            raise invalid("chain_id", "a chain, for a transaction", "rpc_url, which is only for reading")
         target = await self._targets.of(given)
         given = {**given, "chain_id": target.id}  # it may be another one that is active by then
         wire["chain_id"] = given["chain_id"]

@@ -69,7 +69,7 @@ class BridgedEngine:
         except ValueError as error:
             raise EngineError(ENGINE_UNAVAILABLE, f"{_settings.ENGINE.name}: {error}") from None
         if not command:
-            raise EngineError(ENGINE_UNAVAILABLE, f"{_settings.ENGINE.name}: no command behind {STDIO}")
+            raise EngineError(ENGINE_UNAVAILABLE, f"{_settings.ENGINE.name}: no command after {STDIO}")
         return StdioEngine(command, self._registrations)
 
     def request(

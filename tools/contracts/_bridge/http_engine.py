@@ -136,7 +136,7 @@ class HttpEngine:
             return EngineError(ENGINE_UNAVAILABLE, f"{place} cannot answer now (status {status})", retry=True)
         redirect = "; redirects are not followed" if 300 <= status < 400 else ""
         kind = Refused if status < 500 else EngineError
-        return kind(ENGINE_PROTOCOL, f"{place} is no engine: it answers status {status}{redirect}")
+        return kind(ENGINE_PROTOCOL, f"{place} is not an engine: it answers status {status}{redirect}")
 
 
 def _token_source() -> Any:

@@ -86,7 +86,7 @@ def check_same(known: Deployment, plan: Plan, sender: str) -> None:
     if known.fingerprint != plan.fingerprint(sender):
         raise EngineError(
             INVALID_REQUEST,
-            f"idempotency_key: {_values.quoted(plan.key)} stands for another deployment, of {known.contract}",
+            f"idempotency_key: {_values.quoted(plan.key)} belongs to another deployment, of {known.contract}",
         )
 
 

@@ -83,7 +83,7 @@ class Node:
         except (asyncio.TimeoutError, httpx.TimeoutException):
             raise self._failed("did not answer in time", retry=True) from None
         except httpx.InvalidURL:
-            raise self._failed("is no URL that can be asked") from None
+            raise self._failed("is not a usable URL") from None
         except httpx.HTTPError as error:
             raise self._unreached(type(error).__name__) from None
         if self._proxy is not None and self._proxy.refusals:

@@ -313,7 +313,7 @@ def _check_targets(targets: list[str], artifacts: list[dict[str, Any]]) -> None:
 def _no_wallet(chain: str) -> EngineError:
     return EngineError(
         WALLET_NOT_CONFIGURED,
-        f"chain_id: this engine holds no keys, and broadcasts on {ID} alone, not on {chain}: simulate "
+        f"chain_id: this engine holds no keys, and broadcasts only on {ID}, not on {chain}: simulate "
         "there, or serve an engine that has a wallet",
     )
 

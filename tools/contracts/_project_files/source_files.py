@@ -111,9 +111,7 @@ def _check_source(where: str, path: str, text: str) -> None:
         end = text.find("\n", found.end())
         line = text[found.end() : end if end >= 0 else len(text)]
         if not _SETTING.fullmatch(line):
-            expected = (
-                "settings of fuzz and invariant alone behind forge-config:, with a number, true or false"
-            )
+            expected = "settings only of fuzz and invariant after forge-config:, with a number, true or false"
             raise invalid(where, expected, quoted(line.strip(": \t\r")))
     for imported in _imports(text):
         if not _stays_inside(path, imported):

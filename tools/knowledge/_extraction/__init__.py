@@ -55,7 +55,7 @@ def read_file(path: str, name: str, dir_fd: int | None = None) -> bytes:
     except OSError as error:
         raise ExtractionError(f"{shown}: {_why_not(error)}") from None
     except ValueError:
-        raise ExtractionError(f"{shown!r}: its path holds a character that no file name can have") from None
+        raise ExtractionError(f"{shown!r}: its path contains a character not allowed in names") from None
 
 
 async def extract_data(data: bytes, name: str, *, media_type: str = "") -> Extracted:

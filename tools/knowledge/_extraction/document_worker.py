@@ -182,7 +182,7 @@ def kind_of_archive(order: Order) -> str:
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, zlib.error):
         raise Refusal("it is damaged") from None
     if any(name.endswith("vbaProject.bin") for name in names):
-        order.warnings.append("it holds macros, which are not run")
+        order.warnings.append("it contains macros, which are not run")
     for main_part, kind in (
         ("word/document.xml", DOCX),
         ("xl/workbook.xml", XLSX),
@@ -217,7 +217,7 @@ def refuse_type(*declared: Any) -> None:
 def kind_of_text(order: Order) -> str:
     head = order.data[:HEAD]
     if encoding_by_zeros(order.data) is None and b"\0" in head:
-        raise Refusal("it is no document of a kind that is read")
+        raise Refusal("documents of its kind cannot be read")
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
     if start.startswith(b"{\\rtf"):
         raise Refusal("it is RTF; save it as DOCX")
@@ -260,7 +260,7 @@ def read(order: Order) -> dict[str, Any]:
     if kind in NAMES and expected != kind:
         order.warnings.append(f"its name ends in {order.suffix}, but it is {NAMES[kind]}")
     if kind == PDF and ACTIONS.search(order.data):
-        order.warnings.append("it holds JavaScript or a launch action, which is not run")
+        order.warnings.append("it contains JavaScript or a launch action, which is not run")
     document = read_text(order) if kind in (TEXT, MARKDOWN) else read_by_library(order, kind)
     markdown = document.pages if document.has_form and kind != TEXT else None
     pages = document.pages if markdown is None else [plain_text(page) for page in markdown]
@@ -268,7 +268,7 @@ def read(order: Order) -> dict[str, Any]:
     if size > TEXT_BYTES:
         raise Refusal(f"it holds {size:,} bytes of text; at most {TEXT_BYTES:,} are read")
     if not any(page.strip() for page in pages):
-        raise Refusal("it holds no text")
+        raise Refusal("it contains no text")
     return {
         "pages": pages,
         "markdown": markdown,

@@ -91,7 +91,7 @@ def meaning_of(question: str) -> tuple[Meaning | None, str]:
 
 
 def _by_words(reason: str) -> str:
-    return f"Searched by words alone: {reason}."
+    return f"Searched only by words: {reason}."
 
 
 def embed(asked: Model, texts: Sequence[str], seconds: float, *, is_question: bool = False) -> list[Any]:

@@ -187,7 +187,7 @@ def _check_members(where: str, found: Any, members: dict[str, Any], required: Co
         raise BadWorkflow(f"{where}: expected an object, got {type(found).__name__}")
     for name in found:
         if name not in members:
-            raise BadWorkflow(f"{where}: {name!r:.80} is none of {', '.join(members)}")
+            raise BadWorkflow(f"{where}: {name!r:.80} is not one of {', '.join(members)}")
     for name, kind in members.items():
         if name not in found:
             if name in required:
@@ -209,7 +209,7 @@ def _node(where: str, found: Any) -> Node:
     _check_id(f"{where}.id", id)
     members = CONFIGS.get(kind)
     if members is None:
-        raise BadWorkflow(f"node {id}: type {kind!r:.80} is none of {', '.join(CONFIGS)}")
+        raise BadWorkflow(f"node {id}: type {kind!r:.80} is not one of {', '.join(CONFIGS)}")
     required = [name for name, types in members.items() if types is object or not _may_be_none(types)]
     _check_members(f"node {id}: config", config, members, required)
     return Node(id, kind, config, tuple(config["body"]) if kind in REPEATING else ())

@@ -126,7 +126,7 @@ class Engine:
             ) from None
         server = Place.server
         if server is None or Place.loop is None:
-            raise WorkflowsUnavailable("workflows run in a server alone")
+            raise WorkflowsUnavailable("workflows run only in a server")
         self._lock = _locked(_lock_path(self.process))
         if not _registered:
             _registered.append(DBOS.workflow(name="run")(_run))

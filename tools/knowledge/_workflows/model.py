@@ -36,4 +36,4 @@ async def answer(prompt: str, system: str, max_tokens: int) -> tuple[str, str]:
     except ToolError as error:
         raise ToolError(f"the model that --model-url names: {str(error).removeprefix('url: ')}") from None
     except (AttributeError, LookupError, TypeError):
-        raise ToolError("the model that --model-url names: its answer is no chat completion.") from None
+        raise ToolError("the model that --model-url names: its answer is not a chat completion.") from None

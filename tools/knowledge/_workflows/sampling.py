@@ -96,7 +96,7 @@ def open_for(run: str, ctx: Context) -> Asker | None:
 
 
 def close(run: str) -> None:
-    """The call has ended: nobody answers questions of the run any more."""
+    """The call has ended: no answer is known for questions of the run any more."""
     asker = _askers.pop(run, None)
     if asker is not None:
         asker.end()

@@ -21,7 +21,7 @@ def _iso(value: Any) -> str:
     """Return the time of a schedule as a text; it is read as one."""
     if isinstance(value, datetime):
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 class _Json(Serializer):

@@ -138,7 +138,7 @@ class Steps:
             return tool
         name = action_tool(self._server, self._starter["principal"], tool)
         if not name:
-            raise StepFailed(f"there is no tool {tool} for whoever started this run")
+            raise StepFailed(f"there is no tool {tool} for the caller who started this run")
         return name
 
     async def may_repeat(self, tool: str, arguments: dict[str, Any]) -> bool:

@@ -114,7 +114,7 @@ def _pieces(text: str) -> list[tuple[str, str | None]]:
         while (token := _TOKEN.match(text, end)) is not None and token[0] != "}}":
             end = token.end()
         if token is None:
-            raise BadTemplate(f"expected }}}} behind {text[begin:]!r:.80}")
+            raise BadTemplate(f"expected }}}} after {text[begin:]!r:.80}")
         pieces.append((text[at:begin], text[begin + 2 : end]))
         at = token.end()
     if len(pieces) > MOST_EXPRESSIONS:

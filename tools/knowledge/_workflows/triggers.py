@@ -70,7 +70,7 @@ def begun(id: str, body: bytes, timestamp: str, signature: str) -> str:
         if found is None:
             raise Refused(401, "the signature is not valid")
         if not is_recent(timestamp, time.time()):
-            raise Refused(401, "the timestamp is too old, or of the future")
+            raise Refused(401, "the timestamp is too old, or in the future")
         cause, at = f"hook-{sha256(signature.encode()).hexdigest()[:16]}", _iso(int(timestamp[:20]))
         return engine.current().begin(cause, found, {"body": _parsed(body), "at": at})
     except StorageError as error:

@@ -157,7 +157,7 @@ def _content(body: Any, headers: dict[str, str]) -> bytes | None:
 
 async def _answer(response: httpx.Response, largest: int) -> Answer:
     if "content-encoding" in response.headers:
-        raise ToolError("url: the answer is compressed, which was not asked for.")
+        raise ToolError("url: the answer is compressed, which was not requested.")
     data = bytearray()
     async for piece in response.aiter_raw():
         data += piece
@@ -182,7 +182,7 @@ def _parsed(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise ToolError("url: the answer is no JSON, though it says so.") from None
+        raise ToolError("url: the answer is not JSON, although its Content-Type says so.") from None
 
 
 def _no_number(name: str) -> Any:

@@ -86,7 +86,7 @@ def _tell() -> None:
     found = {name: sys.modules.get(name) for name in ORIGINALS}
     if all(type(module).__name__ != "ServedModule" for module in found.values()):
         others = [str(getattr(module, "__file__", name)) for name, module in found.items() if module]
-        why = f"it has packages of its own by these names ({', '.join(others)})" if others else ""
+        why = f"it has its own packages with these names ({', '.join(others)})" if others else ""
         why = why or "it has imported neither fastmcp nor mcp"
         print(f"fastrpc swap --run: nothing was swapped in {sys.argv[0] or 'python'}: {why}", file=sys.stderr)
 

@@ -1,0 +1,122 @@
+"""Idioms that readers of English as a second language stumble over are in no page and no text that users see.
+
+Pages are read without their code. Texts are the literals of three words and more in the sources of the
+package and of its toolsets, without docstrings: errors, records of the log, help, descriptions.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "benchmarks/README.md")
+IDIOMS = {
+    r"\bstands?\b(?!-)": "is, occurs, means, replaces",
+    r"\b(?:is|are) told\b": "is notified, receives",
+    r"(?<!`)\bnobody\b": "no one, no client; or name who does it",
+    r"\bsuch (?:a )?ones?\b": "name the thing",
+    r"\bbecomes? of\b": "what happens to",
+    r"\b(?:came|comes?) of\b": "the result",
+    r"\bof (?:its|their|his) own(?=[.,;:)]| by\b|$)": "separate, own",
+    r"\bthat there (?:is|are) not\b": "that does not exist",
+    r"\b(?:this|it|that) is no (?!longer\b)[a-z]": "is not a",
+    r"\bis none of\b": "is not one of",
+    r"\bno use\b": "cannot be used",
+    r"\bbehind (?:--|its name\b|the (?:name|call|last|line)\b)": "after",
+    r"\b(?:is|are) there already\b": "exists already",
+    r"\bin whatever way\b": "always",
+}
+"""The idiom, and what to write instead."""
+
+
+def prose_of(page: str) -> str:
+    """The text of a page, with blanks for its code: blocks in fences, indented lines and spans."""
+    lines = []
+    is_fenced = False
+    for line in page.splitlines():
+        if line.startswith("```"):
+            is_fenced = not is_fenced
+        lines.append("" if is_fenced or line.startswith(("```", "    ")) else line)
+    return re.sub(r"`[^`\n]*`", "`…`", "\n".join(lines))
+
+
+def literals_of(source: str) -> Iterator[tuple[int, str]]:
+    """Each literal that may be a sentence, with its line: a text of three words at least, no docstring."""
+
+    def walk(node: ast.AST) -> Iterator[tuple[int, str]]:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            return
+        text = _text_of(node)
+        if text is None:
+            for child in ast.iter_child_nodes(node):
+                yield from walk(child)
+        elif text.count(" ") >= 2:
+            yield node.lineno, text  # type: ignore[attr-defined]
+
+    return walk(ast.parse(source))
+
+
+def _text_of(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text_of(part) or "{}" for part in node.values)
+    return None
+
+
+def found_in(text: str) -> list[str]:
+    """The idioms in a text, each with what to write instead."""
+    joined = " ".join(text.split())
+    return [
+        f"{match[0]!r} (write: {IDIOMS[idiom]})"
+        for idiom in IDIOMS
+        for match in re.finditer(idiom, joined, re.IGNORECASE)
+    ]
+
+
+def files(folder: str, ending: str) -> list[str]:
+    found = []
+    for place, folders, names in os.walk(os.path.join(REPOSITORY, folder)):
+        folders[:] = [name for name in folders if name not in ("__pycache__", ".cache", "node_modules")]
+        found += [os.path.join(place, name) for name in names if name.endswith(ending)]
+    return sorted(os.path.relpath(path, REPOSITORY) for path in found)
+
+
+def text_of(path: str) -> str:
+    with open(os.path.join(REPOSITORY, path), encoding="utf-8") as file:
+        return file.read()
+
+
+@pytest.mark.parametrize("path", [*PAGES, *files("docs", ".md")])
+def test_a_page_has_no_idioms(path: str) -> None:
+    prose = prose_of(text_of(path))
+    faults = [fault for paragraph in prose.split("\n\n") for fault in found_in(paragraph)]
+    assert not faults, f"{path}: {'; '.join(faults)}"
+
+
+def test_texts_that_users_see_have_no_idioms() -> None:
+    faults = [
+        f"{path}:{line}: {fault}"
+        for folder in ("fastrpc", "tools")
+        for path in files(folder, ".py")
+        for line, text in literals_of(text_of(path))
+        for fault in found_in(text)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_idioms_are_found_in_prose_and_in_literals_and_not_in_code() -> None:
+    page = "A header stands\nthere.\n\n    x stands y\n\n```\nnobody\n```\nThe user `nobody` runs it."
+    assert found_in(prose_of(page)) == ["'stands' (write: is, occurs, means, replaces)"]
+    source = (
+        '"""It is told."""\ndef f(x):\n    """Nobody knows."""\n'
+        '    raise X(f"{x} is no\\n use here" if x else "is told of it")\n'
+    )
+    assert list(literals_of(source)) == [(4, "{} is no\n use here"), (4, "is told of it")]
+    assert [bool(found_in(text)) for _, text in literals_of(source)] == [True, True]
+    assert not found_in("it is no longer used, and can be called")
