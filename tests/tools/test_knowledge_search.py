@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fastrpc.tools.knowledge._search.folding import folded
-from fastrpc.tools.knowledge._search.question import read
+from fastrpc.tools.knowledge._search.question import MOST_TERMS, read
 from fastrpc.tools.knowledge._search.words import stem, stems, terms
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,3 +135,27 @@ def test_what_is_no_field_is_words(text: str) -> None:
 @given(st.text(alphabet=st.sampled_from("ab\"-*:()^~ \n\0tag:before:ORAND会ا'\\"), max_size=200))
 def test_every_text_is_a_question(text: str) -> None:
     read(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [
+        ("phrases", [f'"red {number}"' for number in range(1000)]),
+        ("prefixes", [f"red{number}*" for number in range(1000)]),
+        ("without", [f"-red{number}" for number in range(1000)]),
+        ("fields", [f"tag:red{number}" for number in range(1000)]),
+        ("stems", [f"red{number}" for number in range(1000)]),
+        ("words", [f"red{number}" for number in range(1000)]),
+    ],
+)
+def test_a_question_asks_for_the_first_of_each_kind_and_for_none_of_them_twice(
+    kind: str, asked: list[str]
+) -> None:
+    assert getattr(read(" ".join(asked)), kind) == getattr(read(" ".join(asked[:MOST_TERMS])), kind)
+    assert len(getattr(read(" ".join(asked)), kind)) == MOST_TERMS
+    assert len(getattr(read(" ".join([asked[0]] * 100)), kind)) == 1
+
+
+def test_a_phrase_is_as_long_as_its_first_terms() -> None:
+    (phrase,) = read('"' + "red " * 1000 + '"').phrases
+    assert phrase == ("red",) * MOST_TERMS

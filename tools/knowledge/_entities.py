@@ -83,23 +83,28 @@ STARTERS = _set(
 _MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" if month[3:] else month for month in MONTHS)
 _TH = "(?:st|nd|rd|th)?"
 _DATES = (
-    (r"\d[-/.]\d", r"(?<![\d./-])(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?![\d/-])"),
-    (r"\d\.\s?\d", r"(?<![\d./-])(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>\d{4})(?!\d)"),
-    (r"\d年", r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})日)?"),
     (
-        rf"\d{_TH}\.? (?:of )?(?:{_MONTH})",
-        rf"\b(?P<d>\d{{1,2}}){_TH}\.? (?:of )?(?P<n>{_MONTH})\b\.?(?:,? (?P<y>\d{{4}})\b)?",
+        re.compile(r"\d[-/.]\d"),
+        re.compile(r"(?<![\d./-])(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?![\d/-])"),
     ),
     (
-        rf"(?:{_MONTH})\.? \d",
-        rf"\b(?P<n>{_MONTH})\b\.? (?P<d>\d{{1,2}}){_TH}\b(?:,? (?P<y>\d{{4}})\b)?",
+        re.compile(r"\d\.\s?\d"),
+        re.compile(r"(?<![\d./-])(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>\d{4})(?!\d)"),
     ),
-    (rf"(?:{_MONTH}),? \d", rf"\b(?P<n>{_MONTH})\b,? (?P<y>\d{{4}})\b"),
-    (r"\d-\d", r"(?<![\d./-])(?P<y>\d{4})-(?P<m>\d{2})(?![\d-])"),
+    (re.compile(r"\d年"), re.compile(r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})日)?")),
+    (
+        re.compile(rf"\d{_TH}\.? (?:of )?(?:{_MONTH})"),
+        re.compile(rf"\b(?P<d>\d{{1,2}}){_TH}\.? (?:of )?(?P<n>{_MONTH})\b\.?(?:,? (?P<y>\d{{4}})\b)?"),
+    ),
+    (
+        re.compile(rf"(?:{_MONTH})\.? \d"),
+        re.compile(rf"\b(?P<n>{_MONTH})\b\.? (?P<d>\d{{1,2}}){_TH}\b(?:,? (?P<y>\d{{4}})\b)?"),
+    ),
+    (re.compile(rf"(?:{_MONTH}),? \d"), re.compile(rf"\b(?P<n>{_MONTH})\b,? (?P<y>\d{{4}})\b")),
+    (re.compile(r"\d-\d"), re.compile(r"(?<![\d./-])(?P<y>\d{4})-(?P<m>\d{2})(?![\d-])")),
 )
-_DATE_PATTERNS = [(re.compile(hint), re.compile(whole)) for hint, whole in _DATES]
-"""Of each form of a date what it has within, which is found sooner since it begins with a digit or letter,
-and the form."""
+"""Of each form of a date what every one has within, which is found sooner since it begins with a digit or a
+letter, and the form."""
 DATE, TOPIC, NAME, UNSURE = "date", "topic", "name", "unsure"
 VAGUE = {UNSURE: 2, NAME: 1, TOPIC: 1}
 """Kinds that give way to any that is less vague."""
@@ -160,7 +165,7 @@ def _all_in(text: str, tags: Iterable[str]) -> Iterator[Entity]:
 def _dates_in(text: str) -> Iterator[tuple[Entity, int, int]]:
     """Yield the dates of a folded text, and where each stands."""
     taken: list[tuple[int, int]] = []
-    for hint, pattern in _DATE_PATTERNS:
+    for hint, pattern in _DATES:
         if hint.search(text) is None:
             continue
         for found in pattern.finditer(text):

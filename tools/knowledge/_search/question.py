@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timezone
 from itertools import pairwise
+from typing import TypeVar
 
 from .folding import folded
 from .stop_words import telling
@@ -20,9 +21,11 @@ PART = re.compile(
     re.VERBOSE,
 )
 MOST_TERMS = 64
-"""Terms of a question that are asked for; a longer text is asked by its first ones."""
+"""Terms of a question that are asked for, of each kind and of one phrase; a longer text is asked by its first
+ones, since every term costs a look-up in all that has it."""
 MOST_CHARACTERS = 4096
 
+Asked = TypeVar("Asked")
 Alternative = tuple[str, ...]
 """Terms that stand one behind the other."""
 
@@ -65,31 +68,44 @@ def read(text: str) -> Question:
         if part["field"]:
             value = f"{part['field']} {value}"
         if part["minus"] and not value[:1].isdecimal():
-            question.without += filter(None, [tuple(terms(value))])
+            question.without += filter(None, [_phrase(value)])
             continue
         said.append(value.rstrip("*"))
         if quoted:
-            question.phrases += filter(None, [tuple(terms(value))])
+            question.phrases += filter(None, [_phrase(value)])
         elif value.endswith("*") and not value.endswith("**") and (begins := terms(value)):
             question.prefixes.append(begins[-1])
             words += begins[:-1]
         else:
             words += words_of(folded(value))
     question.said = " ".join(" ".join(said).split())
+    question.phrases, question.prefixes = _first(question.phrases), _first(question.prefixes)
+    question.without, question.fields = _first(question.without), _first(question.fields)
     _ask(question, words)
     return question
+
+
+def _phrase(text: str) -> Alternative:
+    return tuple(terms(text)[:MOST_TERMS])
+
+
+def _first(asked: list[Asked]) -> list[Asked]:
+    """Return what is asked for, each once."""
+    return list(dict.fromkeys(asked))[:MOST_TERMS]
 
 
 def _ask(question: Question, words: list[str]) -> None:
     """Ask for words, without those that say nothing."""
     found: dict[Alternative, None] = {}
     for word in telling(words):
+        if len(found) >= MOST_TERMS:
+            break
         if is_run(word):
             found.update(dict.fromkeys(pairwise(word) if len(word) > 1 else [(word,)]))
         else:
             found[(stem(word),)] = None
             question.words.append(word)
-    question.stems = list(found)[:MOST_TERMS]
+    question.stems, question.words = _first(list(found)), _first(question.words)
 
 
 def instead(question: Question, words: list[str]) -> Question:
