@@ -502,10 +502,10 @@ def test_a_call_that_is_longer_than_the_terminal_is_named_again_where_the_questi
         terminal.until("nothing waits for an approval (")
         called(client, "wipe", place="a\n" * 200)
         terminal.until("wipe: its arguments have 203 lines; scroll up to read all of them")
-        terminal.until("later")
+        terminal.until("else: later  ")
         terminal.type("n\r")
         called(client, "wipe", place="short")
-        assert "scroll up" not in terminal.until("later")
+        assert "scroll up" not in terminal.until("else: later  ")
         terminal.type("\x03")
         assert "^C\r\n" in terminal.rest()
         assert terminal.end()[0] == 0
