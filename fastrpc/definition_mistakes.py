@@ -1,4 +1,4 @@
-"""Shows an author a mistake in a definition as one line, in a program that Python itself runs.
+"""Shows an author a mistake in a definition, or in a call of `run`, as one line.
 
 `python server.py` would print a traceback whose frames are this package's. `fastrpc serve` prints one line by
 itself. `FASTRPC_TRACEBACK=full` keeps the traceback. An exception hook that was set before is called for all
@@ -20,15 +20,15 @@ VARIABLE = "FASTRPC_TRACEBACK"
 _is_installed = False
 
 
-def install(mistake: type[Exception]) -> None:
-    """Set the exception hook for exceptions of this type, once."""
+def install(mistakes: tuple[type[Exception], ...]) -> None:
+    """Set the exception hook for exceptions of these types, once."""
     global _is_installed
     if not _is_installed:
         _is_installed = True
         others = sys.excepthook
 
         def show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-            if isinstance(error, mistake) and os.environ.get(VARIABLE) != "full":
+            if isinstance(error, mistakes) and os.environ.get(VARIABLE) != "full":
                 diagnostics.write_line(f"fastrpc: {_place_in(traceback)}{' '.join(str(error).split())}")
             else:
                 others(kind, error, traceback)

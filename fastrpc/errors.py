@@ -273,11 +273,17 @@ class DefinitionError(FastrpcError, TypeError):
         from fastrpc.definition_mistakes import install
 
         super().__init__(*words)
-        install(DefinitionError)
+        install((DefinitionError, UsageError))
 
 
 class UsageError(FastrpcError):
     """A wrong option, a missing file, an unknown target: one line on stderr, exit code 2."""
+
+    def __init__(self, *words: object) -> None:
+        from fastrpc.definition_mistakes import install
+
+        super().__init__(*words)
+        install((DefinitionError, UsageError))
 
 
 MOST_COMPARED, LONGEST_COMPARED = 64, 128

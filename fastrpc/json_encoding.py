@@ -84,7 +84,10 @@ def _exact_json(value: Any) -> bytes:
     except UnicodeEncodeError:
         raise
     except (TypeError, ValueError, RecursionError) as error:
-        raise UnencodableResult(f"the result cannot be written as JSON: {error}") from None
+        cure = "; return text, numbers, or lists, dicts and dataclasses of these"
+        raise UnencodableResult(
+            f"the result cannot be written as JSON: {error}{cure if isinstance(error, TypeError) else ''}"
+        ) from None
 
 
 def _refuse_nan(value: Any, path: str) -> None:

@@ -134,7 +134,10 @@ def _load_file(path: str) -> ModuleType:
 
 def _load_module(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
-        raise UsageError(f"{name or ':'}: not a target; a target is file.py, module or module:attribute")
+        hint = f"; did you mean {name}.py?" if os.path.isfile(f"{name}.py") else ""
+        raise UsageError(
+            f"{name or ':'}: not a target; a target is file.py, module or module:attribute{hint}"
+        )
     folder = os.getcwd()
     if folder not in sys.path and "" not in sys.path:
         sys.path.append(folder)  # last: a json.py in the working directory must not replace Python's
@@ -171,6 +174,8 @@ def _usage_error(target: str, error: BaseException) -> UsageError:
         where = f"{error.filename}:{error.lineno}: " if error.filename else ""  # none where a byte is null
         return UsageError(f"{target}: {where}{type(error).__name__}: {error.msg}")
     message += _near(error)
+    if isinstance(error, ImportError) and "relative import" in message and target.endswith(".py"):
+        message += "; a file has no package: write 'import x' for 'from . import x', or serve package.module"
     place = _place_of(error.__traceback__)
     return UsageError(f"{target}: {place}: {message}" if place else f"{target}: {message}")
 
@@ -222,10 +227,13 @@ def _is_server(value: object) -> bool:
 def _contents_of(module: ModuleType, place: str) -> Any:
     app = getattr(module, "app", None)
     if _is_server(app):
+        _warn_of_forgotten(module, app)
         return app
     servers = {id(value): name for name, value in reversed(vars(module).items()) if _is_server(value)}
     if len(servers) == 1:
-        return getattr(module, *servers.values())
+        server = getattr(module, *servers.values())
+        _warn_of_forgotten(module, server)
+        return server
     if servers:
         names = ", ".join(sorted(servers.values()))
         raise UsageError(f"{place}: several servers: {names}; choose one with {place}:NAME")
@@ -236,6 +244,22 @@ def _contents_of(module: ModuleType, place: str) -> Any:
     if not tools:
         raise UsageError(f"{place}: holds no Server and no function marked with @tool")
     return tools
+
+
+def _warn_of_forgotten(module: ModuleType, server: Any) -> None:
+    """Warn of functions that a file marks with ``@tool`` beside a server that does not have them."""
+    marks = [getattr(value, MARK, None) for value in vars(module).values() if not isinstance(value, type)]
+    own = [mark for mark in marks if isinstance(mark, Tool) and _defined_in(mark.function, module)]
+    served = {id(tool.function) for tool in server.tools} if own else set()
+    names = [mark.name for mark in own if id(mark.function) not in served]
+    if names:
+        from fastrpc import diagnostics
+
+        diagnostics.write(
+            "warning",
+            f"{', '.join(names)[:200]}: marked with @tool, but not a tool of the server {server.name!r:.80}, "
+            "which is served; decorate with a method of the server (@app.tool), or call its add_tool",
+        )
 
 
 def _attribute_of(module: ModuleType, place: str, name: str) -> Any:

@@ -5,6 +5,7 @@ Creating one costs only its own attributes: what serving needs is imported when 
 
 from __future__ import annotations
 
+from fastrpc.definitions.option_types import check, check_transport
 from fastrpc.definitions.registry import Registries, decorator, settle_or_exit
 from fastrpc.errors import DefinitionError, UsageError
 
@@ -113,12 +114,9 @@ class Server:
         self.ttl_ms = ttl_ms
         self.cache_scope: CacheScope = cache_scope
         self.lifespan = lifespan
-        if extensions:
-            from fastrpc.content import checked_extensions
-
-            checked_extensions(extensions)
         self.extensions = extensions
         self.experimental = experimental
+        check("Server", vars(self))
         self.registries = Registries()
         self._loaders: list[Callable[[], Iterable[Tool]]] = []
         self._hooks: list[Hook] = []
@@ -579,6 +577,7 @@ class Server:
 
         An entry whose annotations are not defined is named on standard error and ends the program, code 2.
         """
+        check_transport(transport)
         if transport is not None and (http is not None or options):
             raise UsageError("run: transport= excludes http= and its options")
         settle_or_exit(each.registries for each in self._with_mounts())

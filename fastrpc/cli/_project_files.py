@@ -127,7 +127,7 @@ VSCODE_JSON = """\
 
 DOCKERFILE = """\
 # docker build -t @NAME@ .
-# docker run --init -e FASTRPC_TOKEN="$(cat token)" -p 127.0.0.1:8000:8000 @NAME@
+# FASTRPC_TOKEN=$(cat token) docker run --init -e FASTRPC_TOKEN -p 127.0.0.1:8000:8000 @NAME@
 FROM python:3.13-slim
 WORKDIR /app
 COPY . .

@@ -64,6 +64,14 @@ MOST_TIMES = 1_000_000
 POLL_SECONDS = 0.5
 COLOURS = {"low": "32", "medium": "33", "high": "31", "critical": "1;31"}
 """Of a risk: green, yellow, red, bold red."""
+ANSWERS = "[y]es, [n]o, anything else: later  "
+ROWS_AROUND = 8
+"""On the terminal, of what is shown of a call besides its arguments."""
+OTHER_WORDS = {
+    **dict.fromkeys(("allow", "accept", "yes", "grant", "ok"), "approve"),
+    **dict.fromkeys(("deny", "refuse", "decline", "no"), "reject"),
+    **dict.fromkeys(("ls", "pending"), "list"),
+}
 LONGEST_LISTED = 100
 """Characters of a call in the list."""
 
@@ -110,6 +118,9 @@ def main(arguments: list[str]) -> int:
 
 def _check(chosen: Namespace) -> None:
     """Raise UsageError for an action that there is not, and for what it does not take or lacks."""
+    meant = OTHER_WORDS.get(chosen.action)
+    if meant is not None:
+        raise UsageError(f"approvals: unknown action {chosen.action!r}; here it is {meant!r}")
     check_action("approvals", chosen.action, OF_ACTION)
     taken = OF_ACTION[chosen.action][1]
     for name, option in OPTIONS.items():
@@ -249,7 +260,11 @@ def _ask(store: ApprovalStore, approval: Approval) -> None:
     from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalError, Decision
 
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
-    answer = input("approve? [y]es, [n]o, anything else: later  ").strip().lower()
+    try:
+        answer = input(_question(approval)).strip().lower()
+    except (KeyboardInterrupt, EOFError):
+        print(flush=True)
+        raise
     if answer in ("y", "yes", "n", "no"):
         try:
             decided = store.decide(
@@ -260,6 +275,25 @@ def _ask(store: ApprovalStore, approval: Approval) -> None:
         else:
             _say(decided, store.clock(), False)
     print(flush=True)
+
+
+def _question(approval: Approval) -> str:
+    """Return the question about a call that has been shown. It names the tool again where the terminal is too
+    low for all of the arguments: their beginning has left it."""
+    from shutil import get_terminal_size
+
+    from fastrpc.guard.approvals.binding import indented
+    from fastrpc.guard.approvals.display import visible_name
+
+    size = get_terminal_size()
+    shown = indented(approval.arguments).split("\n")
+    rows = sum(1 + len(line) // max(1, size.columns) for line in shown)
+    if rows + ROWS_AROUND <= size.lines:
+        return f"approve? {ANSWERS}"
+    name = visible_name(approval.name)
+    return (
+        f"{name}: its arguments have {len(shown):,} lines; scroll up to read all of them\napprove? {ANSWERS}"
+    )
 
 
 ACTIONS: dict[str, Callable[[ApprovalStore, Namespace], None]] = {

@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     if not NAME.fullmatch(chosen.name) or len(chosen.name) > LONGEST_NAME:
         raise UsageError(
             "new: NAME: expected a small letter, then small letters and digits with - or _ between them, "
-            f"{LONGEST_NAME} characters at most, got {chosen.name!r:.80}"
+            f"{LONGEST_NAME} characters at most, got {chosen.name!r:.80}{_like(chosen.name)}"
         )
     target = os.path.join(os.path.expanduser(chosen.folder), chosen.name)
     place = os.path.abspath(target)  # raises FileNotFoundError where the working directory is gone
@@ -98,8 +98,29 @@ def _ask(chosen: Namespace) -> None:
     is_asked = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     for choice, question in CHOICES.items():
         if getattr(chosen, choice) is None:
-            answer = input(f"{question} [Y/n] ") if is_asked else ""
-            setattr(chosen, choice, not answer.strip().lower().startswith("n"))
+            setattr(chosen, choice, not is_asked or _is_wanted(question))
+
+
+def _is_wanted(question: str) -> bool:
+    """Ask until the answer is yes, no or Enter, which is yes. Raises KeyboardInterrupt, for Ctrl-D too."""
+    while True:
+        try:
+            answer = input(f"{question} [Y/n] ").strip().lower()
+        except (EOFError, KeyboardInterrupt):
+            print()
+            raise KeyboardInterrupt from None
+        if answer in ("", "y", "yes", "n", "no"):
+            return not answer.startswith("n")
+        print("Please answer y or n; Ctrl-C makes nothing.")
+
+
+def _like(name: str) -> str:
+    """Return a hint at the name that has the words of another one, or nothing."""
+    from unicodedata import normalize
+
+    letters = normalize("NFKD", name[:LONGEST_NAME]).encode("ascii", "ignore").decode().lower()
+    meant = "-".join(re.findall("[a-z0-9]+", letters))
+    return f"; did you mean {meant!r}?" if NAME.fullmatch(meant) else ""
 
 
 def _write(target: str, texts: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ its author sees mistakes at once. Functions with plain types cost no imports. Ca
 
 from __future__ import annotations
 
+from fastrpc.definitions.option_types import check
 from fastrpc.errors import DefinitionError, suggest
 from fastrpc.schema import describe
 from fastrpc.schema.annotations import UnresolvedName
@@ -136,6 +137,8 @@ def made(kind: type[Made], thing: Any, options: dict[str, Any]) -> Made:
             near = suggest(option, known, 1)
             hint = f"did you mean {near[0]}=?" if near else f"the options are {', '.join(known)}"
             raise DefinitionError(f"{name_of(thing)}{_line_of(thing)}: there is no option {option}=; {hint}")
+    if options:
+        check(f"{name_of(thing)}{_line_of(thing)}", options)
     return kind(thing, **options)
 
 

@@ -145,9 +145,6 @@ class Tool(Handler):
                 raise self.error(f"annotations: {hint}={value!r:.80} is no {_HINTS[hint].__name__}")
         if self.costs is not None:
             self._check_costs(self.costs)
-        for icon in self.icons or ():
-            if not isinstance(icon, dict) or not isinstance(icon.get("src"), str):
-                raise self.error(f'icons: expected objects like {{"src": "https://…"}}, got {icon!r:.80}')
         if self.meta:
             from fastrpc.content import checked_meta
 

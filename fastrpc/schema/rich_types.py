@@ -43,6 +43,13 @@ if TYPE_CHECKING:
 FIELDS = "pydantic.fields"
 READ_BY_BOTH = ("__dataclass_fields__", "__total__", "_fields")
 """Marks of the records that msgspec and pydantic both read."""
+FORMS: dict[type, str] = {
+    list: "list[str]",
+    dict: "dict[str, int]",
+    tuple: "tuple[int, str]",
+    set: "set[str]",
+}
+"""How the type of such values is written."""
 _MISSING = object()
 _NOUNS = {
     "int": "integer", "str": "string", "float": "number", "bool": "boolean", "bytes": "base64 string",
@@ -78,14 +85,20 @@ def rich_converter(
         if "pydantic" in sys.modules:
             return PydanticConverter(annotation, output, explicit_nulls, aliases)
         reason = str(error).split("\n")[-1]
-        cure = (
-            "use Any for results of any kind"
-            if output
-            else "use a type that JSON can carry, or input_schema="
-        )
         raise DefinitionError(
-            f"no JSON Schema can be made of {_name_of(annotation)} ({reason}); {cure}"
+            f"no JSON Schema can be made of {_name_of(annotation)} ({reason}); {_cure(annotation, output)}"
         ) from None
+
+
+def _cure(annotation: Any, output: bool) -> str:
+    """Return what an author may have meant by an annotation that is no type of JSON."""
+    if annotation is any:
+        return "write Any, of typing"
+    if type(annotation) in FORMS:
+        return f"write a type, for example {FORMS[type(annotation)]}"
+    if hasattr(annotation, "__fspath__"):
+        return "write str, and Path(…) or str(…) in the function"
+    return "use Any for results of any kind" if output else "use a type that JSON can carry, or input_schema="
 
 
 def _whole(peeled: Peeled, namespace: Mapping[str, Any]) -> Any:

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.command_line import SECONDS
+from support.command_line import SECONDS, assert_mistake
+from support.command_line import run as run_command
 
 BEFORE = "from fastrpc import Context, Server\n\napp = Server('shop')\n\n\n"
 BEHIND = "\n\nif __name__ == '__main__':\n    app.run()\n"
@@ -46,6 +47,24 @@ MISTAKES = {
     "app.tool(lambda a: a)": "<lambda> (server.py, line 6): cannot be a tool's name",
     f"class Odd: ...\n@app.tool\ndef f() -> Odd:{BODY}": "the return type: no JSON Schema can be made of Odd",
     "@app.tool\nasync def f():\n    yield 1": "is a generator; return a list, or report progress",
+    f"@app.tool(title=3)\n{F}": "f (server.py, line 6): title=: expected a str, got 3",
+    f"@app.tool(description=b'x')\n{F}": "description=: expected a str, got b'x'",
+    f"@app.tool(effect=['read'])\n{F}": "effect=: expected a str, got ['read']",
+    f"@app.tool(annotations=[1])\n{F}": "annotations=: expected a dict, got [1]",
+    f"@app.tool(meta='x')\n{F}": "meta=: expected a dict, got 'x'",
+    f"@app.tool(json_schema_extra=[1])\n{F}": "json_schema_extra=: expected a dict, got [1]",
+    f"@app.resource('a://b', mime_type=3)\n{F}": "mime_type=: expected a str, got 3",
+    f"@app.resource('a://b', icons=['x'])\n{F}": "icons: expected objects like",
+    f"@app.prompt(icons=3)\n{F}": "icons=: expected a list, got 3",
+    "Server(3)": "Server: name=: expected a str, got 3",
+    "Server('s', version=1.0)": "Server: version=: expected a str, got 1.0",
+    "Server('s', page_size=0)": "Server: page_size=: expected a whole number from 1 up, got 0",
+    "app.run(transport='http')": "over HTTP run(http='127.0.0.1:8000')",
+    "app.run(port=80)": "run: port is an option of HTTP: give http= too",
+    f"@app.tool\ndef f(a: [str]) -> str:{BODY}": "write a type, for example list[str]",
+    f"@app.tool\ndef f() -> (int, str):{BODY}": "write a type, for example tuple[int, str]",
+    f"@app.tool\ndef f(a: any) -> str:{BODY}": "write Any, of typing",
+    f"import pathlib\n@app.tool\ndef f(a: pathlib.Path) -> str:{BODY}": "write str, and Path(…)",
 }
 
 
@@ -81,3 +100,19 @@ def test_the_traceback_can_be_had_and_other_exceptions_have_theirs(tmp_path: Pat
     other = run(tmp_path, f"{caught}raise ValueError('of the author')")
     assert other.stderr.startswith("Traceback")
     assert other.stderr.endswith("ValueError: of the author\n")
+
+
+def test_a_tool_that_is_marked_beside_a_server_without_it_is_named(place):
+    marked = f"{BEFORE}from fastrpc import tool\n\n@tool\ndef lost() -> str:\n    'T.'\n    return ''\n"
+    (place / "server.py").write_text(marked)
+    listed = run_command(place, "tools", "server.py")
+    assert "lost: marked with @tool, but not a tool of the server 'shop'" in listed.stderr
+    (place / "server.py").write_text(f"{marked}app.add_tool(lost)\n")
+    listed = run_command(place, "tools", "server.py")
+    assert (listed.stderr, "lost" in listed.stdout) == ("", True)
+
+
+def test_a_file_that_is_loaded_alone_is_told_of_relative_imports_and_its_ending(place):
+    (place / "my-server.py").write_text("from . import helper\n")
+    assert_mistake(run_command(place, "tools", "my-server.py"), "write 'import x' for 'from . import x'")
+    assert_mistake(run_command(place, "tools", "my-server"), "did you mean my-server.py?")

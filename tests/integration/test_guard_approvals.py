@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import insert, select
+from support.command_line import assert_mistake, run
 from support.guarded_folder import fastrpc, variables
 from support.http_server import FASTRPC, HttpProcess
 from support.rewriting import rewrite
@@ -489,6 +490,30 @@ def test_what_is_typed_before_a_call_is_shown_does_not_approve_it(
             terminal.until(" is ")
             assert terminal.until("ed") == "rejected"
         assert called(client, "wipe", place="a") == 403
+
+
+def test_a_call_that_is_longer_than_the_terminal_is_named_again_where_the_question_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(folder / "state"))
+    (folder / "guard.toml").write_text(GUARD.format(hold=0.1))
+    watching = on_terminal(folder, "approvals", "watch", shows_output=True)
+    with over_stdio(folder) as client, watching as terminal:
+        terminal.until("nothing waits for an approval (")
+        called(client, "wipe", place="a\n" * 200)
+        terminal.until("wipe: its arguments have 203 lines; scroll up to read all of them")
+        terminal.until("else: later  ")
+        terminal.type("n\r")
+        called(client, "wipe", place="short")
+        assert "scroll up" not in terminal.until("else: later  ")
+        terminal.type("\x03")
+        assert "^C\r\n" in terminal.rest()
+        assert terminal.end()[0] == 0
+
+
+@pytest.mark.parametrize(("word", "meant"), [("deny", "reject"), ("allow", "approve")])
+def test_an_action_of_another_name_leads_to_the_one_here(folder: Path, word: str, meant: str) -> None:
+    assert_mistake(run(folder, "approvals", word, "ap_1"), f"here it is '{meant}'")
 
 
 @pytest.mark.long

@@ -64,6 +64,34 @@ def test_a_person_at_a_terminal_is_asked_for_what_no_option_says(place):
     assert "Dockerfile" in files_in(place / "notes")
 
 
+def test_an_answer_that_is_neither_yes_nor_no_is_asked_again(place):
+    with on_terminal(place, "new", "notes", "--docker", shows_output=True) as there:
+        there.until("(guard.toml)? [Y/n] ")
+        there.type("\x1b[A\n")
+        there.until("Please answer y or n")
+        there.until("(guard.toml)? [Y/n] ")
+        there.type("NO\n")
+        there.until("Made notes.")
+        assert there.end()[0] == 0
+    assert "guard.toml" not in files_in(place / "notes")
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
+def test_a_person_who_leaves_the_questions_makes_nothing_and_sees_no_traceback(place, key):
+    with on_terminal(place, "new", "notes", shows_output=True) as there:
+        there.until("(guard.toml)? [Y/n] ")
+        there.type(key)
+        assert "Traceback" not in there.rest()
+        assert there.end()[0] == 130
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "meant"), [("My Notes", "my-notes"), ("Café_Noir", "cafe-noir")])
+def test_a_name_that_is_refused_leads_to_one_that_is_not(place, name, meant):
+    assert_mistake(run(place, "new", name), f"did you mean '{meant}'?")
+    assert_mistake(run(place, "new", "日本"), "got '日本'\n")
+
+
 @pytest.mark.parametrize("name", ["", "Notes", "my notes", "../notes", "1st", "a" * 61, "a\n", "notes-"])
 def test_a_name_that_is_none_is_refused_and_nothing_is_made(place, name):
     assert_mistake(

@@ -357,7 +357,9 @@ def check_may_approve(approval: Approval, decision: Decision) -> None:
             "either edit the arguments, or approve all commands with a prefix, not both"
         )
     if decision.edited_arguments is not None and not approval.may_edit:
-        raise NotAllowedToApprove(f"the policy does not allow edited arguments for {approval.name}")
+        raise NotAllowedToApprove(
+            f"the policy does not allow edited arguments for {approval.name}: it is not in approvals.editable"
+        )
     if (
         decision.edited_arguments is not None
         and masked(decision.edited_arguments) != decision.edited_arguments
