@@ -57,9 +57,31 @@ def thread(text: str = "x") -> str:
 def asked(ctx: Context, text: str = "x") -> str:
     """Search for a caller."""
     return f"found {text}"
+
+@app.tool(effect="read", run="inline")
+def touch() -> str:
+    """Change the resources."""
+    app.resource_updated("docs://page")
+    app.resource_updated("docs://other")
+    return "touched"
+
+@app.tool(effect="read", run="inline")
+def drop() -> str:
+    """Remove this tool."""
+    app.remove_tool("drop")
+    return "dropped"
+
+@app.resource("docs://page")
+def page() -> str:
+    return "a page"
+
+@app.resource("docs://other")
+def other() -> str:
+    return "another page"
 '''
 SEARCHES = ("search", "later", "thread", "asked")
-UNAUTHORIZED, UNKNOWN, DENIED, TOO_OFTEN, OVER_BUDGET = 401, -32602, 403, 429, 402
+UNAUTHORIZED, UNKNOWN = 401, -32602
+DENIED, TOO_OFTEN, OVER_BUDGET = "not_allowed", "rate_limit", "budget"
 HOLDS = "holds now"
 
 
@@ -86,6 +108,7 @@ class Way:
     """A connection that stays with its worker, on which a caller asks, in a session or without one."""
 
     def __init__(self, server: HttpProcess, token: str, session: Session | None = None) -> None:
+        self.server = server
         self.token = token
         self.session = session
         self.socket = Socket(server.port)
@@ -98,21 +121,31 @@ class Way:
             self.socket.send(modern(method, params, self.id, token=self.token))
         else:
             self.socket.send(self.session.request(message(method, params, self.id), token=self.token))
-        return self.socket.answer()
+        answer = self.socket.answer()
+        if answer.status == UNAUTHORIZED:  # which closes the connection
+            self.socket.plain.close()
+            self.socket = Socket(self.server.port)
+        return answer
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool; return its text, or the code of the refusal."""
+        """Call a tool; return its text, or the reason or code of the refusal."""
         return said(self.ask("tools/call", {"name": tool, "arguments": arguments}))
 
     def lists(self) -> Any:
-        """Return the names of the tools that are listed, or the code of the refusal."""
+        """Return the names of the tools that are listed, or the reason or code of the refusal."""
         answer = self.ask("tools/list", {})
         return answer.status if answer.status == UNAUTHORIZED else names_in(answer)
+
+    def read(self) -> Any:
+        """Return the text of a page, or the reason or code of the refusal."""
+        found = self.ask("resources/read", {"uri": "docs://page"}).json
+        return found["error"]["code"] if "error" in found else found["result"]["contents"][0]["text"]
 
     def warm(self) -> None:
         """Ask until the fast paths have learned it all."""
         for _ in range(4):
             self.lists()
+            self.read()
             for tool in SEARCHES:
                 self.call(tool)
 
@@ -128,7 +161,9 @@ def said(answer: Answer) -> Any:
     if answer.headers["content-type"] == "text/event-stream":
         body = re.findall(rb"^data: (\{.*\})\r?$", body, re.MULTILINE)[-1]
     found = json.loads(body)
-    return found["error"]["code"] if "error" in found else found["result"]["content"][0]["text"]
+    if "error" in found:
+        return found["error"].get("data", {}).get("reason") or found["error"]["code"]
+    return found["result"]["content"][0]["text"]
 
 
 class Guarded(HttpProcess):
@@ -221,3 +256,118 @@ def test_a_worker_that_replaces_another_one_has_the_policy_of_the_file_not_that_
         server.use(policy('["who"]'))
         assert each(server.one_to_each("ada"), lambda way: way.call("search")) == [UNKNOWN] * 2
         assert server.stop() == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_change_of_the_policy_is_so_at_the_next_call_on_every_connection(
+    tmp_path: Path, workers: int
+) -> None:
+    with guarded(tmp_path, workers, policy()) as server:
+        ways, others = server.ways("ada"), server.ways("eve")
+
+        def warm() -> None:
+            server.use(policy())
+            for way in ways:
+                way.warm()
+            assert each(ways, lambda way: way.call("search")) == ["found x"] * len(ways)
+
+        server.use(policy('["who", "touch"]'))
+        for tool in SEARCHES:
+            assert each(ways, lambda way, tool=tool: way.call(tool)) == [UNKNOWN] * len(ways)  # type: ignore[misc]
+        assert each(ways, Way.lists) == [["who", "touch"]] * len(ways)
+        assert each(others, lambda way: way.call("search")) == ["found x"] * len(others)
+
+        warm()
+        rule = 'id = "r"\ntools = ["search"]\nwhen = \'args.text == "x"\'\nthen = "deny"'
+        server.use(policy(more=f"[[rules]]\n{rule}"))
+        assert each(ways, lambda way: way.call("search")) == [DENIED] * len(ways)
+        assert each(ways, lambda way: way.call("search", text="y")) == ["found y"] * len(ways)
+
+        warm()
+        server.use(policy(staff='tool_rates = { "search" = "1/hour" }'))
+        found = each(ways, lambda way: way.call("search"))
+        assert (found.count("found x"), found.count(TOO_OFTEN)) == (1, len(ways) - 1)
+
+        warm()
+        server.use(policy(staff='tool_budgets = { "search" = ["2 calls/day"] }'))
+        found = each(ways, lambda way: way.call("search"))
+        assert (found.count("found x"), found.count(OVER_BUDGET)) == (2, len(ways) - 2)
+        server.use(policy(staff='tool_budgets = { "search" = ["100 calls/day"] }'))
+        assert each(ways, lambda way: way.call("search")) == ["found x"] * len(ways)
+        server.use(policy(staff='tool_budgets = { "search" = ["3 calls/day"] }'))
+        assert each(ways, lambda way: way.call("search")) == [OVER_BUDGET] * len(ways)
+
+        warm()
+        approvals = '"search" = "high"\n[approvals]\nhold_seconds = 0.1\nfrom = '
+        for asks_from, wanted in (("high", "waiting for the approval"), ("never", "found x")) * 2:
+            server.use(policy(more=f'{approvals}"{asks_from}"'))
+            for _ in range(2):
+                assert all(wanted in text for text in each(ways, lambda way: way.call("search")))
+
+        warm()
+        server.use(policy(resources='["docs://other"]'))
+        assert each(ways, Way.read) == [UNKNOWN if way.session is None else -32002 for way in ways]
+        assert each(others, Way.read) == ["a page"] * len(others)
+
+        warm()
+        assert ways[0].call("drop") == "dropped"
+        beside = [way for way in (*ways, *others) if way.pid == ways[0].pid]
+        assert each(beside, lambda way: way.call("drop")) == [UNKNOWN] * len(beside)
+        assert not any("drop" in way.lists() for way in beside)
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_token_that_is_no_longer_valid_is_refused_on_every_connection_and_its_streams_end(
+    tmp_path: Path, workers: int
+) -> None:
+    with guarded(tmp_path, workers, policy()) as server:
+        others = server.one_to_each("eve")
+        for how in (("revoke",), ("rotate",), ("rotate", "--overlap", "2s")):
+            ways = server.ways("ada")
+            token = server.tokens["ada"]
+            watched = {"resourceSubscriptions": ["docs://page", "docs://other"], "toolsListChanged": True}
+            listening = server.open(
+                modern("subscriptions/listen", {"notifications": watched}, 9, token=token)
+            )
+            assert listening.message()["method"] == "notifications/subscriptions/acknowledged"
+            session = Session(server, "2025-11-25", token=token)  # type: ignore[arg-type]
+            for uri in watched["resourceSubscriptions"]:  # type: ignore[attr-defined]
+                assert session.post(message("resources/subscribe", {"uri": uri}, 5)).status == 200
+            streams = [listening, session.listen()]
+            assert streams[1].head.status == 200
+            touched(streams, others[0], ["docs://page", "docs://other"])
+
+            server.use(policy(resources='["docs://other"]'))
+            touched(streams, others[0], ["docs://other"])
+            server.use(policy())
+
+            action, *options = how
+            made = fastrpc(tmp_path, "token", action, token.split("_")[1], *options)
+            for way in ways:
+                eventually(lambda way=way: way.call("search") == UNAUTHORIZED)  # within a second
+            assert each(ways, lambda way: way.call("later")) == [UNAUTHORIZED] * len(ways)
+            assert each(ways, Way.lists) == [UNAUTHORIZED] * len(ways)
+            for way in others:  # of each worker
+                way.call("touch")
+            for stream in streams:
+                assert "notifications/resources/updated" not in [
+                    found["method"] for found in stream.messages()
+                ]
+            if action == "revoke":
+                made = fastrpc(tmp_path, "token", "create", "--owner", "ada", "--class", "staff")
+            server.tokens["ada"] = made.split()[0]
+            eventually(lambda: Way(server, server.tokens["ada"]).call("search") == "found x")
+        assert server.stop() == 0
+
+
+def touched(streams: list[Stream], way: Way, uris: list[str]) -> None:
+    """Change the resources, and compare of what the streams tell."""
+    assert way.call("touch") == "touched"
+    for stream in streams:
+        heard: list[str] = []
+        while len(heard) < len(uris):
+            found = stream.message()
+            if found["method"] == "notifications/resources/updated":
+                heard.append(found["params"]["uri"])
+        assert heard == uris
