@@ -17,12 +17,15 @@ from typing import Any
 
 import pytest
 from support.guarded_folder import fastrpc, variables
-from support.http_server import HttpProcess
+from support.http_server import FASTRPC, HttpProcess
 from support.http_sessions import Session, Stream, modern
 from support.protocol import message
 from support.raw_http import Answer, Socket
 from support.rewriting import rewrite
 from support.waiting import eventually
+
+from fastrpc import Client
+from fastrpc.errors import RemoteError
 
 pytestmark = pytest.mark.long
 
@@ -371,3 +374,29 @@ def touched(streams: list[Stream], way: Way, uris: list[str]) -> None:
             if found["method"] == "notifications/resources/updated":
                 heard.append(found["params"]["uri"])
         assert heard == uris
+
+
+@pytest.mark.parametrize("how", [("revoke",), ("rotate",), ("rotate", "--overlap", "2s")], ids=" ".join)
+def test_over_stdio_the_calls_of_a_token_that_is_no_longer_valid_are_refused(
+    tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    (tmp_path / "shop.py").write_text(TOOLS)
+    (tmp_path / "guard.toml").write_text(policy())
+    token = fastrpc(tmp_path, "token", "create", "--owner", "ada", "--class", "staff").strip()
+    command = [*FASTRPC, "serve", "shop.py:app", "--guard", "guard.toml"]
+    with Client.sync(command, cwd=str(tmp_path), env=variables(tmp_path, FASTRPC_TOKEN=token)) as client:
+
+        def outcome(tool: str) -> Any:
+            try:
+                return client.call_tool(tool, {}).text
+            except RemoteError as error:
+                return error.code
+
+        for _ in range(20):
+            assert [outcome(tool) for tool in SEARCHES] == ["found x"] * 4
+        rewrite(tmp_path / "guard.toml", policy('["later", "asked"]'))
+        eventually(lambda: outcome("search") == UNKNOWN)
+        assert [outcome(tool) for tool in SEARCHES] == [UNKNOWN, "found x", UNKNOWN, "found x"]
+        fastrpc(tmp_path, "token", how[0], token.split("_")[1], *how[1:])
+        eventually(lambda: outcome("asked") == UNKNOWN, 15)  # sooner than all tokens are read again
+        assert [outcome(tool) for tool in SEARCHES] == [UNKNOWN] * 4
