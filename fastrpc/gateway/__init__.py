@@ -288,7 +288,7 @@ class Gateway:
             if text not in self._warned:
                 self._warned.add(text)
                 words = "matches no tool of the servers that have started, and so does nothing"
-                diagnostics.write("warning", f"allow, deny: {text:.200} {words}")
+                diagnostics.write("warning", f"allow, deny: {text:.200} {words}{self._rules.hint(text):.200}")
 
     async def _start(self, member: Member) -> None:
         assert member.upstream is not None

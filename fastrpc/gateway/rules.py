@@ -3,14 +3,15 @@
 A text has groups, separated by ``;``: ``SERVER:GLOB,GLOB`` is about the tools of one server (a glob, too), a
 group without a server about all. ``shop:get_*,list_*;files:*`` is the form of scorpiox's MCP_ALLOW and
 MCP_DENY. Names of tools and of servers may hold colons: what stands before one is a server where the
-configuration has such a server, else a part of the name. In globs ``*`` and ``?`` alone are special
+configuration has such a server, else a part of the name, and of the names that follow it in its group: a
+misspelt server does not allow its tools' names of all servers. In globs ``*`` and ``?`` alone are special
 (`fastrpc.globs`). Pure.
 """
 
 from __future__ import annotations
 
-from fastrpc.errors import InvalidConfig
-from fastrpc.globs import matches
+from fastrpc.errors import InvalidConfig, suggestion
+from fastrpc.globs import composed, matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,12 +22,14 @@ ANY = "*"
 
 class Pattern:
     """A glob of a server's name, "" for every server and the names that tools are listed by, and one of a
-    tool's. `text`: what the user has written."""
+    tool's. `text`: what the user has written. `is_exact`: the server's name is none, though it may look like
+    one."""
 
-    __slots__ = ("glob", "is_used", "server", "text")
+    __slots__ = ("glob", "is_exact", "is_used", "server", "text")
 
-    def __init__(self, server: str, glob: str, text: str) -> None:
+    def __init__(self, server: str, glob: str, text: str, *, is_exact: bool = False) -> None:
         self.server = server
+        self.is_exact = is_exact
         self.glob = glob
         self.text = text
         self.is_used = False
@@ -35,11 +38,15 @@ class Pattern:
     def matches(self, server: str, names: tuple[str, ...]) -> bool:
         """Whether it matches a tool by its own name, the first of these, or by another one."""
         if self.server:
-            found = matches(server, self.server) and matches(names[0], self.glob)
+            found = self.is_about(server) and matches(names[0], self.glob)
         else:
             found = any(matches(name, self.glob) for name in names)
         self.is_used |= found
         return found
+
+    def is_about(self, server: str) -> bool:
+        """Whether it is about the tools of a server."""
+        return server == self.server if self.is_exact else not self.server or matches(server, self.server)
 
 
 def patterns_of(text: str, servers: Collection[str], *, both: bool = False) -> list[Pattern]:
@@ -47,20 +54,25 @@ def patterns_of(text: str, servers: Collection[str], *, both: bool = False) -> l
     can be read in several ways makes a pattern for each."""
     found = []
     for group in text.split(";"):
-        server = ""
+        server = unknown = ""
         for part in filter(None, map(str.strip, group.split(","))):
             written = part
             readings = _readings(part, servers)
             if readings:
                 server = readings[0][0]
             elif part.startswith(":"):
-                server, part = "", part[1:].strip()
+                server, unknown, part = "", "", part[1:].strip()
             elif server:
                 written = f"{server}:{part}"
+            elif ":" in part:
+                unknown = part.partition(":")[0].strip()
+            elif unknown:
+                readings = [("", f"{unknown}:{part}")]
+                written = part if both else f"{unknown}:{part}"
             if both and readings:
                 readings.append(("", part))
             meant = readings[: None if both else 1] or [(server, part)]
-            found += [Pattern(of, glob, written) for of, glob in meant]
+            found += [Pattern(of, glob, written, is_exact=not both and of in servers) for of, glob in meant]
     return found
 
 
@@ -75,7 +87,7 @@ def _readings(part: str, servers: Collection[str]) -> list[tuple[str, str]]:
 
 def _checked(option: str, texts: Iterable[str]) -> list[str]:
     """Return the texts that are not empty. Raises InvalidConfig."""
-    found = [text for text in texts if text.strip()]
+    found = [composed(text) for text in texts if text.strip()]
     for text in found:
         parts = [part.strip() for part in text.replace(";", ",").split(",")]
         if not any(parts):
@@ -104,7 +116,7 @@ class Rules:
 
     def know(self, servers: Iterable[str]) -> None:
         """Read the texts for these servers, the names of all that there are."""
-        self._servers = frozenset(servers)
+        self._servers = frozenset(map(composed, servers))
         used = {each.text for each in (*self._allowed, *self._denied) if each.is_used}
         allow, deny = self._texts
         self._allowed = [each for text in allow for each in patterns_of(text, self._servers)]
@@ -114,7 +126,7 @@ class Rules:
 
     def shows(self, server: str, tool: str, listed: str) -> bool:
         """Whether a tool of a server is shown."""
-        self._know_of(server)
+        server = self._known(server)
         names = (tool, listed, f"mcp__{server}__{tool}")
         is_allowed = [each.matches(server, names) for each in self._allowed]  # all, to know what is used
         is_denied = [each.matches(server, names) for each in self._denied]
@@ -122,14 +134,13 @@ class Rules:
 
     def uses(self, server: str, prefix: str) -> bool:
         """Whether a tool of a server can be shown at all. `prefix` stands before the names of its tools."""
-        self._know_of(server)
+        server = self._known(server)
         whole = (ANY, f"{prefix}{ANY}", f"mcp__{server}__{ANY}")
         for each in self._denied:
-            if matches(server, each.server) and each.glob == ANY if each.server else each.glob in whole:
+            if each.is_about(server) and (each.glob == ANY if each.server else each.glob in whole):
                 each.is_used = True
                 return False
-        allowed = [each for each in self._allowed if not each.server or matches(server, each.server)]
-        return not self._allowed or bool(allowed)
+        return not self._allowed or any(each.is_about(server) for each in self._allowed)
 
     def unused(self) -> list[str]:
         """Return what has matched nothing so far, as it is written."""
@@ -139,6 +150,16 @@ class Rules:
                 found.pop(pattern.text, None)
         return list(found)
 
-    def _know_of(self, server: str) -> None:
-        if server not in self._servers:
-            self.know({*self._servers, server})
+    def hint(self, text: str) -> str:
+        """Return what may be wrong with a text that has matched nothing, "" if nothing can be said."""
+        server, colon, _ = text.partition(":")
+        if not colon or any(matches(each, server) for each in self._servers):
+            return ""
+        return f"; there is no server {server}{suggestion(server, self._servers)}"
+
+    def _known(self, server: str) -> str:
+        """Return the name of a server as it is compared, once the texts are read for it."""
+        name = composed(server)
+        if name not in self._servers:
+            self.know({*self._servers, name})
+        return name

@@ -169,7 +169,7 @@ class Guard:
             )
 
     def forget(self, principals: frozenset[str]) -> None:
-        """Look these callers up again: their tokens have changed."""
+        """Look these callers up again: their tokens have changed. Thread-safe."""
         self.generation += 1
         for principal in principals:
             self._entries.pop(principal, None)
@@ -384,14 +384,24 @@ class Guard:
     def entry(self, principal: str) -> Entry:
         """Return what is kept of a principal."""
         found = self._entries.get(principal)
-        if found is None:
-            caller = self._caller_of(principal)
-            if len(self._entries) >= MOST_CALLERS:
-                self._forget_entries()
-            key = self._policy.class_key(caller)
-            caller_class = self._classes.setdefault(key, CallerClass(key, caller))
-            found = self._entries[principal] = Entry(caller, caller_class)
+        while found is None:
+            found = self._looked_up(principal)
         return found
+
+    def _looked_up(self, principal: str) -> Entry | None:
+        """Look up who a principal is, and keep it; return None if another thread has had it forgotten
+        meanwhile (`forget`): it may be what was so before."""
+        if len(self._entries) >= MOST_CALLERS:
+            self._forget_entries()
+        generation = self.generation
+        caller = self._caller_of(principal)
+        key = self._policy.class_key(caller)
+        caller_class = self._classes.setdefault(key, CallerClass(key, caller))
+        found = self._entries[principal] = Entry(caller, caller_class)
+        if self.generation == generation:
+            return found
+        self._entries.pop(principal, None)
+        return None
 
     def knows(self, kind: str, name: str) -> bool:
         """Whether the server has a tool or a prompt of this name."""
@@ -424,8 +434,10 @@ class Guard:
                 reserve = account.reserve_plainly
             screens = decision.screens if decision.needs_judging else None
             is_open = not decision.needs_judging or screens is not None
-            if is_open and self._entries.get(call.principal) is entry:
+            if is_open:
                 self._gate.open(call.principal, call.name, limits, reserve, screens)
+                if self._entries.get(call.principal) is not entry:  # another thread has had it forgotten
+                    self._gate.close_to(call.principal)
         return decision, limits
 
     def _decision_for(self, caller_class: CallerClass, target: Target) -> Decision:

@@ -2,13 +2,15 @@
 
 `GuardedServing` reads the file in the process that starts, before any worker is forked, and refuses one
 that is wrong; `guarded` puts the guard in front of the server of a process. The file is looked at each
-`CHECK_SECONDS`: a change holds at once, a broken one is logged and the policy stays as it was. The
-database of tokens is opened only where there is one. Imported by a guarded server alone.
+`CHECK_SECONDS`: a change holds at once, a broken one is logged and the former policy stays in use. A worker that
+is started later, because another one has died, begins with the policy that the file has by then. The database
+of tokens is opened only where there is one. Imported by a guarded server alone.
 """
 
 from __future__ import annotations
 
 import os
+from copy import copy
 from functools import cache
 from hashlib import sha256
 from threading import Lock
@@ -22,6 +24,7 @@ from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
 from fastrpc.guard.guard import Costs, Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
+from fastrpc.guard.policy.config import Grant
 from fastrpc.guard.policy.decisions import Policy
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.regular_files import stamp_of
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.issuers import PrincipalOf
     from fastrpc.transports.http.token_source import TokenSource
 
+    Stamp = tuple[int, int, int, int] | None
+
 CHECK_SECONDS = 0.5
 NOBODY = Caller("", "")
 """Whose token is not valid any more: nothing is allowed."""
@@ -56,6 +61,7 @@ class GuardedServing:
     def __init__(self, path: str, transport: str, *, needs_tokens: bool = False) -> None:
         self.path = os.path.abspath(path)
         self.transport = transport
+        self._stamp = stamp_of(self.path)  # before it is read: a change in between is seen later
         self.config = policy_file.read(self.path)
         if not self.config.allows(transport):
             raise GuardConfigError(f"{path}: transports: {transport} is not enabled")
@@ -137,7 +143,8 @@ class GuardedServing:
         callers.follow(guard)
         retention = ApprovalRetention(lambda: database.opened, lambda: guard.policy.config.approvals)
         server.watch(retention.look, CHECK_SECONDS)
-        file = PolicyFile(self.path, guard, server, lambda config: webhook.use(config.approvals))
+        file = PolicyFile(self.path, self._stamp, guard, server, lambda config: webhook.use(config.approvals))
+        file.catch_up(self.config)
         server.watch(file.look, CHECK_SECONDS)
         if self.transport == "http":
             from fastrpc.guard.approvals.endpoint import ApprovalsEndpoint
@@ -173,19 +180,37 @@ def policy_for(config: GuardConfig, server: Server) -> Policy:
 
 
 class PolicyFile:
-    """The file of a policy, in a process that serves. `on_change` is called with another configuration."""
+    """The file of a policy, in a process that serves. `stamp`: of the file when the policy that the guard has
+    was read. `on_change` is called with another configuration."""
 
     def __init__(
-        self, path: str, guard: Guard, server: Server, on_change: Callable[[GuardConfig], object]
+        self,
+        path: str,
+        stamp: Stamp,
+        guard: Guard,
+        server: Server,
+        on_change: Callable[[GuardConfig], object],
     ) -> None:
         self._path = path
         self._guard = guard
         self._server = server
         self._on_change = on_change
-        self._stamp = stamp_of(path)
+        self._stamp = stamp
+
+    def catch_up(self, config: GuardConfig) -> None:
+        """Use the policy that the file has when this process begins to serve. If the file has changed since
+        `config` was read and has a mistake, allow nothing until it has none: this process does not know which
+        policy the server's other workers have."""
+        self._use_file(
+            "nothing is allowed until it is right", lambda: self._guard.use(Policy(closed(config), {}))
+        )
 
     def look(self) -> None:
         """Use the policy that the file has now, if it has changed."""
+        self._use_file("the former policy stays in use")
+
+    def _use_file(self, otherwise: str, on_mistake: Callable[[], object] | None = None) -> None:
+        """Use the policy of a file that has changed. If it has a mistake, log that with what follows."""
         stamp = stamp_of(self._path)
         if stamp == self._stamp:
             return
@@ -195,11 +220,21 @@ class PolicyFile:
             policy = policy_for(config, self._server)
             count_budgets(self._guard, self._server, config)
         except UsageError as error:
-            diagnostics.write("error", f"{error}; the former policy stays in use")
+            diagnostics.write("error", f"{error}; {otherwise}")
+            if on_mistake is not None:
+                on_mistake()
             return
         self._guard.use(policy)
         self._on_change(config)
         diagnostics.write("info", f"{self._path}: the policy {policy.version} holds now")
+
+
+def closed(config: GuardConfig) -> GuardConfig:
+    """Return a configuration that allows nothing, with everything else of another one."""
+    found = copy(config)
+    found.version = ""
+    found.expose, found.classes, found.callers, found.rules = Grant(None), {}, {}, []
+    return found
 
 
 def webhook_for(config: GuardConfig, database: GuardDatabase) -> Webhook:

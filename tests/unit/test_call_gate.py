@@ -144,6 +144,38 @@ def test_another_policy_another_caller_and_other_tools_close_the_gate(tmp_path: 
     assert answers(app, ["search"] * 9, change) == expected
 
 
+@pytest.mark.parametrize("moment", ["looked up", "opened"])
+def test_a_token_that_another_thread_sees_revoked_while_its_caller_is_decided_about_is_not_remembered(
+    tmp_path: Path, moment: str
+) -> None:
+    app = shop()
+    text = POLICY.replace("TOOL_RATE", "9/hour").replace("RATE", "9/hour")
+    guard = Guard(policy_of(tmp_path, "[defaults]\nhide = false\n" + text, app), caller_of)
+    callers = {"": Caller("os:tester", "local")}
+
+    def revoke(now: str) -> None:
+        if moment == now and callers[""].principal:
+            callers[""] = Caller("", "")
+            guard.forget(frozenset([""]))
+
+    def looked_up(principal: str) -> Caller:
+        found = callers[principal]
+        revoke("looked up")
+        return found
+
+    class LateGate(CallGate):
+        def open(self, *arguments: Any) -> None:
+            revoke("opened")
+            super().open(*arguments)
+
+    guard._caller_of = looked_up
+    guard._gate = LateGate(guard.decide)
+    guard.install(app)
+    first, *later = answers(app, ["search"] * 3)
+    assert first == (None if moment == "opened" else 403)  # which was allowed before
+    assert later == [403, 403]
+
+
 def test_a_tool_that_has_proven_quick_stays_where_it_is_behind_the_gate(tmp_path: Path) -> None:
     app = shop()
 

@@ -235,6 +235,43 @@ def test_listeners_hear_of_those_whose_caller_is_another_now(place: Place) -> No
     assert place.logged[0] == ("error", "a listener for changed tokens failed")
 
 
+def test_listeners_hear_at_the_next_poll_of_each_token_that_expires_also_of_one_that_has_a_successor(
+    place: Place,
+) -> None:
+    """Over stdio the caller is who has this token, and is remembered until then."""
+    heard: list[frozenset[str]] = []
+    expired, _ = place.create("bob", "operator", expires_in=5)
+    rotated, _ = place.create()
+    place.store.rotate(rotated, 10)
+    place.directory.poll()
+    place.directory.on_change(heard.append)
+    place.now += 5
+    place.directory.poll()
+    assert place.directory.caller_with(rotated) is not None
+    place.now += 5
+    place.directory.poll()
+    assert place.directory.caller_with(rotated) is None
+    assert heard == [frozenset({f"bob#{expired}"}), frozenset({f"ada#{rotated}"})]
+
+
+def test_listeners_hear_when_no_token_is_valid_any_more_since_none_can_be_read_and_when_they_are_again(
+    place: Place,
+) -> None:
+    heard: list[frozenset[str]] = []
+    token_id, _ = place.create()
+    place.directory.on_change(heard.append)
+    place.hide()
+    place.directory.poll()
+    assert heard == []
+    place.now += GRACE_SECONDS
+    for _ in range(2):
+        place.directory.poll()
+        assert heard == [frozenset({f"ada#{token_id}"})]
+    place.put_back()
+    place.directory.poll()
+    assert heard == [frozenset({f"ada#{token_id}"})] * 2
+
+
 # --- while nothing can be read ------------------------------------------------------------------------
 
 

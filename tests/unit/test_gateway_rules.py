@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Literal
+from unicodedata import normalize
+
 import pytest
 
 from fastrpc.definitions.tool import tool_of
@@ -90,6 +93,57 @@ def test_what_can_be_read_in_several_ways_is_denied_in_each_and_allowed_in_one()
     assert shown(Rules([], ["db:drop"])) == [("shop", "drop")]
     assert shown(Rules(["db:drop"])) == [("db", "drop")]
     assert shown(Rules([], ["shop:db:drop"])) == [("db", "drop"), ("shop", "drop")]
+
+
+def test_a_misspelt_server_allows_nothing_and_what_is_denied_with_it_is_denied_everywhere() -> None:
+    def shown(rules: Rules) -> list[str]:
+        rules.know(["files", "shop"])
+        tools = [("files", "read"), ("files", "list"), ("shop", "list"), ("shop", "db:list")]
+        return [f"{of}.{tool}" for of, tool in tools if rules.shows(of, tool, f"{of}_{tool}")]
+
+    rules = Rules(["fiels:read,list"])
+    assert shown(rules) == []
+    assert rules.unused() == ["fiels:read", "fiels:list"]
+    assert rules.hint("fiels:list") == "; there is no server fiels (did you mean files?)"
+    assert rules.hint("files:lisd") == rules.hint("list") == rules.hint("f*:lisd") == ""
+    assert shown(Rules(["files:read,list"])) == ["files.read", "files.list"]
+    assert shown(Rules(["fiels:read,:list"])) == ["files.list", "shop.list"]
+    assert shown(Rules(["db:drop,list"])) == ["shop.db:list"]
+    assert shown(Rules([], ["fiels:read,list"])) == ["files.read", "shop.db:list"]
+    assert shown(Rules([], ["db:drop,list"])) == ["files.read"]
+
+
+@pytest.mark.parametrize("name", ["a*", "?b", "*", "x[1]"])
+def test_a_server_whose_name_looks_like_a_glob_is_allowed_alone_and_denied_with_all_that_match(
+    name: str,
+) -> None:
+    def shown(rules: Rules) -> list[str]:
+        rules.know([name, "ab"])
+        return [server for server in (name, "ab") if rules.shows(server, "get", f"{server}_get")]
+
+    assert shown(Rules([f"{name}:get"])) == [name]
+    assert shown(Rules([], [f"{name}:get"])) == (["ab"] if name == "x[1]" else [])
+    rules = Rules([f"{name}:get"])
+    rules.know([name, "ab"])
+    assert [rules.uses(server, f"{server}_") for server in (name, "ab")] == [True, False]
+
+
+@pytest.mark.parametrize("written", ["NFC", "NFD"])
+@pytest.mark.parametrize("given", ["NFC", "NFD"])
+def test_normal_forms_of_unicode_do_not_differ(
+    written: Literal["NFC", "NFD"], given: Literal["NFC", "NFD"]
+) -> None:
+    server, tool = normalize(given, "café"), normalize(given, "löschen")
+    for text in ("café:löschen", "löschen", "c?fé:*", "café:l?schen"):
+        text = normalize(written, text)
+        rules = Rules([], [text])
+        rules.know([server])
+        assert not rules.shows(server, tool, f"caf_{tool}")
+        rules = Rules([text])
+        rules.know([server])
+        assert rules.shows(server, tool, f"caf_{tool}")
+        assert not rules.shows("other", "x", "other_x")
+        assert rules.unused() == []
 
 
 @pytest.mark.parametrize("name", ["x[1]", "x[!a]", "[", "a]b", "x[1", "*", "?"])

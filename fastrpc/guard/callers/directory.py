@@ -2,9 +2,9 @@
 
 A thread compares one number with the database's every `POLL_SECONDS` and reads the tokens again when it has
 changed, whichever process has changed it: what is revoked is refused at most two polls later, well within a
-second. It reads them every `RELOAD_SECONDS` in any case, for what was changed in the database by hand. While
-the database cannot be read, the tokens that are known stay valid for `GRACE_SECONDS`; then none is, until it
-can be read again. That is counted from the last success, whatever has become of the thread.
+second. It reads them when one expires, and every `RELOAD_SECONDS` in any case, for what was changed in the
+database by hand. While the database cannot be read, the tokens that are known stay valid for `GRACE_SECONDS`;
+then none is, until it can be read again. That is counted from the last success, whatever the thread does.
 
 The threads are started by `start` in the process that serves, or else by the first check there, which takes
 I/O then: a server that forks its workers has none before.
@@ -95,9 +95,13 @@ class TokenDirectory:
         """When each token was used last that was since the last write, by its id."""
         self._number = -1
         self._loaded_at = -inf
+        self._next_end = inf
+        """When the first token expires (`clock`)."""
         self._valid_until = -inf
         self._trouble = ""
         self._is_reported_shut = False
+        self._was_available = True
+        """At the last poll."""
         self._listeners: list[Listener] = []
         self._polling = Lock()
         self._is_over = Event()
@@ -172,20 +176,24 @@ class TokenDirectory:
     def on_change(self, listener: Listener) -> None:
         """Have a function called with the principals that have become valid, others, or invalid: on the
         thread that polls, after the change has come into force. It must be quick. A token that expires is
-        among them within `RELOAD_SECONDS`."""
+        among them at the next poll."""
         self._listeners.append(listener)
 
     def poll(self) -> None:
         """Read the tokens again if they have changed; log if that fails. Never raises."""
+        changed: frozenset[str] = frozenset()
         with self._polling:
             try:
                 changed = self._read()
             except StorageError as error:
                 self._note_trouble(str(error))
-                return
-            if self._trouble:
-                diagnostics.write("warning", f"{self._database.shown}: tokens can be read again")
-                self._trouble, self._is_reported_shut = "", False
+            else:
+                if self._trouble:
+                    diagnostics.write("warning", f"{self._database.shown}: tokens can be read again")
+                    self._trouble, self._is_reported_shut = "", False
+            if self.is_available != self._was_available:  # now none is valid, or all are again
+                self._was_available = not self._was_available
+                changed |= self._by_principal.keys()
         if changed:
             for listener in tuple(self._listeners):
                 try:
@@ -226,7 +234,7 @@ class TokenDirectory:
             number = change_number(connection, TOPIC)
             is_other = number != self._number or bool(self._trouble)
             rows = None
-            if is_other or began >= self._loaded_at + RELOAD_SECONDS:
+            if is_other or began >= min(self._loaded_at + RELOAD_SECONDS, self._next_end):
                 rows = live_tokens(connection, self._wall_clock())
         changed: frozenset[str] = frozenset()
         if rows is not None:
@@ -236,7 +244,8 @@ class TokenDirectory:
         return changed
 
     def _take(self, rows: list[LiveToken]) -> frozenset[str]:
-        """Have these tokens be the live ones, and return the principals whose caller is another now."""
+        """Have these tokens be the live ones, and return the principals whose caller is another now, or of
+        whom a token is not valid any more."""
         by_id: dict[str, _Entry] = {}
         by_principal: dict[str, _Entry] = {}
         offset = self._clock() - self._wall_clock()
@@ -249,13 +258,17 @@ class TokenDirectory:
             by_id[token_id] = entry
             if token_id not in rotated:  # else its successor is the newest, whatever their clocks said
                 by_principal[entry.caller.principal] = entry
-        before = {principal: entry.caller for principal, entry in self._by_principal.items()}
-        after = {principal: entry.caller for principal, entry in by_principal.items()}
+        self._next_end = min([entry.until for entry in by_id.values()], default=inf)
+        before, tokens_before = self._by_principal, self._by_token_id
         self._by_token_id, self._by_principal = by_id, by_principal
-        return frozenset(
+        changed = {
             principal
-            for principal in before.keys() | after.keys()
-            if before.get(principal) != after.get(principal)
+            for principal in before.keys() | by_principal.keys()
+            if _caller(before, principal) != _caller(by_principal, principal)
+        }
+        # A caller over stdio may have a token that is not the newest of its principal.
+        return frozenset(
+            changed | {entry.caller.principal for id, entry in tokens_before.items() if id not in by_id}
         )
 
     def _note_trouble(self, trouble: str) -> None:
@@ -267,6 +280,11 @@ class TokenDirectory:
                 what = "no token is valid until it can be read again"
             diagnostics.write("error", f"{trouble}; {what}")
         self._trouble, self._is_reported_shut = trouble, is_shut
+
+
+def _caller(entries: dict[str, _Entry], principal: str) -> Caller | None:
+    entry = entries.get(principal)
+    return None if entry is None else entry.caller
 
 
 def _safely(work: Callable[[], None]) -> None:

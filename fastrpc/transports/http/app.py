@@ -439,6 +439,10 @@ class HttpApp:
         while True:
             if request.gone:  # the caller decides about the remaining items, the response included
                 return False
+            dispatcher = exchange.dispatcher
+            if dispatcher.listening and not await self.guard.still_admits(request, dispatcher.principal):
+                await request.more(b"", last=True)
+                return False
             item = exchange.next()
             if item is None:
                 woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
@@ -658,17 +662,21 @@ class HttpApp:
         if reader is None:
             raise Refused(400, "Last-Event-ID: there is nothing to resume after it")
         request.watch(reader.waiter.wake)
-        await self._send(request, session, reader, reader.seen)
+        await self._send(request, session, reader, reader.seen, listens=True)
 
-    async def _send(self, request: Request, session: Session, reader: Reader, seen: int) -> None:
-        """Send the events of a stream until it ends, the client disconnects, or a new reader takes over."""
+    async def _send(
+        self, request: Request, session: Session, reader: Reader, seen: int, *, listens: bool = False
+    ) -> None:
+        """Send the events of a stream until it ends, the client disconnects, or a new reader takes over.
+        `listens`: until its token is not valid any more, too."""
         try:
             await request.begin()
             first = session.priming(reader, seen)
             if first:
                 await request.more(first)
             while not request.gone:
-                data = reader.take()
+                ends = listens and not await self.guard.still_admits(request, session.principal)
+                data = None if ends else reader.take()
                 if data is None:
                     await request.more(b"", last=True)
                     return

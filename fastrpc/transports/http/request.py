@@ -79,6 +79,8 @@ class Request:
         self.client: Client = scope.get("client")
         self.origin: str | None = None
         self.principal = ""
+        self.admitted_until = 0.0
+        """Until when its token need not be checked again (`time.monotonic`), once a stream is open."""
         self.entry: Any = None
         """The entry in the access log, if there is one (`access`)."""
         self.begun = False

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.message import Message
     from fastrpc.quotas import Quota
+    from fastrpc.transports.http.guard import Guard
     from fastrpc.transports.http.request import Request
 
     class SseHost(Protocol):
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
         max_body: int
         bodies: Quota
+        guard: Guard
         keep_alive_seconds: float
 
         def new_exchange(self) -> Exchange: ...
@@ -35,11 +37,13 @@ if TYPE_CHECKING:
 
 
 class SseSession:
-    """One stream and the connection behind it."""
+    """One stream and the connection behind it. `request`: the last one of it, whose token has to be valid for
+    anything to be sent; a client whose token expires posts with another one."""
 
-    def __init__(self, principal: str, exchange: Exchange) -> None:
+    def __init__(self, request: Request, exchange: Exchange) -> None:
         self.id = new_hex_id()
-        self.principal = principal
+        self.request = request
+        self.principal = request.principal
         self.exchange = exchange
         self.ended = False
 
@@ -85,7 +89,7 @@ class SseEndpoint:
         own = sum(session.principal == request.principal for session in self._sessions.values())
         if own >= self._per_caller or len(self._sessions) >= self._in_all:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
-        session = SseSession(request.principal, self._app.new_exchange())
+        session = SseSession(request, self._app.new_exchange())
         self._sessions[session.id] = session
         if self.on_opened is not None:
             self.on_opened(session)
@@ -109,11 +113,12 @@ class SseEndpoint:
         while not request.gone:
             if exchange.overflowed:
                 raise Stalled
-            item = exchange.next()
+            is_admitted = await self._app.guard.still_admits(session.request, session.principal)
+            item = exchange.next() if is_admitted else None
             if item is not None:
                 if item[1]:
                     await request.more(event_of(item[1]))
-            elif session.ended:
+            elif session.ended or not is_admitted:
                 await request.more(b"", last=True)
                 return
             elif not await exchange.waiter.wait(self._app.keep_alive_seconds):
@@ -144,5 +149,6 @@ class SseEndpoint:
         request.note_message(message, body)
         if message.kind == "broken":
             raise ParseError(f"Parse error: {message.error}")
+        session.request = request
         session.receive(body)
         await request.answer(202)
