@@ -16,7 +16,7 @@ from fastrpc.client.transport import Transport
 from fastrpc.errors import ConnectionLost, FastrpcError
 from fastrpc.processes import environment
 from fastrpc.processes.server_process import NOT_FOUND, ServerProcess
-from fastrpc.redaction import masked
+from fastrpc.redaction import masked_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -291,10 +291,13 @@ class HeardProcess(PipedProcess):
     @property
     def last_lines(self) -> list[str]:
         """The last lines of its standard error, secrets masked; of a command that does not exist, none: what
-        was to start it wrote them."""
+        was to start it wrote them. A line that is cut is left out: its rest may be that of a secret."""
         if self.exit_code == NOT_FOUND:
             return []
-        return masked(self._last_words.decode(errors="replace")).splitlines()[-LAST_LINES:]
+        whole = self._last_words
+        if len(whole) == LAST_WORDS and b"\n" in whole[:-1]:
+            whole = whole[whole.index(b"\n") + 1 :]
+        return masked_output(whole.decode(errors="replace")).splitlines()[-LAST_LINES:]
 
     def on_loop_closed(self) -> None:
         super().on_loop_closed()

@@ -260,7 +260,9 @@ def test_who_lists_a_gateway_is_told_which_of_its_servers_have_failed(place: Pla
 
 WITHOUT_DATABASE = """
 import sys
+print("secret-" * 1000, file=sys.stderr)  # of which only the end is kept
 print("API_KEY=" + "a1B2c3D4" * 6, file=sys.stderr)
+print("refused: sk-" + "a1B2c3D4" * 6, file=sys.stderr)
 sys.exit("no DATABASE_URL\\x1b[2J")
 """
 
@@ -281,16 +283,17 @@ def test_what_a_failed_server_wrote_to_standard_error_last_is_shown_where_the_ga
     failed = done.stderr[done.stderr.index("fastrpc: warning: the gateway's server") :].splitlines()
     assert failed[0].endswith("it ended with exit code 1; its last output on standard error:")
     assert failed[1].startswith("  API_KEY=****")
-    assert failed[2] == "  no DATABASE_URL\u241b[2J"
+    assert failed[2] == "  refused: ****"
+    assert failed[3] == "  no DATABASE_URL\u241b[2J"
     with place.gateway() as gateway:
         gateway.initialize()
         tools_of(gateway)
         states = place.states()
-        assert states["bad"]["stderr"][1] == "no DATABASE_URL\x1b[2J"
+        assert states["bad"]["stderr"][2] == "no DATABASE_URL\x1b[2J"
         assert states["a"]["stderr"] == []
         table = place.status().stdout.splitlines()
-        assert table[-3] == "bad: its last output on standard error:"
-        assert table[-2:] == failed[1:3]
+        assert table[-4] == "bad: its last output on standard error:"
+        assert table[-3:] == failed[1:4]
     with (
         HttpProcess(
             *("gateway", place.path, "--http", "127.0.0.1:0", "--no-auth"),

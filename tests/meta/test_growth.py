@@ -145,6 +145,7 @@ texts("a tree of a shell's line", 25_000, commands, *WORDS, begin="a")
 texts("what may be masked in a line", 25_000, masking.masked_literals, *WORDS, begin="a --token=b ")
 SECRETS = ('tokena" : [', "token=", "Bearer ", "://a@", '"password": "', "--token a ", "authorization: ")
 texts("masked secrets", 50_000, redaction.masked, *SECRETS, "atoken-ids='a-")
+texts("masked output", 50_000, redaction.masked_output, "sk-", "ghp_a1", "eyJ.", "a ", begin="sk-")
 texts("masked words", 50_000, masking.masked_literals, *SECRETS, "atoken-ids='a-", begin="a ")
 
 texts("JSON with comments", 50_000, lambda text: parse(f"[{text}1]"), "1,", "/**/", "//\n", " ", '{"a":1},')
