@@ -208,24 +208,32 @@ class MsgspecConverter(Converter):
             return self._convert(value, self.annotation, str_keys=True)
         except self._refused as error:
             if lenient:
-                value, mended = self._convert_leniently(value)
+                value, mended = self._convert_leniently(value, str(error))
                 if mended is not _MISSING:
                     return mended
             raise _mismatch(str(error), value, self.schema) from None
 
-    def _convert_leniently(self, value: Any) -> tuple[Any, Any]:
-        """Return the value as it was understood, and what the function receives, or _MISSING."""
+    def _convert_leniently(self, value: Any, refused: str) -> tuple[Any, Any]:
+        """Return the value as it was understood, and what the function receives, or _MISSING. `refused` says
+        what is wrong where all types have to be exact.
+
+        Nothing is converted again in vain: what is wrong in one place is not mended by changes elsewhere, and
+        only texts and numbers are understood in another way."""
         if isinstance(value, str):
             parsed = json_from_text(value, "{")
             value = json_from_text(value, "[") if parsed is value else parsed
-        mended = self._converted(value)
-        return value, self._converted(_with_integers(value)) if mended is _MISSING else mended
-
-    def _converted(self, value: Any) -> Any:
+        elif not isinstance(_received(refused, value), (str, int, float)):
+            return value, _MISSING
         try:
-            return self._convert(value, self.annotation, strict=False, str_keys=True)
+            return value, self._convert(value, self.annotation, strict=False, str_keys=True)
+        except self._refused as error:
+            if not isinstance(_received(str(error), value), float):
+                return value, _MISSING
+        try:
+            whole = _with_integers(value)
+            return value, self._convert(whole, self.annotation, strict=False, str_keys=True)
         except self._refused:
-            return _MISSING
+            return value, _MISSING
 
     def to_json(self, value: Any) -> Any:
         return self._write(value)
@@ -261,11 +269,10 @@ def _noun_of(schema: Schema) -> str:
 
 def _mismatch(message: str, value: Any, schema: Schema) -> Mismatch:
     """Rewrite msgspec's ``Expected `int`, got `str` - at `$.a[0]``` in the style of this package."""
+    path = _place_of(message)
     message, _, place = message.partition(" - at `")
-    key, _, parent = place.partition("` in `")
-    path = (parent or key).strip("`").removeprefix("$")
     received, spot = _follow(path, value, schema)
-    if parent:
+    if "` in `" in place:
         return Mismatch(f"a key: {message[:1].lower()}{message[1:].replace('`', '')}", path)
     if message.startswith("Object missing required field `"):
         return Mismatch("required, missing", path + step_to(message.split("`")[1]))
@@ -283,6 +290,18 @@ def _mismatch(message: str, value: Any, schema: Schema) -> Mismatch:
             return Mismatch(expected(f"an integer from 0 to {spot['maximum']}", received).problem, path)
     text = message[:1].lower() + message[1:].replace("`", "")
     return Mismatch(text if received is _MISSING else f"{text}, got {shorten(received)}", path)
+
+
+def _place_of(message: str) -> str:
+    """Return the path in one of msgspec's messages, such as ``.items[2].name``; "" for the whole value."""
+    key, _, parent = message.partition(" - at `")[2].partition("` in `")
+    return (parent or key).strip("`").removeprefix("$")
+
+
+def _received(message: str, value: Any) -> Any:
+    """Return what one of msgspec's messages is about; 0.0, that may be any number, if it does not say so."""
+    received, _ = _follow(_place_of(message), value, {})
+    return 0.0 if received is _MISSING else received
 
 
 def _follow(path: str, value: Any, schema: Schema) -> tuple[Any, Schema]:

@@ -452,6 +452,31 @@ def test_what_reads_a_long_string_again_and_again_takes_steps(condition: str) ->
         expression.evaluate({"x": long, "args": again, "y": range_of(1000)})
 
 
+@pytest.mark.parametrize(
+    ("text", "part", "most"),
+    [
+        ("a" * 1_000, "a" * 97 + "ba", 4_000),
+        ("a" * 29_000, "a" * 97 + "ba", 100),
+        ("\U0001f600" * 120_000, "\U0001f600" * 500 + "b" + "\U0001f600" * 500, 400),
+    ],
+)
+def test_a_search_costs_what_the_worst_pair_of_texts_takes(text: str, part: str, most: int) -> None:
+    """CPython compares up to the whole of a short part at each character."""
+    expression = compile("y.exists(e, x.contains(e))", VARIABLES)
+    assert expression.evaluate({"x": text, "y": [part]}) is False
+    with pytest.raises(EvaluationError, match="steps"):
+        expression.evaluate({"x": text, "y": [part] * most})
+
+
+def test_a_pattern_is_charged_for_octets() -> None:
+    expression = compile("y.exists(e, x.matches('(x+x+)+y'))", VARIABLES)
+    for character in ("x", "\u202e", "\U0001f600"):
+        text = character * (400_000 // len(character.encode()))
+        assert expression.evaluate({"x": text, "y": [0]}) is False
+        with pytest.raises(EvaluationError, match="steps"):
+            expression.evaluate({"x": text, "y": [0] * 100})
+
+
 # --- what is told of an evaluation ------------------------------------------------------------------------
 
 

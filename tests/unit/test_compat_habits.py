@@ -346,6 +346,7 @@ def test_the_inner_server_serves_streams_of_messages() -> None:
             answer = await from_server.receive()
         await to_server.aclose()
         await serving
+        await from_server.aclose()
         return answer.message
 
     assert asyncio.run(conversation()).id == 1

@@ -146,7 +146,11 @@ def test_a_refusal_of_changed_arguments_is_recorded_and_the_call_counts_once(tmp
     app.observe(audit)
     assert [run(app) for _ in range(3)] == ["not_allowed", "not_allowed", "rate_limit"]
     log.close()
-    lines = [json.loads(line) for path in (tmp_path / "audit").glob("*.jsonl") for line in path.open()]
+    lines = [
+        json.loads(line)
+        for path in (tmp_path / "audit").glob("*.jsonl")
+        for line in path.read_bytes().splitlines()
+    ]
     found = [each for each in lines if each.get("category") == "mcp_server"]
     assert [(each["outcome"], each["why"]) for each in found] == [
         ("refused", "not_allowed"),

@@ -20,7 +20,8 @@ from typing_extensions import TypeAliasType
 from fastrpc import typing_forms
 from fastrpc.content import Image, Text, ToolResult
 from fastrpc.errors import ArgumentError
-from fastrpc.schema import describe
+from fastrpc.schema import describe, rich_types
+from fastrpc.schema.converters import Mismatch
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -292,6 +293,38 @@ def test_a_number_without_a_fraction_is_the_integer_that_a_choice_is():
     assert accepted(list[Level], [float(low)]) == [low]
     assert accepted(dict[str, Literal[1, 2]], {"a": 2.0}) == {"a": 2}
     assert "0.5" in refusal(Level, 0.5)
+
+
+def test_a_value_is_converted_again_only_where_that_can_mend_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A large value with something wrong at its end would be read three times, for nothing."""
+    copied: list[Any] = []
+    copy = rich_types._with_integers
+
+    def noted(value: Any) -> Any:
+        copied.append(value)
+        return copy(value)
+
+    monkeypatch.setattr(rich_types, "_with_integers", noted)
+    for wrong in ([[2.0]], [1.0, "b"], [{}], [None]):
+        assert "expected" in refusal(list[Level], wrong)
+    assert [each for each in copied if isinstance(each, list)] == [[1.0, "b"]]
+    assert accepted(list[Level], [1, float(max(Level))]) == [Level(1), max(Level)]
+
+    converter = rich_types.MsgspecConverter(list[decimal.Decimal], None)
+    read: list[bool] = []
+    convert = converter._convert
+
+    def counted(*arguments: Any, strict: bool = True, **options: Any) -> Any:
+        read.append(strict)
+        return convert(*arguments, strict=strict, **options)
+
+    converter._convert = counted
+    for wrong in ([1, None], [1, []], [1, {}]):
+        with pytest.raises(Mismatch):
+            converter.accept(wrong)
+    assert read == [True] * 3
 
 
 @pytest.mark.parametrize(

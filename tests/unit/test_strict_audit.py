@@ -96,7 +96,11 @@ class Strict:
 
     def records(self) -> list[dict[str, Any]]:
         """What is in the files now."""
-        lines = [line for path in sorted(self.folder.glob("*.jsonl")) for line in path.open("rb")]
+        lines = [
+            line
+            for path in sorted(self.folder.glob("*.jsonl"))
+            for line in path.read_bytes().splitlines(True)
+        ]
         return [fields for line in lines if line.endswith(b"\n") and "id" in (fields := json.loads(line))]
 
 

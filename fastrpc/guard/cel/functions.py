@@ -24,10 +24,14 @@ from fastrpc.guard.cel.values import (
     kind_of,
     limited,
     read_text,
+    search_text,
     spend,
     text_of,
     words_of,
 )
+
+OCTETS_A_STEP = 400
+"""Octets of UTF-8 that a pattern is matched with in a step."""
 
 
 class Function(NamedTuple):
@@ -58,7 +62,7 @@ def ends_with(frame: Frame, text: Any, part: Any) -> bool:
 
 def contains(frame: Frame, text: Any, part: Any) -> bool:
     text, part = text_of(text, "contains"), text_of(part, "contains")
-    read_text(frame, text)
+    search_text(frame, text, part)
     return part in text
 
 
@@ -131,11 +135,12 @@ def compiled_pattern(pattern: str) -> Any:
 def matches(frame: Frame, pattern: Any, text: Any) -> bool:
     """Whether a compiled pattern matches a part of the text."""
     text = text_of(text, "matches")
-    read_text(frame, text)
     try:
         octets = text.encode()
     except UnicodeEncodeError:
         raise EvaluationError("matches: the text has half of a surrogate pair") from None
+    if len(octets) >= OCTETS_A_STEP:
+        spend(frame, len(octets) // OCTETS_A_STEP)
     return pattern.search(octets) is not None
 
 

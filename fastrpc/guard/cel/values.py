@@ -17,11 +17,16 @@ from fastrpc.guard.cel.errors import EvaluationError, StepsExceeded
 
 MOST_STEPS = 100_000
 """What one evaluation may take: a step is a node of a macro's body in one iteration, an element that is
-compared or copied, 1,000 characters that are searched or compared, or 100 that are built."""
+compared or copied, 1,000 characters that are compared, 100 that are built, or what `search_text` and `matches`
+say of a search: about a microsecond, so that no value of a caller keeps the server from others for long."""
 LONGEST_BUILT = 1_000_000
 """Characters of a string that an expression puts together."""
 SHORT_TEXT = 1000
-"""Characters that cost nothing to read."""
+"""Characters that cost nothing to compare."""
+LONG_TEXT = 30_000
+"""Characters of a text from which on CPython searches it in linear time, whatever it searches for."""
+TRIES_A_STEP = 2_500
+"""Pairs of characters that a search of a text compares in a step."""
 LARGEST_INT = 2**63 - 1
 SMALLEST_INT = -(2**63)
 
@@ -98,9 +103,19 @@ def text_of(value: Any, doing: str) -> str:
 
 
 def read_text(frame: Frame, text: str) -> None:
-    """Charge for a string that is searched or compared."""
+    """Charge for a string that is compared."""
     if len(text) > SHORT_TEXT:
         spend(frame, len(text) // 1000)
+
+
+def search_text(frame: Frame, text: str, part: str) -> None:
+    """Charge for a string in which another one is searched, at what the worst pair of them takes.
+
+    CPython compares up to `part` at each character of a text that is not long, and of a part of less than
+    about 100 characters; else each character costs as much as 12 comparisons, at most."""
+    tries = len(text) * min(len(part), 12 if len(text) >= LONG_TEXT else 100)
+    if tries >= TRIES_A_STEP:
+        spend(frame, tries // TRIES_A_STEP)
 
 
 # --- comparing --------------------------------------------------------------------------------------------
