@@ -2,9 +2,9 @@
 
 `GuardedServing` reads the file in the process that starts, before any worker is forked, and refuses one
 that is wrong; `guarded` puts the guard in front of the server of a process. The file is looked at each
-`CHECK_SECONDS`: a change holds at once, a broken one is logged and the former policy stays in use. A worker that
-is started later, because another one has died, begins with the policy that the file has by then. The database
-of tokens is opened only where there is one. Imported by a guarded server alone.
+`CHECK_SECONDS`: a change holds at once; a broken one is logged, and the former policy stays in use. A worker
+that is started later, because another one has died, begins with the policy that the file has by then. The
+database of tokens is opened only where there is one. Imported by a guarded server alone.
 """
 
 from __future__ import annotations
