@@ -44,7 +44,7 @@ WRITTEN |= dict.fromkeys((ASYNC, "mcp", "fastmcp", "ts-v1", "ts-v2", "tower-mcp"
 # start to the list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and
 # in JSON, in a session, with an access log, as an ASGI application in another's server.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
-LIST, SERVE, START, SHELL, MODERN = "list", "serve", "start", "shell", "modern"
+LIST, SERVE, START, SHELL, STATELESS = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
 HTTP, HTTP_SESSION, HTTP_LOG, HTTP_ASGI = "http", "http-session", "http-log", "http-asgi"
 # echo behind a proxy, over stdio and over HTTP; of the plain peer, echo without it.
@@ -230,7 +230,7 @@ def fastrpc(python: str) -> Peer:
     """
     question = "import fastrpc, os, sys; print(os.path.dirname(fastrpc.__file__), fastrpc.__version__)"
     echo = os.path.join(SERVERS, "echo.py")
-    commands = {asked: [python, echo] for asked in (ECHO, PAYLOAD, SLEEP, SLEEP_SYNC, START, MODERN)}
+    commands = {asked: [python, echo] for asked in (ECHO, PAYLOAD, SLEEP, SLEEP_SYNC, START, STATELESS)}
     commands |= {
         asked: [*command_line(python), "serve"] for asked in (LIST, SERVE, SHELL, START_LIST, START_SERVE)
     }

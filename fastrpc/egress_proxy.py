@@ -108,7 +108,7 @@ HOP_BY_HOP = {
 }
 
 
-class Refused(Exception):
+class FetchRefused(Exception):
     """A request is refused: its HTTP status, and a short reason."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -231,7 +231,7 @@ class EgressProxy:
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
             await _with_timeout(self._serve_one(reader, writer), self._longest_seconds)
-        except Refused as refused:
+        except FetchRefused as refused:
             writer.write(_answer(refused.status, refused.reason))
         except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError):
             pass  # one side has closed, or is silent
@@ -242,7 +242,7 @@ class EgressProxy:
         first, headers = await _with_timeout(_head(reader), self._head_seconds)
         match = REQUEST.match(first)
         if match is None:
-            raise Refused(400, "Bad request line")
+            raise FetchRefused(400, "Bad request line")
         self._check_password(headers)
         if match[1] == "CONNECT":
             host, port = _authority(match[2], None)
@@ -253,7 +253,7 @@ class EgressProxy:
     def _check_password(self, headers: list[tuple[str, str]]) -> None:
         given = [value for name, value in headers if name == "proxy-authorization"]
         if len(given) != 1 or not compare_digest(given[0].encode("latin-1"), self._credentials):
-            raise Refused(407, "Proxy authentication required")
+            raise FetchRefused(407, "Proxy authentication required")
 
     async def _tunnel(self, reader: StreamReader, writer: StreamWriter, host: str, port: int) -> None:
         there = await self._connect(host, port)
@@ -271,19 +271,19 @@ class EgressProxy:
         """Forward one plain HTTP request and its response, then close the connection. Raises Refused."""
         scheme, _, rest = target.partition("://")
         if scheme.lower() != "http" or not rest:
-            raise Refused(400, "Only http and CONNECT are served")
+            raise FetchRefused(400, "Only http and CONNECT are served")
         cut = re.search(r"[/?#\\]", rest)
         end = cut.start() if cut else len(rest)
         path = rest[end:] if rest[end : end + 1] == "/" else "/" + rest[end:]
         if "#" in path or (cut and cut[0] == "\\"):
-            raise Refused(400, "Bad address")
+            raise FetchRefused(400, "Bad address")
         authority = rest[:end]
         if (
             authority.count(":") > 1 and authority[0] != "["
         ):  # httpcore again; its Host header has the brackets
             bare, authority = authority, "".join(value for name, value in headers if name == "host")
             if re.sub(r"[][]", "", authority) != bare:
-                raise Refused(400, "Bad address")
+                raise FetchRefused(400, "Bad address")
         host, port = _authority(authority, 80)
         length = _length_of(headers)
         body_reader, body_writer = await self._connect(host, port)
@@ -320,7 +320,7 @@ class EgressProxy:
             first, headers = await _with_timeout(_head(reader), self._idle_seconds)
             match = STATUS.match(first)
             if match is None or match[1] == "101":
-                raise Refused(502, "Bad answer")
+                raise FetchRefused(502, "Bad answer")
             if match[1][0] != "1":
                 break
         lines = [first, *(f"{name}: {value}" for name, value in _end_to_end_headers(headers))]
@@ -406,12 +406,12 @@ class EgressProxy:
             return True
         return (port in WEB_PORTS or port >= FIRST_FREE_PORT) and is_public(address) and not _is_own(found)
 
-    def _refusal(self, host: str, port: int, status: int, reason: str) -> Refused:
+    def _refusal(self, host: str, port: int, status: int, reason: str) -> FetchRefused:
         self.refusals.pop((host, port), None)
         self.refusals[host, port] = reason
         if len(self.refusals) > REMEMBERED:
             del self.refusals[next(iter(self.refusals))]
-        return Refused(status, reason)
+        return FetchRefused(status, reason)
 
 
 async def _with_timeout(awaitable: Awaitable[T], seconds: float) -> T:
@@ -468,13 +468,13 @@ async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
     try:
         data = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise Refused(431, "Head too long") from None
+        raise FetchRefused(431, "Head too long") from None
     first, *lines = data[:-4].decode("latin-1").split("\r\n")
     headers = []
     for line in lines:
         match = HEADER.match(line)
         if match is None or any(sign in line for sign in "\r\n\0"):
-            raise Refused(400, "Bad header")
+            raise FetchRefused(400, "Bad header")
         headers.append((match[1].lower(), match[2].strip(" \t")))
     return first, headers
 
@@ -488,10 +488,10 @@ def _authority(text: str, port: int | None) -> tuple[str, int]:
     bare = BARE_V6.match(text) if port is None and text.count(":") > 1 else None
     match = AUTHORITY.match(f"[{bare[1]}]:{bare[2]}" if bare else text)
     if match is None or (match[3] is None and port is None) or not 0 < int(match[3] or port or 0) < 65536:
-        raise Refused(400, "Bad address")
+        raise FetchRefused(400, "Bad address")
     host = _v6(match[1]) if match[1] else _name_or_v4(match[2])
     if host is None:
-        raise Refused(400, "Bad address")
+        raise FetchRefused(400, "Bad address")
     return host, int(match[3] or port or 0)
 
 
@@ -535,10 +535,10 @@ def _number(label: str) -> int | None:
 def _length_of(headers: list[tuple[str, str]]) -> int:
     """Return the length of a request's body in bytes. Raises Refused if it is not stated unambiguously."""
     if any(name == "transfer-encoding" for name, _ in headers):
-        raise Refused(411, "Length required")
+        raise FetchRefused(411, "Length required")
     lengths = {value for name, value in headers if name == "content-length"}
     if len(lengths) > 1 or not all(re.match(r"[0-9]{1,11}\Z", value) for value in lengths):
-        raise Refused(400, "Bad length")
+        raise FetchRefused(400, "Bad length")
     return int(lengths.pop()) if lengths else 0
 
 

@@ -35,10 +35,10 @@ def spec_of(name: str) -> ModuleSpec | None:
 
     # Behind this function and the finder: what Python's own import consists of is not counted.
     warn(f"{name} is called {new} now", DeprecationWarning, stacklevel=3)
-    return ModuleSpec(name, Renamed(new))  # type: ignore[arg-type]  # one by its methods
+    return ModuleSpec(name, RenamedModuleLoader(new))  # type: ignore[arg-type]  # one by its methods
 
 
-class Renamed:
+class RenamedModuleLoader:
     """Loads the module with another name."""
 
     def __init__(self, name: str) -> None:

@@ -26,12 +26,12 @@ class NotJson(FastrpcError):
     """The text is not JSON, not even with comments. The message says where."""
 
 
-class Member:
+class TextMember:
     """A member of an object: the positions of its key, its value, its end, and the comma after it."""
 
     __slots__ = ("begin", "comma", "end", "value", "value_begin")
 
-    def __init__(self, begin: int, value_begin: int, value: Value) -> None:
+    def __init__(self, begin: int, value_begin: int, value: TextValue) -> None:
         self.begin = begin
         self.value_begin = value_begin
         self.value = value
@@ -39,19 +39,21 @@ class Member:
         self.comma: int | None = None
 
 
-class Value:
+class TextValue:
     """A value and its position in the text. `members` is None except for objects."""
 
     __slots__ = ("begin", "end", "members", "plain")
 
-    def __init__(self, begin: int, end: int, plain: Any, members: dict[str, Member] | None = None) -> None:
+    def __init__(
+        self, begin: int, end: int, plain: Any, members: dict[str, TextMember] | None = None
+    ) -> None:
         self.begin = begin
         self.end = end
         self.plain = plain
         self.members = members
 
 
-def parse(text: str) -> Value:
+def parse(text: str) -> TextValue:
     """Return the value of a text. Raises NotJson."""
     begin = _gap(text, 0)
     value = _value(text, begin, 0)
@@ -100,7 +102,7 @@ def take(text: str, section: str, name: str) -> str:
 # --- reading ----------------------------------------------------------------------------------------------
 
 
-def _value(text: str, at: int, depth: int) -> Value:
+def _value(text: str, at: int, depth: int) -> TextValue:
     if depth > DEEPEST:
         raise _broken(text, at, f"at most {DEEPEST} levels")
     if text.startswith("{", at):
@@ -110,14 +112,14 @@ def _value(text: str, at: int, depth: int) -> Value:
     match = STRING.match(text, at) or PLAIN.match(text, at)
     try:
         if match is not None:
-            return Value(at, match.end(), json.loads(match[0]))
+            return TextValue(at, match.end(), json.loads(match[0]))
     except ValueError:  # an invalid number or string
         pass
     raise _broken(text, at, "a value")
 
 
-def _read_object(text: str, begin: int, depth: int) -> Value:
-    members: dict[str, Member] = {}
+def _read_object(text: str, begin: int, depth: int) -> TextValue:
+    members: dict[str, TextMember] = {}
     at = _gap(text, begin + 1)
     while not text.startswith("}", at):
         key = STRING.match(text, at)
@@ -127,7 +129,7 @@ def _read_object(text: str, begin: int, depth: int) -> Value:
         if not text.startswith(":", colon):
             raise _broken(text, colon, '":"')
         value_begin = _gap(text, colon + 1)
-        member = Member(at, value_begin, _value(text, value_begin, depth + 1))
+        member = TextMember(at, value_begin, _value(text, value_begin, depth + 1))
         members[str(json.loads(key[0]))] = member
         at = _gap(text, member.end)
         if text.startswith(",", at):
@@ -135,10 +137,10 @@ def _read_object(text: str, begin: int, depth: int) -> Value:
             at = _gap(text, at + 1)
         elif not text.startswith("}", at):
             raise _broken(text, at, '"," or "}"')
-    return Value(begin, at + 1, {name: each.value.plain for name, each in members.items()}, members)
+    return TextValue(begin, at + 1, {name: each.value.plain for name, each in members.items()}, members)
 
 
-def _read_list(text: str, begin: int, depth: int) -> Value:
+def _read_list(text: str, begin: int, depth: int) -> TextValue:
     values = []
     at = _gap(text, begin + 1)
     while not text.startswith("]", at):
@@ -148,7 +150,7 @@ def _read_list(text: str, begin: int, depth: int) -> Value:
             at = _gap(text, at + 1)
         elif not text.startswith("]", at):
             raise _broken(text, at, '"," or "]"')
-    return Value(begin, at + 1, [value.plain for value in values])
+    return TextValue(begin, at + 1, [value.plain for value in values])
 
 
 def _gap(text: str, at: int) -> int:
@@ -159,7 +161,7 @@ def _gap(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _object(value: Value, what: str) -> dict[str, Member]:
+def _object(value: TextValue, what: str) -> dict[str, TextMember]:
     if value.members is None:
         raise NotJson(f"{what}: expected an object")
     return value.members
@@ -173,7 +175,7 @@ def _broken(text: str, at: int, expected: str) -> NotJson:
 # --- writing ----------------------------------------------------------------------------------------------
 
 
-def _add(text: str, found: Value, name: str, value: Any, unit: str) -> str:
+def _add(text: str, found: TextValue, name: str, value: Any, unit: str) -> str:
     """Return the text with one more member at the end of an object."""
     members = list((found.members or {}).values())
     key = json.dumps(name, ensure_ascii=False)
@@ -202,7 +204,7 @@ def _indent(text: str, at: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _unit(text: str, root: dict[str, Member]) -> str:
+def _unit(text: str, root: dict[str, TextMember]) -> str:
     """Return the file's unit of indentation."""
     first = next(iter(root.values()), None)
     return (_indent(text, first.begin) if first is not None else "") or "  "

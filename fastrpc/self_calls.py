@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fastrpc.callers import Caller
     from fastrpc.client.options import ClientOptions
-    from fastrpc.engine.ports import Gates
+    from fastrpc.engine.ports import ApprovalGates
     from fastrpc.server import Server
 
 __all__ = ["caller_of", "client_for", "gates_of", "tools_of"]
@@ -53,7 +53,7 @@ def tools_of(server: Server, principal: str) -> Collection[str]:
     return _served(server).runtime.plans_for(principal)
 
 
-def gates_of(server: Server) -> Gates | None:
+def gates_of(server: Server) -> ApprovalGates | None:
     """Return what asks people for approvals that no call waits for; None where no guard can. To be used in
     the event loop that serves."""
     return _served(server).runtime.gates

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from fastrpc.telemetry.access_log import AccessLog
     from fastrpc.telemetry.observers import Observers
-    from fastrpc.telemetry.statistics import Report
+    from fastrpc.telemetry.statistics import StatisticsPrinter
     from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
     from fastrpc.transports.http.endpoints import Endpoint
@@ -362,16 +362,16 @@ class Server:
         if self._observers is not None:
             self._observers.drain(at_end=at_end)
 
-    def print_statistics(self) -> Report:
+    def print_statistics(self) -> StatisticsPrinter:
         """Print calls, errors by outcome, p50 and p99 of each tool, resource and prompt to standard error: on
         SIGUSR1, and when `end()` of the returned report is called. ``run(stats=True)`` does both.
 
         For programs that serve by other means, such as `asgi`. Calls are counted from here on; until the end
         the report handles SIGUSR1, one report at a time. Raises OSError if no pipe can be created.
         """
-        from fastrpc.telemetry.statistics import Report
+        from fastrpc.telemetry.statistics import StatisticsPrinter
 
-        return Report(self._observed())
+        return StatisticsPrinter(self._observed())
 
     def open_access_log(self, path: str, *, as_json: bool = False) -> AccessLog:
         """Open an access log, for a server over HTTP. Raises OSError."""
@@ -583,9 +583,9 @@ class Server:
         settle_or_exit(each.registries for each in self._with_mounts())
         if http is not None:
             from fastrpc.transports.http.run import run
-            from fastrpc.transports.http.settings import Settings
+            from fastrpc.transports.http.settings import HttpSettings
 
-            settings = Settings.from_environment(
+            settings = HttpSettings.from_environment(
                 http, drain_seconds=drain_seconds, trace=trace, stats=stats, **options
             )
             run(lambda: self, settings)
@@ -665,10 +665,10 @@ class Server:
         that the connection belongs to, if there is one."""
         from fastrpc._core.connection import Connection
         from fastrpc.engine.dispatcher import Dispatcher
-        from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+        from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
         runtime = self.runtime
-        tails = map(runtime.results.endings, (LATEST_LEGACY, MODERN))
+        tails = map(runtime.results.endings, (LATEST_SESSION_VERSION, STATELESS))
         kind = Dispatcher if runtime.recorder is None else self._observed().dispatcher_type
         return kind(runtime, Connection(*tails), main)
 

@@ -110,7 +110,7 @@ def _definition_error(setting: Setting) -> Exception:
     return DefinitionError(f"setting: expected a name of letters, digits and _, got {name!r:.80}")
 
 
-class Value:
+class SettingValue:
     """The value of a setting and its origin: ``default``, ``environment``, ``command line``, or the file and
     line."""
 
@@ -313,7 +313,7 @@ class Configuration:
     )
 
     def __init__(self, environ: Mapping[str, str], home: str) -> None:
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, SettingValue] = {}
         self.declared: list[Setting] = []
         self.pending: list[Line] = []
         self.held_off: set[str] = set()
@@ -330,7 +330,7 @@ class Configuration:
     def __getitem__(self, name: str) -> Any:
         return self.values[name].value
 
-    def __iter__(self) -> Iterator[Value]:
+    def __iter__(self) -> Iterator[SettingValue]:
         return iter(self.values.values())
 
     @property
@@ -405,7 +405,7 @@ class Configuration:
                 default = setting.default
                 if callable(default):
                     default = default(self._environ, self._home)
-                self.values[name] = Value(setting, default, "default")
+                self.values[name] = SettingValue(setting, default, "default")
                 added.append(setting)
             elif there is None or not _is_same(there.setting, setting):
                 from fastrpc.errors import DefinitionError
@@ -413,7 +413,7 @@ class Configuration:
                 raise DefinitionError(f"the setting {name} is already declared with another meaning")
         return added
 
-    def _keep_secret(self, value: Value) -> None:
+    def _keep_secret(self, value: SettingValue) -> None:
         """Mask a toolset's secret in all output, and store it for `Setting.read`."""
         if value.value:
             from fastrpc.redaction import hide
@@ -472,7 +472,7 @@ class Configuration:
             self.held_off.add(name)
         else:
             self.held_off.discard(name)
-        self.values[name] = Value(setting, value, origin)
+        self.values[name] = SettingValue(setting, value, origin)
 
 
 def load(

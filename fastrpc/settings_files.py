@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    class Setting(Protocol):
+    class SettingDefinition(Protocol):
         """The definition of a setting (`fastrpc.settings.Setting`)."""
 
         @property
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         @property
         def kind(self) -> str: ...
 
-    class Configuration(Protocol):
+    class SettingsReceiver(Protocol):
         """Receives the lines of files (`fastrpc.settings.Configuration`)."""
 
         lines_read: int
@@ -54,7 +54,7 @@ HELD_BACK = {
 }
 
 
-def take_file(configuration: Configuration, path: str, shown: str, trusted: bool) -> None:
+def take_file(configuration: SettingsReceiver, path: str, shown: str, trusted: bool) -> None:
     """Read one file and pass its lines to the configuration. A file in the working directory is not
     trusted."""
     from fastrpc.regular_files import open_regular
@@ -91,7 +91,7 @@ def _read(descriptor: int, files_read: set[tuple[int, int]]) -> str:
     return os.read(descriptor, FILE_LIMIT).decode("utf-8-sig", "replace")
 
 
-def _take_line(configuration: Configuration, line: str, origin: str, trusted: bool) -> None:
+def _take_line(configuration: SettingsReceiver, line: str, origin: str, trusted: bool) -> None:
     key, equals, text = line.partition("=")
     key = key.strip()
     text = _without_comment(text)
@@ -118,7 +118,7 @@ def _without_comment(text: str) -> str:
     return (text if end < 0 else text[:end]).strip()
 
 
-def refusal(configuration: Configuration, setting: Setting, value: Any) -> str:
+def refusal(configuration: SettingsReceiver, setting: SettingDefinition, value: Any) -> str:
     """Return why an untrusted file may not set this, or "" if it may."""
     if setting.kind in HELD_BACK:
         return f"is ignored here: a file in the working directory may not name {HELD_BACK[setting.kind]}"

@@ -42,7 +42,7 @@ LAST_SECONDS = 1.0
 """Seconds that a blocked standard error may delay the end of the process."""
 
 
-class Place:
+class FailureSite:
     """One identified failure: how often it has occurred since its last record, and when it is logged again.
 
     `due` is a time of ``time.monotonic()``; 0 after the entry was removed.
@@ -66,7 +66,7 @@ class Unreadable(Exception):
     """Is logged in the place of an exception whose attributes, or whose class, raise."""
 
 
-_places: dict[Hashable, Place] = {}
+_places: dict[Hashable, FailureSite] = {}
 _pending: list[tuple[str, BaseException | None]] = []
 _lock = allocate_lock()
 """Protects these two, and the start and end of writing; held for a few instructions."""
@@ -74,7 +74,7 @@ _writing = allocate_lock()
 """Held while records are pending."""
 
 
-def report(what: NamedHandler | str, error: BaseException) -> Place:
+def report(what: NamedHandler | str, error: BaseException) -> FailureSite:
     """Log a failure of a handler, or one that a text describes. Takes below 2 µs if it is only counted.
 
     Whoever calls this goes on behind a failure, so it raises nothing that the error's own class raises.
@@ -115,13 +115,13 @@ def _place_of(error: BaseException) -> tuple[str, int]:
     return ("", 0) if found is None else (found.tb_frame.f_code.co_filename, found.tb_lineno)
 
 
-def _write_in_full(key: Hashable, what: NamedHandler | str, error: BaseException, where: str) -> Place:
+def _write_in_full(key: Hashable, what: NamedHandler | str, error: BaseException, where: str) -> FailureSite:
     """Queue a failure to be logged with its traceback."""
     with _lock:
         place = _places.pop(key, None)
         if place is None:
             sentence = what if isinstance(what, str) else f"{what.kind} {what.name} failed"
-            place = Place(f"{sentence}: {type(error).__name__}", where)
+            place = FailureSite(f"{sentence}: {type(error).__name__}", where)
         if len(_pending) >= MOST_PENDING:
             place.count += 1
         else:

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import settings
 from support import published
 from support.programs import extend_path
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 
 if TYPE_CHECKING:
     from support.chromium import Loop, Reader
@@ -120,7 +120,7 @@ def data_folder() -> str:
 @pytest.fixture
 def every_schema(data_folder: str) -> None:
     """The test wants the schemas of all versions."""
-    if any(map(published.lacks, (*LEGACY, MODERN))):
+    if any(map(published.lacks, (*SESSION_VERSIONS, STATELESS))):
         pytest.skip(published.NO_SCHEMA)
 
 

@@ -68,7 +68,7 @@ def view_picture() -> str:
 async def _view() -> str:
     from fastrpc import Server
     from fastrpc.cli._dev_view import View
-    from fastrpc.transports.http.settings import Settings
+    from fastrpc.transports.http.settings import HttpSettings
 
     class Shown(View):
         """The view of a server that is not there."""
@@ -78,7 +78,7 @@ async def _view() -> str:
             self._say("-- server.py changed; reloaded in 84 ms")
 
     errors, writing = os.pipe()
-    settings = Settings("127.0.0.1:0", auth=None)
+    settings = HttpSettings("127.0.0.1:0", auth=None)
     view = Shown(Server("notes"), "server.py", "127.0.0.1:8000", settings, errors)
     async with view.run_test(size=(VIEW_COLUMNS, ROWS)) as pilot:
         view.add([_record(number, *call) for number, call in enumerate(CALLS)])

@@ -13,7 +13,7 @@ import pytest
 from calls import BRIEFLY, COUNT, UNLIKELY, call_line, echo_lines, one_by_one, texts
 
 from fastrpc import Server
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
@@ -21,7 +21,7 @@ INITIALIZE = {
     "clientInfo": {"name": "x", "version": "1"},
 }
 META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/protocolVersion": STATELESS,
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
 }
@@ -150,9 +150,9 @@ def test_calling_what_does_not_exist(benchmark) -> None:
 
 
 @pytest.mark.benchmark(group="list", **BRIEFLY)
-@pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+@pytest.mark.parametrize("version", ["2025-11-25", STATELESS])
 def test_listing_tools(benchmark, version: str) -> None:
-    params = json.dumps({"_meta": META} if version == MODERN else {}).encode()
+    params = json.dumps({"_meta": META} if version == STATELESS else {}).encode()
     line = b'{"jsonrpc":"2.0","id":%d,"method":"tools/list","params":%b}'
     measure(benchmark, [line % (id, params) for id in range(COUNT)], b'"inputSchema"')
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from calls import BRIEFLY, COUNT, UNLIKELY, one_by_one, texts
 
-from fastrpc._core.encoder import OBJECT_FORM, Output, dumps, plain_json, quoted
+from fastrpc._core.encoder import OBJECT_FORM, OutputBuffer, dumps, plain_json, quoted
 
 pytestmark = pytest.mark.benchmark(group="encode", **BRIEFLY)
 
@@ -30,7 +30,7 @@ def test_quoting(benchmark, kind: str) -> None:
 
 
 def test_an_answer_of_one_text(benchmark) -> None:
-    output = Output()
+    output = OutputBuffer()
     text, take = output.text, output.take
 
     def write(value: str) -> bytes:
@@ -77,7 +77,7 @@ def record(number: int, words: list[str]) -> dict[str, Any]:
 
 
 def test_an_answer_of_a_record(benchmark) -> None:
-    output = Output()
+    output = OutputBuffer()
     value, take = output.value, output.take
 
     def write(record: dict[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roster import MODERN, Peer
+from roster import STATELESS, Peer
 from workloads.row import Column, Options, Result, Row, load
 
 COLUMNS = (
@@ -44,7 +44,7 @@ def row(name: str, title: str, window: int) -> Row:
         less_is_better=False,
         client=("--workload", "echo", "--window", str(window)),
         limit=0.85,
-        server=MODERN,
+        server=STATELESS,
         columns=COLUMNS,
     )
 

@@ -65,8 +65,8 @@ class NotedAnswers:
     """Calls what answers requests the straight way, and notes what it has answered.
 
     `function` is what is called as `answer` is. Behind it `served` is the connection that has answered, None
-    for `connection`, or anything else, which `note_alone` gets with the ticks at which it was called, what it
-    was called with, and its answer. The request is noted with the members ``principal``, ``method`` and
+    for `connection`, or anything else, which `log_unshared` gets with the ticks at which it was called, what
+    it was called with, and its answer. The request is noted with the members ``principal``, ``method`` and
     ``name`` of its head; without a method it is the message's that the connection has read since `prepare`.
     """
 
@@ -76,7 +76,7 @@ class NotedAnswers:
         buffer: AccessBuffer,
         function: Callable[..., Any],
         connection: Connection,
-        note_alone: Callable[..., object],
+        log_unshared: Callable[..., object],
     ) -> None: ...
     def answer(self, head: Any, body: bytes, headers: Any, client: Any = None) -> Any:
         """Return the answer of `function`: bytes, or None, which is not noted."""

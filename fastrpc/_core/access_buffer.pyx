@@ -97,14 +97,14 @@ def ticks():
 
 def prepare(Connection connection):
     """Have `call_of` and `take_outcome` tell of the next message of a connection alone."""
-    connection.outcome = None
+    connection.last_outcome = None
     connection.message.method_name.data = NULL
 
 
 def take_outcome(Connection connection):
     """Return the outcome of what compiled code has answered since `prepare`, or None: it was well, or the
     dispatcher's."""
-    outcome, connection.outcome = connection.outcome, None
+    outcome, connection.last_outcome = connection.last_outcome, None
     return outcome
 
 
@@ -217,7 +217,7 @@ cdef class AccessBuffer:
         record.status = status_of(answer, len(answer))
         record.bytes_in = bytes_in
         record.bytes_out = body.size
-        outcome, connection.outcome = connection.outcome, None
+        outcome, connection.last_outcome = connection.last_outcome, None
         if outcome is not None:
             record.outcome = CODES[outcome]
         else:
@@ -298,20 +298,20 @@ cdef class NotedAnswers:
     """Calls what answers requests the straight way, and notes what it has answered.
 
     `answer` is that function. Behind it `served` is the connection that has answered, None for `connection`,
-    or anything else, which `note_alone` gets with the rest.
+    or anything else, which `log_unshared` gets with the rest.
     """
 
     cdef AccessBuffer buffer
     cdef Connection connection
     cdef object function
-    cdef object note_alone
+    cdef object log_unshared
     cdef public object served
 
-    def __init__(self, AccessBuffer buffer, function, Connection connection, note_alone):
+    def __init__(self, AccessBuffer buffer, function, Connection connection, log_unshared):
         self.buffer = buffer
         self.function = function
         self.connection = connection
-        self.note_alone = note_alone
+        self.log_unshared = log_unshared
 
     def answer(self, head, bytes body, headers, client=None):
         cdef int64_t began = c_ticks()
@@ -322,7 +322,7 @@ cdef class NotedAnswers:
         if served is None:
             served = self.connection
         elif type(served) is not Connection:
-            self.note_alone(served, began, head, body, client, answer)
+            self.log_unshared(served, began, head, body, client, answer)
             return answer
         caller, method, name = <tuple> head.call
         self.buffer.note_answer(served, began, client, caller, method, name, len(body), answer)

@@ -25,7 +25,7 @@ struct fastrpc_call {
     const char *id, *name; /* the name may be a URI */
     Py_ssize_t id_size, name_size;
     int has_arguments, has_meta, count;
-    int era; /* the message reader's, of the _meta */
+    int wire; /* the message reader's, of the _meta */
     struct fastrpc_argument arguments[FASTRPC_MOST_ARGUMENTS];
     const char *method;
     Py_ssize_t method_size;

@@ -25,5 +25,5 @@ cdef extern from "call.h":
         bint has_arguments
         bint has_meta
         int count
-        int era
+        int wire
         CallArgument* arguments

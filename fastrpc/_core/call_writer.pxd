@@ -2,10 +2,10 @@
 
 from libc.stdint cimport int64_t
 
-from fastrpc._core.encoder cimport Output
+from fastrpc._core.encoder cimport OutputBuffer
 
 cdef class CallWriter:
-    cdef Output output
+    cdef OutputBuffer output
     cdef dict heads              # by the tool's name: the bytes between the id and the arguments of a call
     cdef bytes call_end          # the bytes after the arguments
     cdef bytes token_head        # those before a progress token, where there is one

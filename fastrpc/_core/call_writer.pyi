@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from fastrpc._core.encoder import Output
+from fastrpc._core.encoder import OutputBuffer
 
 class CallWriter:
     """Writes to the output of a client's stream."""
 
-    def __new__(cls, output: Output) -> CallWriter: ...
+    def __new__(cls, output: OutputBuffer) -> CallWriter: ...
     def set_envelope(self, meta: dict[str, Any] | None) -> None:
         """Set the ``_meta`` of every call from here on (MCP 2026-07-28)."""

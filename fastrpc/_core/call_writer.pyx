@@ -20,7 +20,7 @@ cdef enum:
 
 
 cdef class CallWriter:
-    def __cinit__(self, Output output not None):
+    def __cinit__(self, OutputBuffer output not None):
         self.output = output
         self.heads = {}
         self.set_envelope(None)
@@ -35,7 +35,7 @@ cdef class CallWriter:
     cdef int put_call(self, int64_t id, str name, object arguments, bint with_token) except -1:
         """Write a call, with its id as progress token if it is to have one; where that raises, nothing has
         been written."""
-        cdef Output output = self.output
+        cdef OutputBuffer output = self.output
         cdef Py_ssize_t held = output.waiting()
         cdef bytes encoded
         try:

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from fastrpc._core.answer cimport Answer
 from fastrpc._core.call_writer cimport CallWriter
 from fastrpc._core.client_request cimport AnswerSink, PendingRequest, Resumptions
-from fastrpc._core.encoder cimport Output
+from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.framer cimport Framer
 from fastrpc._core.message cimport Message
 
@@ -27,7 +27,7 @@ cdef class ClientStream:
     cdef public str remark       # appended to the message of a RequestTimeout
     cdef Framer framer
     cdef Message message
-    cdef Output output
+    cdef OutputBuffer output
     cdef int64_t last_id
     cdef CallWriter calls        # encodes them into the output
     cdef object loop

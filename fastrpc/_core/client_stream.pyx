@@ -24,7 +24,7 @@ from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_res
 from fastrpc._core.call_writer cimport CallWriter
 from fastrpc._core.client_request cimport AnswerSink, PendingRequest, Resumptions, refusal, report, sent_id
 from fastrpc._core.client_request cimport text_of, unreadable
-from fastrpc._core.encoder cimport Output
+from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
 from fastrpc._core.polling cimport LOOK_AGAIN_NANOSECONDS, POLLIN, POLLOUT, SHARED_NANOSECONDS
@@ -54,7 +54,7 @@ cdef class ClientStream:
     def __cinit__(self, Py_ssize_t max_line=LONGEST_LINE):
         self.framer = Framer(max_line)
         self.message = Message()
-        self.output = Output()
+        self.output = OutputBuffer()
         self.pending = {}
         self.resumptions = Resumptions()
         self.tails = []

@@ -6,7 +6,7 @@ from cpython.object cimport PyObject
 
 from fastrpc._core.call_info cimport CallInfo
 from fastrpc._core.context cimport CallContext
-from fastrpc._core.encoder cimport Output
+from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.message cimport Message
 from fastrpc._core.plan cimport MOST_PARAMETERS, CallForwarder, Plan
 
@@ -14,7 +14,7 @@ cdef extern from "clock.h":
     int64_t c_clock "fastrpc_clock"() noexcept nogil
     int64_t ticks "fastrpc_ticks"() noexcept nogil
 
-# Which of the connection's tails follows a text: those of MODERN come behind those of LEGACY.
+# Which of the connection's tails follows a text: those of STATELESS_WIRE come behind those of SESSION_WIRE.
 cdef extern from "raised.h":
     object take_raised "fastrpc_take_raised"()
 
@@ -40,7 +40,7 @@ cdef struct Steps:
     PyObject** values          # bound, as Plan.invoke() takes them
     const char* id             # with ID_ROOM readable bytes, outside of the read buffer
     Py_ssize_t id_size
-    bint modern
+    bint stateless
     bint refused               # by the guard
     PyObject* frame            # a FramedPlan, borrowed; NULL: a tool's
     PyObject* line             # of the request, borrowed; NULL unless its recorder keeps content
@@ -49,7 +49,7 @@ cdef struct Steps:
     int64_t allowed
 
 cdef class Connection:
-    cdef readonly Output output
+    cdef readonly OutputBuffer output
     cdef readonly Message message
     cdef public dict plans               # tool name -> Plan
     cdef readonly dict resources         # URI -> FramedPlan, or None: it has been asked for once
@@ -57,7 +57,7 @@ cdef class Connection:
     cdef readonly dict unknown           # tool name that there is not -> the error that says so
     cdef Plan last                       # the plan that was called last: most calls are like the one before
     cdef bint known                      # lines like the one that the message has learned call `last`
-    cdef bint known_modern               # and are of this era
+    cdef bint known_stateless            # and are of this era
     cdef uint8_t[MOST_PARAMETERS] order  # and their arguments are these of its parameters
     cdef public bint open                # the handshake is done: calls without an envelope are welcome
     cdef public dict in_flight           # id text -> whatever the dispatcher keeps of the request
@@ -66,16 +66,16 @@ cdef class Connection:
     cdef public object generation        # which process may serve it (`fastrpc.forks`); None: any
     cdef public bint counted             # by a guard, each request: none but calls is answered here
     cdef public bint structured          # the version of the handshake knows structured content
-    cdef tuple tail_texts                # all that follows the text of a result, by era and form
+    cdef tuple suffix_texts              # all that follows the text of a result, by era and form
     cdef const char* tails[8]
     cdef Py_ssize_t tail_sizes[8]
-    cdef bytes legacy_list               # the first page of tools/list, once it has been asked for
-    cdef bytes modern_list
+    cdef bytes session_list              # the first page of tools/list, once it has been asked for
+    cdef bytes stateless_list
     cdef public object flush             # called after writing outside of a pump, or None
     cdef public object notify            # takes messages that answer nothing; None: they go among the answers
     cdef public object loop              # the event loop that serves the connection, or None
     cdef public bint shared              # by callers, one at a time: it answers at once or dispatches
-    cdef public object lent_to           # the CallerPlans that a shared one serves; None since take_plans()
+    cdef public object bound_plans       # the CallerPlans that a shared one serves; None since take_plans()
     cdef public object call_in_loop      # calls a function on the event loop, as soon as there is one
     cdef public CallsInFlight calls      # of the server
     cdef public object send              # sends what was written, now; or None
@@ -83,7 +83,7 @@ cdef class Connection:
     cdef Py_ssize_t forwarded            # calls in flight that upstream servers answer
     cdef public str principal            # the authenticated principal, or ""
     cdef PyObject* context               # the Context of the call that is being served, or NULL
-    cdef str outcome                     # of the call that was answered last (`recorder.OUTCOMES`)
+    cdef str last_outcome                # of the call that was answered last (`recorder.OUTCOMES`)
     cdef bint pumping
     cdef int64_t now                     # the ticks when the last timed call ended; 0: count anew
     cdef int64_t first_clock             # clock and ticks when the connection was made
@@ -97,26 +97,26 @@ cdef class Connection:
     cdef void learn(self, Plan plan) noexcept
     cdef Plan plan_of(self)
     cdef bint is_taken(self, const char* id, Py_ssize_t size)
-    cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known) except -1
-    cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1
+    cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known) except -1
+    cdef int call_of_long_id(self, Plan plan, bytes id, bint stateless, bint known) except -1
     cdef int record_duration(self, Plan plan) except -1
     cdef int put_text(
-        self, const char* id, Py_ssize_t id_size, str text, int form, bint modern
+        self, const char* id, Py_ssize_t id_size, str text, int form, bint stateless
     ) except -1
     cdef bint put_value(
-        self, const char* id, Py_ssize_t id_size, object value, int form, bint modern, bint is_made
+        self, const char* id, Py_ssize_t id_size, object value, int form, bint stateless, bint is_made
     ) except -1
     cdef int end_call(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object result
     ) except -1
     cdef bint may_serve(self, Plan plan) except -1
     cdef bint may_begin(self, Plan plan) except -1
     cdef bint may_wait(self) except -1
-    cdef bint forward(self, Plan plan, bint modern) except -1
+    cdef bint forward(self, Plan plan, bint stateless) except -1
     cdef int serve(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known, PyObject* frame
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known, PyObject* frame
     ) except -1
-    cdef int serve_framed(self, dict plans, bint modern) except -1
+    cdef int serve_framed(self, dict plans, bint stateless) except -1
     cdef bint put_framed(self, Steps* steps, object result) except -1
     cdef CallContext context_for(self, Plan plan, bint known)
     cdef int run(self, Plan plan, Steps* steps) except -1
@@ -137,9 +137,9 @@ cdef class Connection:
     cdef const char* take(self, bytes line) except NULL
     cdef bint is_known(self, const char* text, Py_ssize_t size) noexcept
     cdef int fail_call_with(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object error
     ) except -1
-    cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1
+    cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless) except -1
     cpdef double seconds_since(self, int64_t began)
     cpdef wrote(self)
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept
@@ -154,5 +154,5 @@ ctypedef int (*Begin)(
 
 # What writes content blocks (`fastrpc._core.content_blocks`) comes with the first result that may be some.
 ctypedef bint (*PutContent)(
-    Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint modern
+    Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
 ) except -1

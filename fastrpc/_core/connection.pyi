@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any
 
-from fastrpc._core.encoder import Output
+from fastrpc._core.encoder import OutputBuffer
 from fastrpc._core.message import Message
 from fastrpc._core.plan import FramedPlan, Plan
 
@@ -23,7 +23,7 @@ class Connection:
     """
 
     @property
-    def output(self) -> Output: ...
+    def output(self) -> OutputBuffer: ...
     @property
     def message(self) -> Message: ...
     @property
@@ -51,11 +51,13 @@ class Connection:
     principal: str
     calls: CallsInFlight
     shared: bool
-    lent_to: object
+    bound_plans: object
     """The caller, with its plans, that a shared connection serves now; None since `take_plans` was called."""
     call_in_loop: Callable[[Callable[[], object]], object]
-    def __init__(self, legacy_tails: tuple[bytes, ...], modern_tails: tuple[bytes, ...]) -> None: ...
-    def answer_text(self, id: bytes, text: str, modern: bool) -> None:
+    def __init__(
+        self, session_suffixes: tuple[bytes, ...], stateless_suffixes: tuple[bytes, ...]
+    ) -> None: ...
+    def answer_text(self, id: bytes, text: str, stateless: bool) -> None:
         """Answer with one text block. Raises UnicodeEncodeError before anything is written."""
     def seconds_since(self, began: int) -> float:
         """Return how many seconds ago a tick was."""
@@ -65,7 +67,7 @@ class Connection:
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
     def forget_lists(self) -> None:
         """Have the dispatcher asked for the next list."""
-    def take_list(self, result: bytes, modern: bool) -> None:
+    def take_list(self, result: bytes, stateless: bool) -> None:
         """Keep the first page of the tools, to answer with it from now on."""
     def receive(self, line: bytes) -> None:
         """Handle one line that came by another way than a stream."""

@@ -22,7 +22,7 @@ from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
 from fastrpc._core.contained cimport contained
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encoder cimport FORM_TEXT, ID_ROOM
-from fastrpc._core.message cimport LEGACY, MODERN, REQUEST
+from fastrpc._core.message cimport SESSION_WIRE, STATELESS_WIRE, REQUEST
 from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text, made_of
 from fastrpc._core.recorder cimport LONGEST_ID, answer_in, line_of
 
@@ -63,13 +63,13 @@ cdef class CallsInFlight:
 
 
 cdef class Connection:
-    def __init__(self, tuple legacy_tails, tuple modern_tails):
+    def __init__(self, tuple session_suffixes, tuple stateless_suffixes):
         """The tails follow the text of a result, by its form, with the newline at the end."""
         cdef Py_ssize_t at
         cdef bytes tail
         self.first_clock = c_clock()
         self.first_ticks = ticks()
-        self.output = Output()
+        self.output = OutputBuffer()
         self.message = Message()
         self.principal = ""
         self.calls = CallsInFlight(0)
@@ -77,9 +77,9 @@ cdef class Connection:
         self.unknown, self.resources, self.prompts = {}, {}, {}
         self.in_flight = {}
         self.listening = {}
-        self.tail_texts = legacy_tails + modern_tails
+        self.suffix_texts = session_suffixes + stateless_suffixes
         for at in range(2 * FORMS):
-            tail = self.tail_texts[at]
+            tail = self.suffix_texts[at]
             self.tails[at] = tail
             self.tail_sizes[at] = len(tail)
 
@@ -92,10 +92,10 @@ cdef class Connection:
         cdef Message message = self.message
         cdef Plan plan
         cdef bytes ready
-        cdef bint modern = message.era == MODERN
+        cdef bint stateless = message.wire == STATELESS_WIRE
         if (
             message.kind_code == REQUEST
-            and (modern or (message.era == LEGACY and self.open))
+            and (stateless or (message.wire == SESSION_WIRE and self.open))
             and not ((self.in_flight or self.listening) and self.is_taken(message.id.data, message.id.size))
         ):
             if message.is_call:
@@ -106,9 +106,9 @@ cdef class Connection:
                     if message.parsed_fast:
                         self.learn(plan)
                     if plan.straight:
-                        return self.call(plan, message.id.data, message.id.size, modern, False)
-                    return self.serve(plan, message.id.data, message.id.size, modern, False, NULL)
-                if plan is not None and plan.forwarder is not None and self.forward(plan, modern):
+                        return self.call(plan, message.id.data, message.id.size, stateless, False)
+                    return self.serve(plan, message.id.data, message.id.size, stateless, False, NULL)
+                if plan is not None and plan.forwarder is not None and self.forward(plan, stateless):
                     return 0
                 if plan is None and self.unknown and not self.shared:
                     error = self.unknown.get(message.target_str())
@@ -117,29 +117,29 @@ cdef class Connection:
                             message.id.data, message.id.size, <char*> <bytes> error, len(<bytes> error)
                         )
             elif message.is_list:
-                ready = self.modern_list if modern else self.legacy_list
+                ready = self.stateless_list if stateless else self.session_list
                 if ready is not None:
                     return self.output.put_answer(message.id.data, message.id.size, <char*> ready, len(ready))
             elif message.is_read:
-                return self.serve_framed(self.resources, modern)
+                return self.serve_framed(self.resources, stateless)
             elif message.is_prompt:
-                return self.serve_framed(self.prompts, modern)
-            elif message.is_ping and not modern and not self.counted:
+                return self.serve_framed(self.prompts, stateless)
+            elif message.is_ping and not stateless and not self.counted:
                 return self.output.put_answer(message.id.data, message.id.size, "{}", 2)
         return self.dispatch()
 
-    cdef int serve_framed(self, dict plans, bint modern) except -1:
+    cdef int serve_framed(self, dict plans, bint stateless) except -1:
         """Serve resources/read or prompts/get by the plan that is kept for the URI or the name."""
         cdef Message message = self.message
         cdef FramedPlan framed
         cdef PyObject* found = PyDict_GetItem(plans, message.target_str()) if plans else NULL
         if found != NULL and <object> found is not None:
             framed = <FramedPlan> found
-            if framed.modern == modern and not (message.resumes or self.shared) and (
+            if framed.stateless == stateless and not (message.resumes or self.shared) and (
                 self.may_serve(framed.plan) and self.may_begin(framed.plan)
             ):
                 return self.serve(
-                    framed.plan, message.id.data, message.id.size, modern, False, <PyObject*> framed
+                    framed.plan, message.id.data, message.id.size, stateless, False, <PyObject*> framed
                 )
         return self.dispatch()
 
@@ -159,7 +159,7 @@ cdef class Connection:
     cdef void learn(self, Plan plan) noexcept:
         """Be ready for more lines like this one, which calls a tool that runs inline."""
         self.known = self.message.learn() and plan.order_of(self.message.call, self.order)
-        self.known_modern = self.message.era == MODERN
+        self.known_stateless = self.message.wire == STATELESS_WIRE
 
     cdef int answer_known(self) except -1:
         """Call the tool of the known line that the message has just read, and write its answer."""
@@ -168,7 +168,7 @@ cdef class Connection:
         if plan.straight and not (
             (self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)
         ):
-            return self.call(plan, call.id, call.id_size, self.known_modern, True)
+            return self.call(plan, call.id, call.id_size, self.known_stateless, True)
         return self.serve_known(plan)
 
     cdef int serve_known(self, Plan plan) except -1:
@@ -177,7 +177,7 @@ cdef class Connection:
         if self.may_serve(plan) and not (
             (self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)
         ):
-            return self.serve(plan, call.id, call.id_size, self.known_modern, True, NULL)
+            return self.serve(plan, call.id, call.id_size, self.known_stateless, True, NULL)
         self.message.take_fast()
         return self.dispatch()
 
@@ -208,17 +208,17 @@ cdef class Connection:
 
     # --- a call, now ------------------------------------------------------------------------------------
 
-    cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known) except -1:
+    cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known) except -1:
         """Call a tool and write its answer. `known` says that the arguments stand in the known order."""
         cdef char kept[ID_ROOM]
         if id_size > ID_ROOM:
-            return self.call_of_long_id(plan, id[:id_size], modern, known)
+            return self.call_of_long_id(plan, id[:id_size], stateless, known)
         # The tool may make the read buffer move; the id lies in it.
         memcpy(kept, id, ID_ROOM)
-        return call_kept(self, plan, kept, id_size, modern, known)
+        return call_kept(self, plan, kept, id_size, stateless, known)
 
-    cdef int call_of_long_id(self, Plan plan, bytes id, bint modern, bint known) except -1:
-        return call_kept(self, plan, id, len(id), modern, known)
+    cdef int call_of_long_id(self, Plan plan, bytes id, bint stateless, bint known) except -1:
+        return call_kept(self, plan, id, len(id), stateless, known)
 
     cdef int record_duration(self, Plan plan) except -1:
         """A call has ended: was it quick?"""
@@ -230,67 +230,67 @@ cdef class Connection:
         return 0
 
     cdef int end_call(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object result
     ) except -1:
         """A result that is no ASCII text."""
         cdef str text
         if type(result) is str and plan.form == FORM_TEXT:
             try:
-                return self.put_text(id, id_size, <str> result, FORM_TEXT, modern)
+                return self.put_text(id, id_size, <str> result, FORM_TEXT, stateless)
             except UnicodeEncodeError:
                 pass  # the dispatcher answers with the error
-        elif plan.content_entry is not None and writer_of(plan)(self, plan, id, id_size, result, modern):
+        elif plan.content_entry is not None and writer_of(plan)(self, plan, id, id_size, result, stateless):
             return 0
         elif (
             plan.plain is not None
             and type(result) is not str
-            and self.put_value(id, id_size, made_of(result, plan.plain), plan.plain_form, modern, True)
+            and self.put_value(id, id_size, made_of(result, plan.plain), plan.plain_form, stateless, True)
         ):
             return 0
         elif (
             plan.form >= 0
             and (plan.exact is None or type(result) is plan.exact)
             and (plan.check is None or plan.check(result))
-            and self.put_value(id, id_size, result, plan.form, modern, False)
+            and self.put_value(id, id_size, result, plan.form, stateless, False)
         ):
             return 0
         elif plan.to_text is not None:
             text = made_of(result, plan.to_text)
             if text is not None:
-                return self.put_text(id, id_size, text, FORM_TEXT, modern)
+                return self.put_text(id, id_size, text, FORM_TEXT, stateless)
         self.now = 0
-        self.outcome = self.dispatcher.call_ended(id[:id_size], plan, result, modern)
+        self.last_outcome = self.dispatcher.call_ended(id[:id_size], plan, result, stateless)
         return 0
 
     cdef int put_text(
-        self, const char* id, Py_ssize_t id_size, str text, int form, bint modern
+        self, const char* id, Py_ssize_t id_size, str text, int form, bint stateless
     ) except -1:
         """Answer with a text: the result, or that of an error, which is_writable_text()."""
-        cdef int tail = FORMS * modern + form
+        cdef int tail = FORMS * stateless + form
         return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
 
     cdef bint put_value(
-        self, const char* id, Py_ssize_t id_size, object value, int form, bint modern, bint is_made
+        self, const char* id, Py_ssize_t id_size, object value, int form, bint stateless, bint is_made
     ) except -1:
         """Answer with a plain value; False if it is none, or the dispatcher has to make a result of it.
         `is_made`: of a value of another type, and the text is its JSON even if it is a str."""
         cdef int tail
-        if not modern and not self.structured:
+        if not stateless and not self.structured:
             form = FORM_TEXT
-        tail = FORMS * modern + form
+        tail = FORMS * stateless + form
         return self.output.put_value_result(
             id, id_size, value, form, self.tails[tail], self.tail_sizes[tail], is_made
         )
 
-    cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint modern) except -1:
+    cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless) except -1:
         """The tool has raised; its exception is set."""
         cdef object error = take_raised()
         if plan.adaptive:
             self.record_duration(plan)
-        return self.fail_call_with(plan, id, id_size, modern, error)
+        return self.fail_call_with(plan, id, id_size, stateless, error)
 
     cdef int fail_call_with(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object error
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object error
     ) except -1:
         cdef str text
         self.now = 0  # what it takes to say so is no other tool's time
@@ -300,9 +300,9 @@ cdef class Connection:
             except BaseException:  # str(error) has raised
                 text = None
             if text is not None:
-                self.outcome = "invalid" if type(error) is ArgumentError else "tool_error"
-                return self.put_text(id, id_size, text, FORM_ERROR, modern)
-        self.outcome = self.dispatcher.call_failed(id[:id_size], plan, error, modern)
+                self.last_outcome = "invalid" if type(error) is ArgumentError else "tool_error"
+                return self.put_text(id, id_size, text, FORM_ERROR, stateless)
+        self.last_outcome = self.dispatcher.call_failed(id[:id_size], plan, error, stateless)
         return 0
 
     # --- a call with all its steps ------------------------------------------------------------------------
@@ -326,17 +326,17 @@ cdef class Connection:
             prepare_for_coroutines(self.dispatcher)
         return self.pumping or running_loop() is self.loop  # a pump is called by the loop alone
 
-    cdef bint forward(self, Plan plan, bint modern) except -1:
+    cdef bint forward(self, Plan plan, bint stateless) except -1:
         """Have the message, a call, sent on to another server; False: it has to be served here."""
         cdef bint is_odd = self.message.resumes or self.message.wants_progress or self.shared
         if is_odd or not (self.may_wait() and self.may_serve(plan)):
             return False
         self.now = 0
         self.forwarder = plan.forwarder
-        return self.forwarder.forward(self, plan, modern)
+        return self.forwarder.forward(self, plan, stateless)
 
     cdef int serve(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known, PyObject* frame
+        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known, PyObject* frame
     ) except -1:
         """Take a call through the steps of its plan: bind, guard, invoke, encode, record. One that may not
         begin here, of a thread for instance, is bound and handed over. On a connection that callers share,
@@ -352,7 +352,7 @@ cdef class Connection:
         steps.began = self.now if self.now else ticks()
         steps.values = vector + 1
         steps.refused = False
-        steps.modern = modern
+        steps.stateless = stateless
         steps.frame = frame
         steps.id_size = id_size
         if id_size > ID_ROOM:
@@ -452,7 +452,7 @@ cdef class Connection:
     cdef int hand_over(self, Plan plan, Steps* steps, Message message, object bound) except -1:
         """Have the dispatcher make a call that may not begin here; its arguments are bound."""
         self.now = 0
-        self.dispatcher.call_bound(message, plan, bound, steps.modern, steps.began)
+        self.dispatcher.call_bound(message, plan, bound, steps.stateless, steps.began)
         return 0
 
     cdef CallContext context_for(self, Plan plan, bint known):
@@ -516,7 +516,7 @@ cdef class Connection:
         context.keep()
         info.keep()
         self.dispatcher.call_deferred(
-            steps.id[: steps.id_size], plan, info, decision, steps.modern, steps.began
+            steps.id[: steps.id_size], plan, info, decision, steps.stateless, steps.began
         )
         return 0
 
@@ -562,25 +562,25 @@ cdef class Connection:
                 plan.spare_context = context
             else:
                 context.keep()
-        self.outcome = "ok"
+        self.last_outcome = "ok"
         if error is None:
             if steps.frame == NULL:
-                answer(self, plan, steps.id, steps.id_size, steps.modern, result)
+                answer(self, plan, steps.id, steps.id_size, steps.stateless, result)
             elif not self.put_framed(steps, result):
-                self.outcome = self.dispatcher.call_ended(
-                    steps.id[: steps.id_size], plan, result, steps.modern
+                self.last_outcome = self.dispatcher.call_ended(
+                    steps.id[: steps.id_size], plan, result, steps.stateless
                 )
         elif type(error) is str:
-            self.outcome = "invalid"
-            self.put_text(steps.id, steps.id_size, <str> error, FORM_ERROR, steps.modern)
+            self.last_outcome = "invalid"
+            self.put_text(steps.id, steps.id_size, <str> error, FORM_ERROR, steps.stateless)
         elif used or steps.frame != NULL:
-            self.outcome = self.dispatcher.call_failed(
-                steps.id[: steps.id_size], plan, error, steps.modern, context if used else None
+            self.last_outcome = self.dispatcher.call_failed(
+                steps.id[: steps.id_size], plan, error, steps.stateless, context if used else None
             )
         else:
-            self.fail_call_with(plan, steps.id, steps.id_size, steps.modern, error)
+            self.fail_call_with(plan, steps.id, steps.id_size, steps.stateless, error)
         if steps.refused:
-            self.outcome = "refused"
+            self.last_outcome = "refused"
         if plan.recorder is not None:
             self.record(plan, steps, returned, self.output.written() - before)
             if flush is not None:
@@ -597,7 +597,7 @@ cdef class Connection:
     cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1:
         cdef bytes sent = answer_in(self.output, size, steps.id_size) if plan.recorder.keeps_content else None
         return plan.recorder.put(
-            plan.kind_code, steps.began, steps.bound, steps.allowed, returned, size, self.outcome,
+            plan.kind_code, steps.began, steps.bound, steps.allowed, returned, size, self.last_outcome,
             plan.target, steps.id[: steps.id_size], self.principal,
             <bytes> (<object> steps.line if steps.line else None), sent,
         )
@@ -615,9 +615,9 @@ cdef class Connection:
 
     # --- for Python -------------------------------------------------------------------------------------
 
-    def answer_text(self, bytes id, str text, bint modern):
+    def answer_text(self, bytes id, str text, bint stateless):
         """Answer with one text block. Raises UnicodeEncodeError before anything is written."""
-        self.output.text(id, text, self.tail_texts[FORMS * modern])
+        self.output.text(id, text, self.suffix_texts[FORMS * stateless])
         self.wrote()
 
     cpdef double seconds_since(self, int64_t began):
@@ -633,20 +633,20 @@ cdef class Connection:
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
         self.plans = plans
         self.unknown, self.resources, self.prompts = {}, {}, {}
-        self.last = self.lent_to = None
+        self.last = self.bound_plans = None
         self.known = False
         self.forget_lists()
 
     def forget_lists(self):
         """Have the dispatcher asked for the next list."""
-        self.legacy_list = self.modern_list = None
+        self.session_list = self.stateless_list = None
 
-    def take_list(self, bytes result, bint modern):
+    def take_list(self, bytes result, bint stateless):
         """Keep the first page of the tools, to answer with it from now on."""
-        if modern:
-            self.modern_list = result
+        if stateless:
+            self.stateless_list = result
         else:
-            self.legacy_list = result
+            self.session_list = result
 
     cdef const char* take(self, bytes line) except NULL:
         """Copy a line that came by another way than a stream to where it can be read."""
@@ -668,17 +668,17 @@ cdef class Connection:
 
 
 cdef inline int answer(
-    Connection self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, object result
+    Connection self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object result
 ) except -1:
     """Write the answer that a result makes."""
-    cdef int tail = FORMS * modern
+    cdef int tail = FORMS * stateless
     if plan.form == FORM_TEXT and is_ascii_text(result):
         return self.output.put_text(id, id_size, <str> result, self.tails[tail], self.tail_sizes[tail])
-    return self.end_call(plan, id, id_size, modern, result)
+    return self.end_call(plan, id, id_size, stateless, result)
 
 
 cdef inline int call_kept(
-    Connection self, Plan plan, const char* id, Py_ssize_t id_size, bint modern, bint known
+    Connection self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known
 ) except -1:
     """Connection.call() for an id that stays where it is."""
     cdef PyObject* result
@@ -687,12 +687,12 @@ cdef inline int call_kept(
         self.now = ticks()
     result = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
     if result == NULL:
-        return self.fail_call(plan, id, id_size, modern)
+        return self.fail_call(plan, id, id_size, stateless)
     if result == <PyObject*> MISFIT:
         Py_DECREF(<object> result)
-        return self.serve(plan, id, id_size, modern, known, NULL)
+        return self.serve(plan, id, id_size, stateless, known, NULL)
     if plan.adaptive:
         self.record_duration(plan)
-    done = answer(self, plan, id, id_size, modern, <object> result)
+    done = answer(self, plan, id, id_size, stateless, <object> result)
     Py_DECREF(<object> result)
     return done

@@ -10,7 +10,7 @@ from binascii import b2a_base64
 from cpython.pycapsule cimport PyCapsule_New
 
 from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection
-from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, Output, put_quoted
+from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, OutputBuffer, put_quoted
 from fastrpc._core.plan cimport Plan
 
 from fastrpc.content import Image, Text, ToolResult
@@ -37,7 +37,7 @@ cdef enum:
 
 
 cdef bint put(
-    Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint modern
+    Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
 ) except -1:
     """Answer with content; False, with nothing written, if the result is none, or there is more to it."""
     cdef object kind = type(result)
@@ -45,20 +45,20 @@ cdef bint put(
     if kind is list or kind is tuple:
         if not holds_block(result):
             return False
-        if plan.form != FORM_TEXT and (modern or connection.structured):
+        if plan.form != FORM_TEXT and (stateless or connection.structured):
             form = plan.form
-        return put_parts(connection, id, id_size, result, form, modern)
+        return put_parts(connection, id, id_size, result, form, stateless)
     if plan.form != FORM_TEXT:
         return False
     if result is None:
-        return put_parts(connection, id, id_size, (), FORM_TEXT, modern)
+        return put_parts(connection, id, id_size, (), FORM_TEXT, stateless)
     if kind is TEXT or kind is IMAGE:
-        return put_parts(connection, id, id_size, (result,), FORM_TEXT, modern)
-    return kind is TOOL_RESULT and put_tool_result(connection, id, id_size, result, modern)
+        return put_parts(connection, id, id_size, (result,), FORM_TEXT, stateless)
+    return kind is TOOL_RESULT and put_tool_result(connection, id, id_size, result, stateless)
 
 
 cdef bint put_tool_result(
-    Connection connection, const char* id, Py_ssize_t id_size, object result, bint modern
+    Connection connection, const char* id, Py_ssize_t id_size, object result, bint stateless
 ) except -1:
     """Answer with what a `ToolResult` holds, if that is blocks or an object alone."""
     cdef object content = result.content
@@ -67,15 +67,16 @@ cdef bint put_tool_result(
     if result.structured is not None:
         if content is not None or result.is_error or type(result.structured) is not dict:
             return False
-        return connection.put_value(id, id_size, result.structured, FORM_OBJECT, modern, False)
+        return connection.put_value(id, id_size, result.structured, FORM_OBJECT, stateless, False)
     if content is None:
         content = ()
     elif type(content) is not list and type(content) is not tuple:
         content = (content,)
-    if not put_parts(connection, id, id_size, content, FORM_ERROR if result.is_error else FORM_TEXT, modern):
+    form = FORM_ERROR if result.is_error else FORM_TEXT
+    if not put_parts(connection, id, id_size, content, form, stateless):
         return False
     if result.is_error:
-        connection.outcome = "tool_error"
+        connection.last_outcome = "tool_error"
     return True
 
 
@@ -90,14 +91,14 @@ cdef bint holds_block(object parts) except -1:
 
 
 cdef bint put_parts(
-    Connection connection, const char* id, Py_ssize_t id_size, object parts, int form, bint modern
+    Connection connection, const char* id, Py_ssize_t id_size, object parts, int form, bint stateless
 ) except -1:
     """Answer with a block for each part; in the wrapped form they are structured content, too."""
-    cdef Output output = connection.output
+    cdef OutputBuffer output = connection.output
     cdef Py_ssize_t held = output.end - output.start
     cdef Py_ssize_t begin = held + OPEN_SIZE + id_size + CONTENT_SIZE - 1  # of the array
     cdef Py_ssize_t size
-    cdef int tail = FORMS * modern + form
+    cdef int tail = FORMS * stateless + form
     cdef bint written = False
     for part in parts:
         if not is_simple(part):
@@ -146,7 +147,7 @@ cdef bint is_simple(object part) except -1:
     )
 
 
-cdef int put_block(Output output, object part) except -1:
+cdef int put_block(OutputBuffer output, object part) except -1:
     """Write the block of a part that is_simple()."""
     cdef bytes data
     if type(part) is str:

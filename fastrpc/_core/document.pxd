@@ -17,7 +17,7 @@ cdef extern from *:
         struct fastrpc_template pattern;  // of the last line that was learned
         char known_meta[FASTRPC_LONGEST_META];  // a _meta that was read before
         Py_ssize_t known_meta_size;
-        int known_meta_era;
+        int known_meta_wire;
     };
     """
     cdef cppclass Inside "struct FastrpcDocument":
@@ -31,7 +31,7 @@ cdef extern from *:
         CallTemplate pattern
         char* known_meta
         Py_ssize_t known_meta_size
-        int known_meta_era
+        int known_meta_wire
     void* new_document "new FastrpcDocument"() except +
     Py_ssize_t LONGEST_META "FASTRPC_LONGEST_META"
     void delete_document "delete (FastrpcDocument*)"(void* document) noexcept

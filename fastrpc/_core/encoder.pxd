@@ -10,7 +10,7 @@ cdef enum:
     FORM_OBJECT
     FORM_WRAPPED
 
-cdef class Output:
+cdef class OutputBuffer:
     cdef char* buffer
     cdef Py_ssize_t capacity
     cdef Py_ssize_t start        # first byte that the transport has not taken
@@ -63,6 +63,6 @@ cdef class Output:
     ) except -1
     cdef int grow(self, Py_ssize_t size) except -1
 
-cdef bint put_json(Output output, object value) except -1
+cdef bint put_json(OutputBuffer output, object value) except -1
 
-cdef int put_quoted(Output output, str text) except -1
+cdef int put_quoted(OutputBuffer output, str text) except -1

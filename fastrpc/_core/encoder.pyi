@@ -1,6 +1,6 @@
 """Writes answers into one reused buffer. The compiled methods are for the connection and the stream."""
 
-class Output:
+class OutputBuffer:
     """Answers that wait to be sent. Ids and results are given as JSON text."""
 
     @property
@@ -57,7 +57,8 @@ def plain_json(value: object) -> bytes | None:
     """
 
 def result_of(value: object, form: int, tail: bytes) -> bytes | None:
-    """Return the result that `Output.value` writes, without its envelope, or None where that is False."""
+    """Return the result that `OutputBuffer.value` writes, without its envelope, or None where that is
+    False."""
 
 def is_plain(value: object) -> bool:
     """Say whether a value is made of JSON's own types alone: every key a text, every number finite."""

@@ -63,7 +63,7 @@ cdef enum:
 TEXT_FORM, OBJECT_FORM, WRAPPED_FORM = FORM_TEXT, FORM_OBJECT, FORM_WRAPPED
 
 
-cdef class Output:
+cdef class OutputBuffer:
     def __dealloc__(self):
         free(self.buffer)
 
@@ -327,7 +327,7 @@ cdef class Output:
 
 
 cdef inline char* open_text(
-    Output output, const char* id, Py_ssize_t id_size, Py_ssize_t room
+    OutputBuffer output, const char* id, Py_ssize_t id_size, Py_ssize_t room
 ) except NULL:
     """Begin an answer of one text; return where the text goes, with so much room."""
     cdef char* to = output.reserve(OPEN_SIZE + id_size + ID_ROOM + TEXT_SIZE + room)
@@ -344,7 +344,7 @@ cdef inline char* open_text(
 
 def quoted(text):
     """Return a str, or an instance of a subclass, as a JSON string in UTF-8."""
-    cdef Output output = Output.__new__(Output)
+    cdef OutputBuffer output = OutputBuffer.__new__(OutputBuffer)
     put_quoted(output, exact(text))
     return output.take()
 
@@ -361,13 +361,13 @@ def dumps(value):
 
 def plain_json(value):
     """Return the JSON of a value in UTF-8, or None if it is not plain all through."""
-    cdef Output output = Output.__new__(Output)
+    cdef OutputBuffer output = OutputBuffer.__new__(OutputBuffer)
     return output.take() if put_json(output, value) else None
 
 
 def result_of(value, int form, bytes tail):
     """Return the result that Output.value() writes, alone, or None. `tail` has no envelope to close."""
-    cdef Output output = Output.__new__(Output)
+    cdef OutputBuffer output = OutputBuffer.__new__(OutputBuffer)
     output.put(TEXT + RESULT_SIZE, TEXT_SIZE - RESULT_SIZE)
     if type(value) is str or not finish_value(output, 0, value, form, <char*> tail, len(tail)):
         return None
@@ -405,7 +405,7 @@ cdef str exact(text):
     return text if type(text) is str else "".join((text,))
 
 
-cdef int put_quoted(Output output, str text) except -1:
+cdef int put_quoted(OutputBuffer output, str text) except -1:
     cdef Py_ssize_t size
     cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
     cdef Py_ssize_t piece = size if size <= PIECE else PIECE
@@ -441,7 +441,7 @@ cdef exact_value(value, int depth):
 
 
 cdef bint put_text_value(
-    Output output,
+    OutputBuffer output,
     const char* id,
     Py_ssize_t id_size,
     str text,
@@ -483,7 +483,7 @@ cdef bint put_text_value(
 
 # --- plain values ---------------------------------------------------------------------------------------
 
-cdef Output SCRATCH = Output.__new__(Output)
+cdef OutputBuffer SCRATCH = OutputBuffer.__new__(OutputBuffer)
 
 
 cdef void drop_scratch() noexcept:
@@ -492,7 +492,7 @@ cdef void drop_scratch() noexcept:
 
 
 cdef bint finish_value(
-    Output output, Py_ssize_t held, object value, int form, const char* tail, Py_ssize_t tail_size
+    OutputBuffer output, Py_ssize_t held, object value, int form, const char* tail, Py_ssize_t tail_size
 ) except -1:
     """Write the rest of an answer whose text has been begun, or take all of it back and return False."""
     cdef bint written = False
@@ -508,7 +508,7 @@ cdef bint finish_value(
 
 
 cdef int put_structure(
-    Output output, int form, bint is_dict, const char* tail, Py_ssize_t tail_size
+    OutputBuffer output, int form, bint is_dict, const char* tail, Py_ssize_t tail_size
 ) except -1:
     """Write all that follows the text."""
     cdef Py_ssize_t size = SCRATCH.end
@@ -531,7 +531,7 @@ cdef int put_structure(
     return 0
 
 
-cdef bint write_plain(Output raw, Output text, object value) except? False:
+cdef bint write_plain(OutputBuffer raw, OutputBuffer text, object value) except? False:
     """Write the value behind both outputs' ends, to the second as the part of a string. False: not plain."""
     cdef Page page
     page.raw_owner = <void*> raw
@@ -547,7 +547,7 @@ cdef bint write_plain(Output raw, Output text, object value) except? False:
     return True
 
 
-cdef bint put_json(Output output, object value) except -1:
+cdef bint put_json(OutputBuffer output, object value) except -1:
     """Write a plain value behind the output's end; False, with nothing written, for any other value."""
     try:  # The escaped copy is written and dropped: that costs less than a second writer.
         return write_plain(output, SCRATCH, value)
@@ -557,16 +557,16 @@ cdef bint put_json(Output output, object value) except -1:
 
 cdef void hold(Page* page) noexcept:
     """Take the pens to where the outputs end, and say how far they may go."""
-    cdef Output raw = <Output> page.raw_owner
-    cdef Output text = <Output> page.text_owner
+    cdef OutputBuffer raw = <OutputBuffer> page.raw_owner
+    cdef OutputBuffer text = <OutputBuffer> page.text_owner
     page.pens.raw = raw.buffer + raw.end
     page.pens.ahead = (text.buffer + text.end) - page.pens.raw
     page.limit = page.pens.raw + min(raw.capacity - raw.end, (text.capacity - text.end) // 2) - SPARE
 
 
 cdef int make_room(Page* page, Py_ssize_t size) except -1:
-    cdef Output raw = <Output> page.raw_owner
-    cdef Output text = <Output> page.text_owner
+    cdef OutputBuffer raw = <OutputBuffer> page.raw_owner
+    cdef OutputBuffer text = <OutputBuffer> page.text_owner
     raw.end = page.pens.raw - raw.buffer
     text.end = page.pens.raw + page.pens.ahead - text.buffer
     raw.reserve(size + SPARE)

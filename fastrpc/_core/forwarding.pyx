@@ -137,11 +137,11 @@ cdef class UpstreamRoute(AnswerSink):
         if form == FORM_RAW:
             connection.output.put_answer(steps.id, steps.id_size, text, size)
         else:
-            form += FORMS * call.modern
+            form += FORMS * call.stateless
             connection.output.put_json_text(
                 steps.id, steps.id_size, text, size, connection.tails[form], connection.tail_sizes[form]
             )
-        connection.outcome = "tool_error" if is_error else "ok"
+        connection.last_outcome = "tool_error" if is_error else "ok"
         if call.plan.recorder is not None:
             connection.record(call.plan, &steps, ticks(), connection.output.written() - before)
         return 0
@@ -166,7 +166,7 @@ cdef class UpstreamRoute(AnswerSink):
     cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1:
         cdef ForwardedCall call = request.context
         cdef Connection connection = call.connection
-        if call.modern or connection.dispatcher is None:
+        if call.stateless or connection.dispatcher is None:
             return False
         if connection.dispatcher.session.version != self.version:
             return False
@@ -198,7 +198,7 @@ cdef class UpstreamRoute(AnswerSink):
         request.sink = request.context = None
         request.is_call = False  # its result is wanted as a dict
         call.leave()
-        call.connection.dispatcher.call_bound(message, call.plan, [request], call.modern, call.began)
+        call.connection.dispatcher.call_bound(message, call.plan, [request], call.stateless, call.began)
 
 
 cdef class ToolForwarder(CallForwarder):
@@ -211,7 +211,7 @@ cdef class ToolForwarder(CallForwarder):
         self.route = route
         self.name = name
 
-    cdef bint forward(self, object served, Plan plan, bint modern) except -1:
+    cdef bint forward(self, object served, Plan plan, bint stateless) except -1:
         cdef Connection connection = served
         cdef ClientStream stream = self.route.stream
         cdef Message message = connection.message
@@ -234,7 +234,7 @@ cdef class ToolForwarder(CallForwarder):
         call.line = message.line.data[: message.line.size]
         steps.id = message.id.data
         steps.id_size = message.id.size
-        steps.modern = modern
+        steps.stateless = stateless
         steps.frame = NULL
         steps.line = NULL
         if plan.recorder is not None and plan.recorder.keeps_content:

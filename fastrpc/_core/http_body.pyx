@@ -7,7 +7,7 @@ else is left alone: nothing has happened to it, and another way reads it again. 
 from libc.string cimport memcmp
 
 from fastrpc._core.connection cimport Connection
-from fastrpc._core.message cimport LEGACY, MODERN, REQUEST, Message, Slice
+from fastrpc._core.message cimport SESSION_WIRE, STATELESS_WIRE, REQUEST, Message, Slice
 
 
 cdef extern from *:
@@ -50,7 +50,7 @@ def receive_named(
     announces. Return whether it is."""
     cdef Message message = connection.message
     message.read_line(connection.take(body), len(body))
-    if message.kind_code != REQUEST or message.era != MODERN or message.wants_progress:
+    if message.kind_code != REQUEST or message.wire != STATELESS_WIRE or message.wants_progress:
         return False
     if message.is_call:
         if method != b"tools/call" or not is_same(message.target, name):
@@ -66,13 +66,13 @@ def receive_in_session(Connection connection not None, bytes body not None):
     one."""
     cdef Message message = connection.message
     cdef const char* text = connection.take(body)
-    if not connection.known_modern and connection.is_known(text, len(body)):
+    if not connection.known_stateless and connection.is_known(text, len(body)):
         connection.answer_known()
         return True
     message.read_line(text, len(body))
     if (
         message.kind_code != REQUEST
-        or message.era != LEGACY
+        or message.wire != SESSION_WIRE
         or is_same(message.method_name, b"initialize")
         or is_same(message.method_name, b"server/discover")
     ):

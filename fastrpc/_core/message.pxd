@@ -16,8 +16,8 @@ cdef enum Kind:
     BROKEN = 6         # no JSON
 
 cdef enum Era:
-    LEGACY = 0         # params._meta names no protocol version
-    MODERN = 1         # a whole 2026-07-28 envelope that asks for nothing but the answer
+    SESSION_WIRE = 0   # params._meta names no protocol version
+    STATELESS_WIRE = 1  # a whole 2026-07-28 envelope that asks for nothing but the answer
     OTHER = 2          # a _meta that the dispatcher has to judge
 
 cdef struct Slice:
@@ -57,7 +57,7 @@ cdef class Message:
     cdef bint has_meta           # params has a _meta
     cdef bint has_more           # a call's params have a member that is none of its own
     cdef Py_ssize_t meta_position  # which member of params the _meta is, where simdjson has read the line
-    cdef int era
+    cdef int wire
     cdef bint wants_progress     # params._meta has a progressToken
     cdef Py_ssize_t capacity
     cdef char* copy              # of a line given to keep()

@@ -63,7 +63,7 @@ cdef const char* VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 cdef const char* CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 cdef const char* CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 cdef const char* LOG_KEY = "io.modelcontextprotocol/logLevel"
-cdef const char* MODERN_VERSION = "2026-07-28"
+cdef const char* STATELESS_VERSION = "2026-07-28"
 
 
 cdef inline Inside* inside(Message message) noexcept:
@@ -112,7 +112,7 @@ cdef class Message:
         self.line.size = size
         if parse_fast(line, size, found.known_meta, found.known_meta_size, &found.fast):
             self.call = &found.fast
-            self.call.era = found.known_meta_era if self.call.has_meta else LEGACY
+            self.call.wire = found.known_meta_wire if self.call.has_meta else SESSION_WIRE
             self.take_fast()
             return 0
         return self.read_whole()
@@ -150,7 +150,7 @@ cdef class Message:
         self.target.data = self.call.name
         self.target.size = self.call.name_size
         self.has_arguments = self.call.has_arguments
-        self.era = self.call.era
+        self.wire = self.call.wire
 
     cdef int read_whole(self) except -1:
         """Let simdjson read the line."""
@@ -164,7 +164,7 @@ cdef class Message:
         self.wants_progress = self.resumes = False
         self.has_params = self.has_arguments = self.has_meta = self.has_more = False
         self.has_method = self.has_outcome = False
-        self.era = LEGACY
+        self.wire = SESSION_WIRE
         self.code = 0
         if self.marked is not None:
             self.marked = None
@@ -339,7 +339,7 @@ cdef class Message:
         if seen & SEEN_META:
             self.has_meta = True
             self.read_meta()
-            if self.era != OTHER and not self.wants_progress and self.marked is None:
+            if self.wire != OTHER and not self.wants_progress and self.marked is None:
                 self.remember_meta()
         if seen & SEEN_NAME and simdjson.kind_of(name) == c'"':
             self.has_arguments = (seen & SEEN_ARGUMENTS) != 0
@@ -370,7 +370,7 @@ cdef class Message:
         cdef Py_ssize_t size
         cdef char type
         if simdjson.kind_of(inside(self).meta) != c"{":
-            self.era = OTHER
+            self.wire = OTHER
             return 0
         member.begin(inside(self).meta)
         while member.next():
@@ -382,7 +382,7 @@ cdef class Message:
                 known = False
                 if type == c'"':
                     simdjson.text_of(member.value, &data, &size)
-                    known = same(data, size, MODERN_VERSION, 10)
+                    known = same(data, size, STATELESS_VERSION, 10)
             elif same(member.key, member.key_size, CAPABILITIES_KEY, 42):
                 capabilities = type == c"{"
             elif same(member.key, member.key_size, CLIENT_KEY, 34):
@@ -390,7 +390,7 @@ cdef class Message:
             elif same(member.key, member.key_size, LOG_KEY, 32):
                 other = True
         if version:
-            self.era = MODERN if known and capabilities and not other else OTHER
+            self.wire = STATELESS_WIRE if known and capabilities and not other else OTHER
         return 0
 
     cdef int remember_meta(self) except -1:
@@ -399,7 +399,7 @@ cdef class Message:
         if text.size <= LONGEST_META:
             memcpy(inside(self).known_meta, text.data, text.size)
             inside(self).known_meta_size = text.size
-            inside(self).known_meta_era = self.era
+            inside(self).known_meta_wire = self.wire
         return 0
 
     # --- the rare ways ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ cdef class InFlightCall:
     cdef CallContext context             # of a function that takes one
     cdef bytes recorded_line             # of the request, if its recorder keeps content
     cdef bytes roomy_id                  # with ID_ROOM readable bytes
-    cdef bint modern
+    cdef bint stateless
     cdef bint ended                      # for the client
     cdef public str outcome              # of one that is cancelled, if its client sees more than that
     cdef long long began                 # ticks

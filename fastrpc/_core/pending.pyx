@@ -47,7 +47,7 @@ cdef class InFlightCall:
         self.plan = plan
         self.id = steps.id[: steps.id_size]
         self.roomy_id = self.id if steps.id_size >= ID_ROOM else steps.id[:ID_ROOM]
-        self.modern = steps.modern
+        self.stateless = steps.stateless
         if steps.frame != NULL:
             self.frame = <FramedPlan> steps.frame
         if steps.line != NULL:
@@ -73,7 +73,7 @@ cdef class InFlightCall:
     cdef void fill(self, Steps* steps) noexcept:
         steps.id = self.roomy_id
         steps.id_size = len(self.id)
-        steps.modern = self.modern
+        steps.stateless = self.stateless
         steps.refused = False
         steps.frame = NULL if self.frame is None else <PyObject*> self.frame
         steps.line = NULL if self.recorded_line is None else <PyObject*> self.recorded_line
@@ -109,7 +109,7 @@ cdef class InFlightCall:
         cdef object dispatcher = connection.dispatcher
         if self.leave() and dispatcher is not None:
             self.fill(&steps)
-            connection.outcome = self.outcome or "cancelled"
+            connection.last_outcome = self.outcome or "cancelled"
             try:
                 if self.plan.recorder is not None:
                     connection.record(self.plan, &steps, ticks(), 0)
@@ -180,7 +180,7 @@ cdef class PendingCall(InFlightCall):
         """Leave the call to the dispatcher, unless it has ended."""
         if self.leave():
             self.connection.calls.count -= 1  # where the dispatcher counts it again
-            self.opener.call_waits(self.id, self.plan, self.task, self.modern, self.began, self.context)
+            self.opener.call_waits(self.id, self.plan, self.task, self.stateless, self.began, self.context)
             state_decided(self.context, self.recorded_line)
 
     def expire(self):
@@ -217,7 +217,7 @@ cdef int begin(
             wait(connection, plan, steps, task, context)
         else:
             connection.dispatcher.call_waits(
-                steps.id[: steps.id_size], plan, task, steps.modern, steps.began, context
+                steps.id[: steps.id_size], plan, task, steps.stateless, steps.began, context
             )
             state_decided(context, <object> steps.line if steps.line != NULL else None)
         return CALL_WAITS

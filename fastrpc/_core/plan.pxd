@@ -19,7 +19,7 @@ cdef extern from "Python.h":
 
 # Sends the calls of one tool to another server.
 cdef class CallForwarder:
-    cdef bint forward(self, object connection, Plan plan, bint modern) except -1
+    cdef bint forward(self, object connection, Plan plan, bint stateless) except -1
     cdef bint poll(self) except -1
 
 cdef class Plan
@@ -110,7 +110,7 @@ cdef object MISFIT
 cdef class FramedPlan:
     # The plan of a resource or a prompt, and what stands around a text that it returns, in one version.
     cdef Plan plan
-    cdef bint modern
+    cdef bint stateless
     cdef bytes head              # from the comma behind the id to the colon in front of the text
     cdef bytes tail              # all that follows the text, newline and all
 

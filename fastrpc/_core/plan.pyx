@@ -63,7 +63,7 @@ ctypedef PyObject* (*QuietValue)(Plan plan, Py_ssize_t at, const CallArgument* a
 cdef class CallForwarder:
     """Sends the calls of one tool to another server, as bytes; see `fastrpc._core.forwarding`."""
 
-    cdef bint forward(self, object connection, Plan plan, bint modern) except -1:
+    cdef bint forward(self, object connection, Plan plan, bint stateless) except -1:
         """Forward the call that the connection's message is; False: it cannot be forwarded as it is."""
         raise NotImplementedError
 
@@ -492,11 +492,11 @@ cdef bint is_writable_text(object text) noexcept:
 
 
 cdef class FramedPlan:
-    def __init__(self, Plan plan, bytes head, bytes tail, bint modern):
+    def __init__(self, Plan plan, bytes head, bytes tail, bint stateless):
         self.plan = plan
         self.head = head
         self.tail = tail
-        self.modern = modern
+        self.stateless = stateless
 
 
 cdef object failures = None      # `fastrpc.tracebacks`, once something has failed: `redaction` costs some ms

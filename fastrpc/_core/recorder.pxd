@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from cpython.object cimport PyObject
 
-from fastrpc._core.encoder cimport Output
+from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.message cimport Message, Slice
 
 cdef enum:
@@ -96,5 +96,5 @@ cdef class Recorder:
 
 cdef bytes line_of(Message message)
 cdef object decided_of(object line)
-cdef bytes answer_in(Output output, Py_ssize_t size, Py_ssize_t id_size)
+cdef bytes answer_in(OutputBuffer output, Py_ssize_t size, Py_ssize_t id_size)
 cdef double stage(int64_t ended, int64_t* at, double rate) noexcept nogil

@@ -19,7 +19,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.string cimport memchr
 
 from fastrpc._core.contained cimport contained
-from fastrpc._core.encoder cimport Output
+from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.message cimport Message, Slice
 
 from time import time
@@ -373,7 +373,7 @@ cdef object decided_of(object line):
     return line.decided if type(line) is DecidedLine else None
 
 
-cdef bytes answer_in(Output output, Py_ssize_t size, Py_ssize_t id_size):
+cdef bytes answer_in(OutputBuffer output, Py_ssize_t size, Py_ssize_t id_size):
     """Return the result or the error in the answer that was written last, to a request whose id has
     `id_size` bytes, among `size` bytes that lie there still."""
     cdef const char* end = output.buffer + output.end - 2  # without the brace and the newline

@@ -22,7 +22,7 @@ from fastrpc import forks
 from fastrpc._core.connection cimport Connection
 from fastrpc._core.connection cimport c_clock as clock
 from fastrpc._core.contained cimport contained
-from fastrpc._core.encoder cimport Output
+from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.polling cimport (
     LOOK_AGAIN_NANOSECONDS,
@@ -159,7 +159,7 @@ cdef class Stream:
 
     cdef Connection connection
     cdef Framer framer
-    cdef Output output
+    cdef OutputBuffer output
     cdef int input
     cdef int sink
     cdef readonly bint at_end            # the input has ended
@@ -434,7 +434,7 @@ cdef class Stream:
                 return LOOP
 
     cdef int sleep(self, bint blocked, int signals) except -1:
-        """Wait for the descriptors. A quiet moment before the client has sent anything is used to get ready
+        """Wait for the descriptors. An quiet moment before the client has sent anything is used to get ready
         for what may come, the first one behind that to begin the loop, if it will be needed."""
         cdef pollfd watched[3]
         cdef int count
@@ -461,7 +461,7 @@ cdef class Stream:
     cdef bint is_loop_needed(self) except -1:
         """Have the dispatcher get ready, and say whether the loop will be needed."""
         try:
-            return self.connection.dispatcher.quiet()
+            return self.connection.dispatcher.on_client_idle()
         except KeyboardInterrupt:
             raise
         except BaseException as error:

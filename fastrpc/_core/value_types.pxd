@@ -18,7 +18,7 @@ cdef class Bounded(ValueType):
 
     cdef bint is_within(self, object value) except -1
 
-cdef class Choice(ValueType):
+cdef class ChoiceType(ValueType):
     cdef frozenset texts
 
 cdef class OneOf(ValueType):
@@ -41,7 +41,7 @@ cdef class Members(ValueType):
     cdef bint is_whole(self, dict value) except -1
     cdef object each_member(self, object value, bint loads)
 
-cdef class Record(ValueType):
+cdef class RecordType(ValueType):
     cdef object kind
     cdef tuple attributes
     cdef tuple keys

@@ -32,7 +32,7 @@ class Bounded(ValueType):
         below: float | None = None,
     ) -> None: ...
 
-class Choice(ValueType):
+class ChoiceType(ValueType):
     """One of some texts."""
 
     def __init__(self, texts: Iterable[str]) -> None: ...
@@ -62,7 +62,7 @@ class Members(ValueType):
 
     def __init__(self, types: dict[str, ValueType], required: Iterable[str]) -> None: ...
 
-class Record(ValueType):
+class RecordType(ValueType):
     """An instance of a class, which is an object of its attributes in JSON. `members`: an attribute, its key
     in JSON and the type of its value, for each. `is_made`: an instance is made by calling the class with its
     attributes by name, of which these keys are required."""

@@ -95,7 +95,7 @@ cdef class Bounded(ValueType):
         )
 
 
-cdef class Choice(ValueType):
+cdef class ChoiceType(ValueType):
     """One of some texts."""
 
     def __init__(self, texts):
@@ -258,7 +258,7 @@ cdef class Members(ValueType):
         return True
 
 
-cdef class Record(ValueType):
+cdef class RecordType(ValueType):
     """An instance of a class, which is an object of its attributes in JSON."""
 
     def __init__(self, kind, members, bint is_made, required=()):

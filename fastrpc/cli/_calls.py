@@ -71,7 +71,7 @@ def converse_with_user(
         feedback.wipe()
 
 
-class Caller:
+class CommandCaller:
     """Calls tools, reads resources, gets prompts, and prints the result; with `is_json` the whole result as
     received. `seconds`: the time limit of each request. Methods return an exit code, and raise UsageError and
     ClientError."""

@@ -41,7 +41,7 @@ class NewEntry(ServerEntry):
         self.token_variable = token_variable
 
 
-class Client:
+class ClientProgram:
     """One client: its display name, its file (a function, as it depends on the environment), the section with
     the servers, and what makes it reload the file. Subclasses implement the file's format.
 
@@ -92,7 +92,7 @@ def _with_its_line_endings(text: str, change: Callable[[str], str]) -> str:
 # --- JSON -------------------------------------------------------------------------------------------------
 
 
-class JsonClient(Client):
+class JsonClient(ClientProgram):
     """A client with a JSON file, which may contain comments and trailing commas.
 
     `local` and `remote_entry` return the entry of a server: ``local(entry)``, ``remote_entry(url)``.
@@ -177,7 +177,7 @@ def _without(document: Any, section: str, name: str) -> Any:
 # --- TOML -------------------------------------------------------------------------------------------------
 
 
-class TomlClient(Client):
+class TomlClient(ClientProgram):
     """Codex: each server is a table, followed by a table with its environment."""
 
     variable = "{}"
@@ -252,7 +252,7 @@ def _check_toml(before: str, after: str, section: str, name: str) -> None:
 # --- YAML -------------------------------------------------------------------------------------------------
 
 
-class YamlClient(Client):
+class YamlClient(ClientProgram):
     """Goose: each server is a block in the mapping `extensions`. Only whole lines are added and removed, in a
     section that is a block; other forms are refused, because this is not a complete YAML parser."""
 

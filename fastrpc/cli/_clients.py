@@ -8,7 +8,14 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc.cli._client_formats import Client, JsonClient, NewEntry, TomlClient, YamlClient, command_entry
+from fastrpc.cli._client_formats import (
+    ClientProgram,
+    JsonClient,
+    NewEntry,
+    TomlClient,
+    YamlClient,
+    command_entry,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +70,7 @@ def _opencode_entry(entry: NewEntry) -> dict[str, Any]:
     return found
 
 
-CLIENTS: dict[str, Client] = {
+CLIENTS: dict[str, ClientProgram] = {
     "claude-code": JsonClient(
         "Claude Code",
         lambda: _within("CLAUDE_CONFIG_DIR", _home(), ".claude.json"),

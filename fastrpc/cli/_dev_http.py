@@ -13,7 +13,7 @@ import sys
 from fastrpc.cli import configuration
 from fastrpc.cli._own_server import own_command
 from fastrpc.errors import UsageError
-from fastrpc.transports.http.settings import Settings
+from fastrpc.transports.http.settings import HttpSettings
 from fastrpc.transports.http.sockets import Address
 from fastrpc.version import __version__
 
@@ -42,7 +42,7 @@ def serve(target: str, address: str, *, plain: bool) -> int:
         return 0
     from fastrpc.cli._dev_view import show
 
-    return show(server, target, address, Settings.from_environment(address, drain_seconds=1.0, **options))
+    return show(server, target, address, HttpSettings.from_environment(address, drain_seconds=1.0, **options))
 
 
 def _front(target: str) -> Server:

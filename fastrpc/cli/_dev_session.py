@@ -11,7 +11,7 @@ import json
 from time import perf_counter
 
 from fastrpc.errors import InternalError
-from fastrpc.protocol.versions import CAPABILITIES_KEY, MODERN, SUBSCRIPTION_KEY, VERSION_KEY
+from fastrpc.protocol.versions import CAPABILITIES_KEY, STATELESS, SUBSCRIPTION_KEY, VERSION_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Pending:
         self.began = perf_counter()
 
 
-class Session:
+class DevSession:
     """One client's session, independent of the process that serves it."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class Session:
 
     def probe(self) -> bytes:
         """Return the request that a new server must answer before it is used."""
-        meta = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
+        meta = {VERSION_KEY: STATELESS, CAPABILITIES_KEY: {}}
         return encode({"jsonrpc": "2.0", "id": PROBE, "method": "server/discover", "params": {"_meta": meta}})
 
     def replay(self) -> list[bytes]:

@@ -24,7 +24,7 @@ from fastrpc.client.client import Client
 from fastrpc.errors import ClientError, UsageError
 from fastrpc.human_input.screen import plain
 from fastrpc.transports.http.run import run_in_loop
-from fastrpc.transports.shutdown import Shutdown, Signals
+from fastrpc.transports.shutdown import Shutdown, ShutdownSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.recorder import CallRecord
     from fastrpc.server import Server
-    from fastrpc.transports.http.settings import Settings
+    from fastrpc.transports.http.settings import HttpSettings
 
 MOST_ROWS = 1000
 SHORT = 40  # columns of arguments and answers in the table
@@ -43,7 +43,7 @@ COLUMNS = {"time": 8, "kind": 8, "name": 20, "arguments": 28, "outcome": 14, "ms
 """Their widths. Widths that follow what is in them are set after a row is drawn, which may stay cut."""
 
 
-def show(server: Server, target: str, address: str, settings: Settings) -> int:
+def show(server: Server, target: str, address: str, settings: HttpSettings) -> int:
     """Serve, and show the calls, until the view is left; return the exit code. Raises UsageError."""
     errors, writing = os.pipe()
     screen = os.fdopen(os.dup(2), "w", encoding="utf-8")
@@ -82,7 +82,9 @@ class View(App[None]):
         ("q", "quit", "Quit"),
     ]
 
-    def __init__(self, server: Server, target: str, address: str, settings: Settings, errors: int) -> None:
+    def __init__(
+        self, server: Server, target: str, address: str, settings: HttpSettings, errors: int
+    ) -> None:
         super().__init__()
         self.failure: UsageError | None = None
         self._server = server
@@ -111,7 +113,7 @@ class View(App[None]):
         loop = asyncio.get_running_loop()
         os.set_blocking(self._errors, False)
         loop.add_reader(self._errors, self._read_errors)
-        self._server.observe(Watcher(self))
+        self._server.observe(RecordWatcher(self))
         self._serving_end = Shutdown(self._settings.drain_seconds)
         self._serving = loop.create_task(self._serve())
 
@@ -119,7 +121,7 @@ class View(App[None]):
 
     async def _serve(self) -> None:
         try:
-            with Signals(self._serving_end):
+            with ShutdownSignals(self._serving_end):
                 await run_in_loop(self._server, self._settings, self._serving_end)
         except UsageError as error:
             self.failure = error
@@ -207,7 +209,7 @@ class View(App[None]):
         self.query_one(RichLog).write(Text(plain(text)))
 
 
-class Watcher:
+class RecordWatcher:
     """Hands the records of calls, with what was sent and answered, to a view."""
 
     wants_content = True

@@ -33,11 +33,11 @@ YES, NO = ("y", "yes", "true", "1"), ("n", "no", "false", "0")
 KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no"}
 
 
-class NoTerminal(Exception):
+class NotInteractive(Exception):
     """There is nobody to ask. The message says why."""
 
 
-class Refused(Exception):
+class FormDeclined(Exception):
     """The person declines or cancels: `action` says which."""
 
     def __init__(self, action: Any) -> None:
@@ -64,7 +64,7 @@ class TerminalForm:
             self._feedback.wipe()
             try:
                 terminal = Terminal()
-            except NoTerminal as obstacle:
+            except NotInteractive as obstacle:
                 asked = plain(str(params.get("message", "")))
                 self._feedback.write(
                     f"fastrpc: the server asks {asked!r}: {obstacle}; the question is declined"
@@ -72,7 +72,7 @@ class TerminalForm:
                 return "decline"
             try:
                 return await _asked(terminal, params)
-            except Refused as refused:
+            except FormDeclined as refused:
                 action: Elicited = refused.action
                 return action
             finally:
@@ -84,18 +84,18 @@ class Terminal:
 
     def __init__(self) -> None:
         if not any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
-            raise NoTerminal("there is no terminal to ask on")
+            raise NotInteractive("there is no terminal to ask on")
         try:
             self._descriptor = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError:
-            raise NoTerminal("there is no terminal to ask on") from None
+            raise NotInteractive("there is no terminal to ask on") from None
         try:
             is_ours = os.tcgetpgrp(self._descriptor) == os.getpgrp()
         except OSError:
             is_ours = False
         if not is_ours:
             os.close(self._descriptor)
-            raise NoTerminal("this program is not in the foreground of its terminal")
+            raise NotInteractive("this program is not in the foreground of its terminal")
         self._drop_input()
 
     def _drop_input(self) -> None:
@@ -115,10 +115,10 @@ class Terminal:
         line = os.read(self._descriptor, LONGEST_LINE).decode("utf-8", "replace")
         if not line:
             self.write("\n")
-            raise Refused("cancel")
+            raise FormDeclined("cancel")
         line = line.strip()
         if line in (DECLINE, CANCEL):
-            raise Refused(line[1:])
+            raise FormDeclined(line[1:])
         return line
 
     def close(self) -> None:

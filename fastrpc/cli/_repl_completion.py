@@ -32,7 +32,7 @@ VARIABLE = re.compile(r"\{([A-Za-z0-9_]+)\}")
 COMMANDS = ("tools", "resources", "prompts", "list", "call", "read", "prompt", "help", "quit")
 
 
-class Completion:
+class ReplCompleter:
     """The completer of one session. readline calls `complete`."""
 
     def __init__(self, source: Source) -> None:

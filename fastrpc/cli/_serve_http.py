@@ -61,7 +61,7 @@ def serve(
     setting. Raises UsageError."""
     from fastrpc.transports.http.auth import take
     from fastrpc.transports.http.run import run
-    from fastrpc.transports.http.settings import SECRETS, Settings
+    from fastrpc.transports.http.settings import SECRETS, HttpSettings
 
     token = _token(options, settings)
     secret = settings["FASTRPC_SECRET"]
@@ -89,7 +89,7 @@ def serve(
         from fastrpc.guard.guarded_server import serving_over_http
 
         serving = serving_over_http(options["--guard"], application)
-    http = Settings(
+    http = HttpSettings(
         options["--http"],
         workers=settings["FASTRPC_WORKERS"],
         tls_cert=options.get("--tls-cert"),

@@ -209,9 +209,9 @@ def _decide(
     edited: str | None = None,
     prefix: str | None = None,
 ) -> None:
-    from fastrpc.guard.approvals.store import COMMAND_LINE, Decision
+    from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalDecision
 
-    decision = Decision(
+    decision = ApprovalDecision(
         approves,
         current_user(),
         COMMAND_LINE,
@@ -257,7 +257,7 @@ def _ask(store: ApprovalStore, approval: Approval) -> None:
     """Ask about a call. What was typed before it was shown is no answer: it is thrown away."""
     import termios
 
-    from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalError, Decision
+    from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalDecision, ApprovalError
 
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
     try:
@@ -268,7 +268,7 @@ def _ask(store: ApprovalStore, approval: Approval) -> None:
     if answer in ("y", "yes", "n", "no"):
         try:
             decided = store.decide(
-                approval.id, Decision(answer.startswith("y"), current_user(), COMMAND_LINE)
+                approval.id, ApprovalDecision(answer.startswith("y"), current_user(), COMMAND_LINE)
             )
         except ApprovalError as error:
             write_line(f"fastrpc: {error}")

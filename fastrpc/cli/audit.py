@@ -371,7 +371,7 @@ def _moment(line: bytes) -> str:
     return str(fields.get("time", ""))
 
 
-def _earliest(name: segments.Name) -> str:
+def _earliest(name: segments.SegmentName) -> str:
     """Return the time before which no record of a segment was made, "" if its name does not tell: records may
     have waited for the segment, whose name has the time at which it was begun."""
     try:
@@ -381,7 +381,7 @@ def _earliest(name: segments.Name) -> str:
     return rfc3339(int(begun.timestamp() * 1000) - SLACK_MILLISECONDS)
 
 
-def _is_since(folder: str, name: segments.Name, since: str) -> bool:
+def _is_since(folder: str, name: segments.SegmentName, since: str) -> bool:
     if not since:
         return True
     try:
@@ -396,7 +396,7 @@ def _changed(path: str) -> str:
     return rfc3339(int(os.stat(path).st_mtime * 1000) + SLACK_MILLISECONDS)
 
 
-def _lines(folder: str, name: segments.Name) -> Iterator[bytes]:
+def _lines(folder: str, name: segments.SegmentName) -> Iterator[bytes]:
     """Yield the whole lines of a segment; none if retention has dropped it meanwhile."""
     try:
         descriptor = open_regular(os.path.join(folder, name.file), follow=False)

@@ -12,7 +12,7 @@ import re
 
 from fastrpc.cli import parser, toolset_examples
 from fastrpc.cli._arguments import as_object, is_json, whole
-from fastrpc.cli._calls import CALL_LIMIT, Caller, converse_with_user, seconds_of
+from fastrpc.cli._calls import CALL_LIMIT, CommandCaller, converse_with_user, seconds_of
 from fastrpc.cli._target import add_options, add_time_limit, destination, is_url, split_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     is_resource = chosen.resource is not None
 
     def work(client: SyncClient, feedback: Feedback) -> int:
-        caller = Caller(client, feedback, seconds=seconds_of(chosen), is_json=chosen.json)
+        caller = CommandCaller(client, feedback, seconds=seconds_of(chosen), is_json=chosen.json)
         if is_resource:
             return caller.read(name)
         if chosen.prompt is not None:

@@ -44,7 +44,7 @@ LARGEST_CALLS = 16 * 1024 * 1024
 
 def main(arguments: list[str]) -> int:
     """Compare a server with itself on fastrpc; return the exit code. Raises UsageError."""
-    from fastrpc.protocol.versions import LATEST_LEGACY
+    from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
     arguments, command = split_command(arguments)
     options = parser("compare", USAGE, EXAMPLES)
@@ -53,7 +53,10 @@ def main(arguments: list[str]) -> int:
     )
     options.add_argument("--repeat", metavar="N", type=int, default=1, help="send each of these N times (1)")
     options.add_argument(
-        "--protocol", metavar="VERSION", default=LATEST_LEGACY, help=f"speak this version ({LATEST_LEGACY})"
+        "--protocol",
+        metavar="VERSION",
+        default=LATEST_SESSION_VERSION,
+        help=f"speak this version ({LATEST_SESSION_VERSION})",
     )
     options.add_argument(
         "--timeout",

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fastrpc.settings import Value
+    from fastrpc.settings import SettingValue
 
 EXAMPLES = """\
   fastrpc config
@@ -57,10 +57,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def in_order(values: Iterable[Value]) -> list[Value]:
+def in_order(values: Iterable[SettingValue]) -> list[SettingValue]:
     """Return settings in the order of declaration, with those that have `after` moved there and switches
     last."""
-    shown: list[Value] = []
+    shown: list[SettingValue] = []
     switches = []
     place = 0
     for value in values:

@@ -22,7 +22,7 @@ from fastrpc.client.client import Client
 from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, FastrpcError, RequestTimeout
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Conversation:
         python, option, code, *arguments = server_command(["--cwd", self.folder])
         return Client.sync(
             [python, option, NOTING.format(path=self._pid_file) + code, *arguments],
-            version=LATEST_LEGACY,
+            version=LATEST_SESSION_VERSION,
             env=self._variables,
             on_elicit=self._fill_in,
             on_notification=self.hear,
@@ -226,7 +226,7 @@ class Conversation:
     # --- session ---
 
     def shake_hands(self) -> None:
-        self._print_client("initialize", {"protocolVersion": LATEST_LEGACY})
+        self._print_client("initialize", {"protocolVersion": LATEST_SESSION_VERSION})
         begun = time.perf_counter()
         self.client.connect()
         server = self.client.server_info

@@ -17,7 +17,7 @@ import time
 from shlex import quote
 
 from fastrpc.cli import parser
-from fastrpc.cli._dev_session import ENDED, PROBE, RELOADED, Session, kinds_of, read
+from fastrpc.cli._dev_session import ENDED, PROBE, RELOADED, DevSession, kinds_of, read
 from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, show
 from fastrpc.cli._own_server import server_command
 from fastrpc.diagnostics import write_line
@@ -72,7 +72,7 @@ def _leave(number: int, frame: object) -> None:
     raise SystemExit(128 + number)
 
 
-class Server:
+class DevServer:
     """A server process, and the data on its way to and from it."""
 
     def __init__(self, target: str) -> None:
@@ -134,10 +134,10 @@ class Supervisor:
     def __init__(self, target: str, path: str) -> None:
         self.target = target
         self.path = path
-        self.session = Session()
-        self.server: Server | None = None  # the current server
-        self.candidate: Server | None = None  # the server that is starting
-        self.leaving: list[Server] = []
+        self.session = DevSession()
+        self.server: DevServer | None = None  # the current server
+        self.candidate: DevServer | None = None  # the server that is starting
+        self.leaving: list[DevServer] = []
         self.served = False
         self.client_is_there = True
         self.ends_at = 0.0
@@ -219,7 +219,7 @@ class Supervisor:
             return False
         return True
 
-    def serve_one(self, server: Server, ready: set[int]) -> None:
+    def serve_one(self, server: DevServer, ready: set[int]) -> None:
         """Transfer data to and from one server."""
         if server.input in ready and server.unsent and not self.write(server.input, server.unsent):
             server.unsent.clear()
@@ -290,7 +290,7 @@ class Supervisor:
         """Start a server, which becomes the current one once it answers."""
         if self.candidate is not None:
             self.dismiss(self.candidate)
-        self.candidate = Server(self.target)
+        self.candidate = DevServer(self.target)
         self.candidate.unsent += self.session.probe()
 
     def on_candidate_line(self, line: bytes) -> None:
@@ -303,7 +303,7 @@ class Supervisor:
             candidate.capabilities = result.get("capabilities", {})
         self.promote(candidate)
 
-    def promote(self, candidate: Server) -> None:
+    def promote(self, candidate: DevServer) -> None:
         """Replace the current server by one that has answered."""
         old, self.server, self.served = self.server, candidate, True
         if not self.client_is_there:  # it has not had any time for its answers yet
@@ -326,7 +326,7 @@ class Supervisor:
             if forwarded is not None:
                 candidate.unsent += forwarded.rstrip(b"\n") + b"\n"
 
-    def drain(self, server: Server) -> None:
+    def drain(self, server: DevServer) -> None:
         """Forward what a server has already written."""
         readable = select.poll()
         readable.register(server.output, select.POLLIN)
@@ -334,7 +334,7 @@ class Supervisor:
             for line in taken_lines(server.received):
                 self.on_server_line(line)
 
-    def dismiss(self, server: Server) -> None:
+    def dismiss(self, server: DevServer) -> None:
         server.leave()
         self.leaving.append(server)
 
@@ -350,7 +350,7 @@ class Supervisor:
             show(TO_CLIENT, message, answered.message, time.perf_counter() - answered.began)
         self.to_client += forwarded.rstrip(b"\n") + b"\n"
 
-    def on_end(self, server: Server) -> None:
+    def on_end(self, server: DevServer) -> None:
         """A server has closed its output: treat it as ended."""
         self.dismiss(server)
         if server is self.candidate:

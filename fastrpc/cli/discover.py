@@ -12,7 +12,7 @@ import re
 from fastrpc.cli import parser
 from fastrpc.cli._catalogue import print_json, print_lines
 from fastrpc.cli._client_files import read
-from fastrpc.cli._client_formats import Client, JsonClient
+from fastrpc.cli._client_formats import ClientProgram, JsonClient
 from fastrpc.cli._clients import CLIENTS
 from fastrpc.client.config import FILE_NAME, ServerEntry, entry_of, find_config
 from fastrpc.diagnostics import write_line
@@ -39,7 +39,7 @@ REFERENCE = re.compile(r"\$\{(?:env:|input:)?[A-Za-z_][A-Za-z0-9_-]{0,100}\}")
 """What stands for a value, and has no default, which may be secret."""
 
 
-class Found:
+class DiscoveredServer:
     """A server in a configuration file: the client, the file, the project (or ""), the server's name, and its
     entry, or the error in it."""
 
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _all() -> Iterator[Found]:
+def _all() -> Iterator[DiscoveredServer]:
     """Yield the servers of all files that exist. An unreadable file causes a warning on standard error."""
     for client in CLIENTS.values():
         yield from _in_file(client, client.path())
@@ -77,17 +77,17 @@ def _all() -> Iterator[Found]:
         yield from _in_file(CLIENTS[name], os.path.abspath(path))
 
 
-def _in_file(client: Client, path: str) -> Iterator[Found]:
+def _in_file(client: ClientProgram, path: str) -> Iterator[DiscoveredServer]:
     if not os.path.exists(path):
         return
     try:
         text = read(path)
         for name, raw in client.servers(text).items():
-            yield Found(client.title, path, "", name, _entry(raw))
+            yield DiscoveredServer(client.title, path, "", name, _entry(raw))
         if isinstance(client, JsonClient):
             for project, servers in client.servers_of_projects(text).items():
                 for name, raw in servers.items():
-                    yield Found(client.title, path, project, name, _entry(raw))
+                    yield DiscoveredServer(client.title, path, project, name, _entry(raw))
     except FastrpcError as error:
         reason = str(error).removeprefix(f"{path}: ")
         write_line(f"fastrpc: warning: {_short(path)}: {reason}")
@@ -100,7 +100,7 @@ def _entry(raw: Any) -> ServerEntry | str:
         return str(error)
 
 
-def _lines(found: list[Found]) -> Iterator[str]:
+def _lines(found: list[DiscoveredServer]) -> Iterator[str]:
     """Yield the lines of the text output: a heading for each file, and for each project in it."""
     heading = None
     width = max(len(plain(server.name)) for server in found)
@@ -131,7 +131,7 @@ def _how(entry: ServerEntry | str) -> str:
     return plain("  ".join(parts))
 
 
-def _plain(server: Found) -> dict[str, Any]:
+def _plain(server: DiscoveredServer) -> dict[str, Any]:
     """Return a server as JSON, with masked values."""
     found: dict[str, Any] = {"name": server.name, "client": server.client, "file": server.path}
     if server.project:

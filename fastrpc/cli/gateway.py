@@ -27,7 +27,7 @@ from fastrpc.errors import InvalidConfig, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fastrpc.gateway.status import Report
+    from fastrpc.gateway.status import StatusReporter
     from fastrpc.gateway.watched_file import WatchedFile
     from fastrpc.server import Server
     from fastrpc.settings import Configuration
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
     if settings["FASTRPC_WORKERS"] > 1:
         raise UsageError("gateway: one process serves, since servers keep state; leave --workers out")
     file = _file_of(files)
-    reports: list[Report] = []
+    reports: list[StatusReporter] = []
     try:
         if for_http:
             from fastrpc.cli._serve_http import serve
@@ -104,7 +104,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve_stdio(
-    file: WatchedFile, options: dict[str, str], settings: Configuration, reports: list[Report]
+    file: WatchedFile, options: dict[str, str], settings: Configuration, reports: list[StatusReporter]
 ) -> None:
     trace = options.get("--trace")
     if trace is not None:
@@ -138,13 +138,13 @@ def _file_of(files: list[str]) -> WatchedFile:
 
 
 def _server(
-    file: WatchedFile, options: dict[str, str], settings: Configuration, reports: list[Report]
+    file: WatchedFile, options: dict[str, str], settings: Configuration, reports: list[StatusReporter]
 ) -> Server:
     """Return the gateway's server, and add its report to `reports`. Raises UsageError."""
     from fastrpc.gateway import START_SECONDS, gateway_of
     from fastrpc.gateway.names import STYLES
     from fastrpc.gateway.rules import Rules
-    from fastrpc.gateway.status import Health, Report
+    from fastrpc.gateway.status import Health, StatusReporter
     from fastrpc.gateway.watched_file import CHECK_SECONDS
     from fastrpc.settings import parse_seconds
 
@@ -173,12 +173,12 @@ def _server(
     )
     if settings["FASTRPC_MAX_IN_FLIGHT"] is not None:
         server.max_in_flight = settings["FASTRPC_MAX_IN_FLIGHT"]
-    server.watch(file.look, CHECK_SECONDS)
+    server.watch(file.poll, CHECK_SECONDS)
     health = Health(file.path, options.get("--http", "stdio"), server, file.gateway)
     if "--http" in options:
         health.offer()
     try:
-        reports.append(Report(settings["FASTRPC_STATE_DIR"], health))
+        reports.append(StatusReporter(settings["FASTRPC_STATE_DIR"], health))
     except OSError as error:
         write("warning", f"'fastrpc gateway status' will not find this gateway: {error}")
     return server

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.callers import Caller
-    from fastrpc.guard.guard import Target
+    from fastrpc.guard.guard import CallTarget
     from fastrpc.guard.policy.decisions import Decision, Policy
     from fastrpc.server import Server
 
@@ -140,10 +140,10 @@ def _caller(policy: Policy, caller_class: str | None) -> Caller:
     return Caller("try", caller_class or config.default_class)
 
 
-def _target_of(tool: Any) -> Target:
-    from fastrpc.guard.guard import Target
+def _target_of(tool: Any) -> CallTarget:
+    from fastrpc.guard.guard import CallTarget
 
-    return Target("tool", tool.name, tool.effect, tool.risk)
+    return CallTarget("tool", tool.name, tool.effect, tool.risk)
 
 
 def _decision(policy: Policy, caller: Caller, tool: Any) -> Decision:

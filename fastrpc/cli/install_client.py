@@ -13,7 +13,7 @@ import sys
 
 from fastrpc.cli import parser
 from fastrpc.cli._client_files import read, write
-from fastrpc.cli._client_formats import Client, NewEntry
+from fastrpc.cli._client_formats import ClientProgram, NewEntry
 from fastrpc.cli._clients import CLIENTS
 from fastrpc.cli._extras import extras
 from fastrpc.command_line import suggestion
@@ -117,7 +117,7 @@ def _name_of(targets: list[str]) -> str:
     return os.path.splitext(os.path.basename(place))[0] or "fastrpc"
 
 
-def _entry(client: Client, chosen: Namespace) -> NewEntry:
+def _entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
     """Return the client's entry for the server."""
     if chosen.http is not None:
         return _remote_entry(client, chosen)
@@ -130,7 +130,7 @@ def _entry(client: Client, chosen: Namespace) -> NewEntry:
     return NewEntry(command, arguments, dict(map(_variable, chosen.env)))
 
 
-def _remote_entry(client: Client, chosen: Namespace) -> NewEntry:
+def _remote_entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
     """Return the entry for a server over HTTP: its URL, or a `fastrpc bridge` command, which reads the token
     from a file. Raises UsageError."""
     url = _checked_url(chosen.http)

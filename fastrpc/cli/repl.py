@@ -13,7 +13,7 @@ import sys
 from fastrpc.cli import parser
 from fastrpc.cli._arguments import as_object, is_json
 from fastrpc.cli._catalogue import catalogue_of, print_lines, shown
-from fastrpc.cli._repl_completion import COMMANDS, Completion
+from fastrpc.cli._repl_completion import COMMANDS, ReplCompleter
 from fastrpc.cli._target import parse
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.cli._calls import Caller
+    from fastrpc.cli._calls import CommandCaller
     from fastrpc.cli._catalogue import Catalogue
     from fastrpc.cli._feedback import Feedback
     from fastrpc.client.sync import SyncClient
@@ -53,7 +53,7 @@ LISTED = {
 def main(arguments: list[str]) -> int:
     """Run an interactive session; return the exit code. Raises UsageError."""
     options = parser("repl", "[TARGET… | -- COMMAND…]", EXAMPLES)
-    from fastrpc.cli._calls import CALL_LIMIT, Caller, converse_with_user, seconds_of
+    from fastrpc.cli._calls import CALL_LIMIT, CommandCaller, converse_with_user, seconds_of
 
     chosen, where = parse(options, arguments, CALL_LIMIT)
 
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
     def work(client: SyncClient, feedback: Feedback) -> int:
         nonlocal repl
-        repl = Repl(client, Caller(client, feedback, seconds=seconds_of(chosen)), feedback)
+        repl = Repl(client, CommandCaller(client, feedback, seconds=seconds_of(chosen)), feedback)
         return repl.run()
 
     def on_notification(notification: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
 class Repl:
     """Reads commands and executes them."""
 
-    def __init__(self, client: SyncClient, caller: Caller, feedback: Feedback) -> None:
+    def __init__(self, client: SyncClient, caller: CommandCaller, feedback: Feedback) -> None:
         self.client = client
         self._caller = caller
         self._feedback = feedback
@@ -119,7 +119,7 @@ class Repl:
             import readline
         except ImportError:
             return
-        completion = Completion(self)
+        completion = ReplCompleter(self)
         readline.set_completer(completion.complete)
         readline.set_completer_delims(" ")
         is_libedit = "libedit" in (readline.__doc__ or "")

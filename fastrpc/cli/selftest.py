@@ -34,7 +34,7 @@ EXAMPLES = """\
 """
 
 
-class Report:
+class FindingsPrinter:
     """Prints each finding, and remembers whether one of them was bad."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
     if named := options.parse(export_toolset_options(arguments, "selftest")).toolset:
         os.environ["FASTRPC_TOOLSET"] = named  # for the servers that are started, too
     toolset = configuration()["FASTRPC_TOOLSET"]
-    report = Report()
+    report = FindingsPrinter()
     check_imports(report, toolset)
     tools = load_toolset(toolset)
     contract = load_contract(toolset)
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def check_imports(report: Report, toolset: str) -> None:
+def check_imports(report: FindingsPrinter, toolset: str) -> None:
     """Import every module of fastrpc and of the toolset; none may fail, and none may write to stdout."""
     from contextlib import redirect_stdout
     from importlib import import_module
@@ -134,7 +134,7 @@ def module_names(package: str) -> list[str]:
 
 
 def check_contract(
-    report: Report, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
+    report: FindingsPrinter, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
 ) -> None:
     """Compare each tool with its contract, and the order of the tools with the published order."""
     from fastrpc.protocol.versions import VERSIONS
@@ -167,7 +167,7 @@ def check_contract(
         print(f"not in this release: {', '.join(absent)}")
 
 
-def check_companion(report: Report, toolset: str) -> None:
+def check_companion(report: FindingsPrinter, toolset: str) -> None:
     """Run the checks of the toolset's module ``_selftest``, if it has one: its ``findings()`` returns pairs
     of a bool, whether the check holds, and a text."""
     companion = load_companion(toolset, "_selftest")
@@ -176,7 +176,7 @@ def check_companion(report: Report, toolset: str) -> None:
 
 
 def check_session(
-    report: Report, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
+    report: FindingsPrinter, toolset: str, contract: dict[str, dict[str, Any]], tools: list[Tool]
 ) -> None:
     """Check everything again through a server process, as a client sees it."""
     from tempfile import TemporaryDirectory
@@ -202,7 +202,7 @@ def check_session(
         check_wire(report, variables, listed)
 
 
-def check_wire(report: Report, variables: dict[str, str], listed: list[dict[str, Any]]) -> None:
+def check_wire(report: FindingsPrinter, variables: dict[str, str], listed: list[dict[str, Any]]) -> None:
     """Read a server's lines with the standard library: fastrpc's own client would not see what its parser and
     its encoder have wrong alike."""
     import json
@@ -234,7 +234,7 @@ def check_wire(report: Report, variables: dict[str, str], listed: list[dict[str,
     )
 
 
-def check_list(report: Report, client: SyncClient, tools: list[Tool]) -> list[dict[str, Any]]:
+def check_list(report: FindingsPrinter, client: SyncClient, tools: list[Tool]) -> list[dict[str, Any]]:
     """Check what is agreed on and listed; return the list. Raises ClientError."""
     agreed = client.version
     report.check(agreed == PROTOCOL, "session", f"version {agreed}", f"version {agreed}, not {PROTOCOL}")
@@ -258,7 +258,7 @@ def _is_as_described(listed: dict[str, Any], described: dict[str, Any]) -> bool:
     )
 
 
-def check_call(report: Report, client: SyncClient, tool: Tool, published: dict[str, Any]) -> None:
+def check_call(report: FindingsPrinter, client: SyncClient, tool: Tool, published: dict[str, Any]) -> None:
     """Call a tool without side effects with the contract's example, or without arguments if it needs none."""
     example = published.get("example")
     if example is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fastrpc.guard.callers.tokens import TokenRecord, TokenStore
+    from fastrpc.guard.callers.tokens import CallerTokens, TokenRecord
 
 DESCRIPTION = "Make, list, rotate and revoke the tokens of callers."
 USAGE = "create --owner NAME | list | rotate ID | revoke ID  [OPTION…]"
@@ -59,10 +59,10 @@ def main(arguments: list[str]) -> int:
     _expires_in(chosen.expires)
     try:
         with guard_database(chosen.database) as database:
-            from fastrpc.guard.callers.tokens import TokenError, TokenStore
+            from fastrpc.guard.callers.tokens import CallerTokens, TokenError
 
             try:
-                ACTIONS[chosen.action](TokenStore(database), chosen)
+                ACTIONS[chosen.action](CallerTokens(database), chosen)
             except TokenError as error:
                 raise UsageError(f"token: {error}") from None
     except StorageError as error:
@@ -122,7 +122,7 @@ def _check(chosen: Namespace) -> None:
 # --- actions ----------------------------------------------------------------------------------------------
 
 
-def _create(store: TokenStore, chosen: Namespace) -> None:
+def _create(store: CallerTokens, chosen: Namespace) -> None:
     record, text = store.create(
         chosen.owner,
         chosen.caller_class or DEFAULT_CLASS,
@@ -132,12 +132,12 @@ def _create(store: TokenStore, chosen: Namespace) -> None:
     _show_new(store, record, text, chosen.json)
 
 
-def _rotate(store: TokenStore, chosen: Namespace) -> None:
+def _rotate(store: CallerTokens, chosen: Namespace) -> None:
     record, text = store.rotate(chosen.token_id, _seconds(chosen.overlap, "--overlap"))
     _show_new(store, record, text, chosen.json)
 
 
-def _revoke(store: TokenStore, chosen: Namespace) -> None:
+def _revoke(store: CallerTokens, chosen: Namespace) -> None:
     record = store.revoke(chosen.token_id)
     if chosen.json:
         print_json(_described(record))
@@ -145,7 +145,7 @@ def _revoke(store: TokenStore, chosen: Namespace) -> None:
         write_line(f"fastrpc: token {record.id} of {record.owner} is revoked")
 
 
-def _list(store: TokenStore, chosen: Namespace) -> None:
+def _list(store: CallerTokens, chosen: Namespace) -> None:
     records = store.list()
     if chosen.json:
         print_json([_described(record) for record in records])
@@ -167,7 +167,7 @@ def _list(store: TokenStore, chosen: Namespace) -> None:
     print_table(("id", "owner", "class", "status", "created", "expires", "last used", "scopes"), rows)
 
 
-ACTIONS: dict[str, Callable[[TokenStore, Namespace], None]] = {
+ACTIONS: dict[str, Callable[[CallerTokens, Namespace], None]] = {
     "create": _create,
     "list": _list,
     "rotate": _rotate,
@@ -178,7 +178,7 @@ ACTIONS: dict[str, Callable[[TokenStore, Namespace], None]] = {
 # --- what is shown ----------------------------------------------------------------------------------------
 
 
-def _show_new(store: TokenStore, record: TokenRecord, text: str, as_json: bool) -> None:
+def _show_new(store: CallerTokens, record: TokenRecord, text: str, as_json: bool) -> None:
     """Show a token, which is the only time. One that cannot be shown is revoked: nobody has it."""
     try:
         if as_json:

@@ -21,7 +21,7 @@ from fastrpc.client.session import Session
 from fastrpc.client.targets import transport_of
 from fastrpc.errors import ArgumentError, ConnectionLost, RemoteError, SessionExpired, excerpt
 from fastrpc.protocol.followed_pages import FollowedPages
-from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS
+from fastrpc.protocol.versions import SERVER_KEY, STATELESS, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
     from fastrpc.client.options import RequestOptions, TargetOptions
     from fastrpc.client.targets import Target
-    from fastrpc.client.transport import Transport
+    from fastrpc.client.transport import ConnectionTransport
     from fastrpc.options import LogLevel
 
 TIMEOUT_SECONDS = 600.0
@@ -86,7 +86,7 @@ class AsyncClient(ToolCaller):
         self._subscribed: dict[str, Listening] = {}
         self._log = diagnostics.Once("warning")
         self._session_or_none: Session | None = None
-        self._transport: Transport | None = None
+        self._transport: ConnectionTransport | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._is_open = False
         self.exit_code: int | None = None
@@ -117,7 +117,7 @@ class AsyncClient(ToolCaller):
             self._stream.attach(self._loop)
             await session.begin(self._wanted_version, self._start_seconds, self._transport)
             if self._log_level is not None and (
-                session.version == MODERN or "logging" in self.server_capabilities
+                session.version == STATELESS or "logging" in self.server_capabilities
             ):  # a server without the capability has no such method
                 await session.set_log_level(self._log_level)
         except BaseException as error:
@@ -270,7 +270,7 @@ class AsyncClient(ToolCaller):
 
     async def ping(self) -> None:
         """Send a ping; in 2026-07-28, which has no ping, `server/discover`. Raises ClientError."""
-        await self.request("server/discover" if self.version == MODERN else "ping")
+        await self.request("server/discover" if self.version == STATELESS else "ping")
 
     # --- tools ------------------------------------------------------------------------------------------
 
@@ -471,14 +471,14 @@ class AsyncClient(ToolCaller):
 
     async def subscribe(self, uri: str) -> None:
         """Subscribe to changes of a resource; `on_notification` is called for them. Raises ClientError."""
-        if self.version != MODERN:
+        if self.version != STATELESS:
             await self.request("resources/subscribe", {"uri": uri})
         elif uri not in self._subscribed:
             self._subscribed[uri] = await self.listen(uris=[uri]).__aenter__()
 
     async def unsubscribe(self, uri: str) -> None:
         """End a subscription to a resource. Raises ClientError."""
-        if self.version != MODERN:
+        if self.version != STATELESS:
             await self.request("resources/unsubscribe", {"uri": uri})
         elif uri in self._subscribed:
             await self._subscribed.pop(uri).__aexit__(None, None, None)
@@ -486,7 +486,7 @@ class AsyncClient(ToolCaller):
     def set_roots(self, roots: Handler[Roots]) -> None:
         """Change the roots, and notify the server in versions that have the notification."""
         self._handlers.roots = roots
-        if self.version != MODERN:
+        if self.version != STATELESS:
             self.notify("notifications/roots/list_changed")
 
 

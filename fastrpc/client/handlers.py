@@ -7,7 +7,7 @@ handlers serve every protocol version. No I/O here.
 from __future__ import annotations
 
 from fastrpc.errors import MethodNotFound, RemoteError
-from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_INPUT_REQUESTS
+from fastrpc.protocol.versions import ELICITATION, RICH_INPUT_REQUESTS, STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Handlers:
         """Return the client capabilities that the handlers provide, in the form of a version."""
         found: dict[str, Any] = {}
         if self.roots is not None:
-            found["roots"] = {} if version == MODERN else {"listChanged": True}
+            found["roots"] = {} if version == STATELESS else {"listChanged": True}
         if self.on_sample is not None:
             found["sampling"] = {"tools": {}} if version in RICH_INPUT_REQUESTS else {}
         if self.on_elicit is not None and version in ELICITATION:

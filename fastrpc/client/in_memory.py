@@ -6,7 +6,7 @@ runs inline, its response has then been received.
 
 from __future__ import annotations
 
-from fastrpc.client.transport import Transport
+from fastrpc.client.transport import ConnectionTransport
 from fastrpc.transports.base import Connections
 from fastrpc.transports.memory import MemoryTransport
 
@@ -19,30 +19,32 @@ if TYPE_CHECKING:
     from fastrpc._core.client_stream import ClientStream
     from fastrpc._core.connection import Connection
     from fastrpc.errors import ConnectionLost
-    from fastrpc.transports.interfaces import Dispatcher, Runtime
+    from fastrpc.transports.interfaces import ServedDispatcher, ServedRuntime
 
-    class Watcher(Protocol):
+    class LineWatcher(Protocol):
         """Receives every line of both directions, with its newline."""
 
         def sent(self, data: bytes) -> object: ...
         def received(self, data: bytes) -> object: ...
 
-    class Server(Protocol):
+    class InMemoryServer(Protocol):
         """The part of `fastrpc.Server` that is needed here."""
 
         name: str
 
         @property
-        def runtime(self) -> Runtime: ...
+        def runtime(self) -> ServedRuntime: ...
         def connect(self, main: Any = None) -> Any:
-            """Return the `Dispatcher` of a new connection. Untyped: pyright rejects `fastrpc.Server`."""
+            """Return the `ServedDispatcher` of a new connection. Untyped: pyright rejects the type."""
 
 
-class InMemory(Transport):
+class InMemory(ConnectionTransport):
     """The transport to a server in this process. `watcher`: for test suites. `principal`: for whom the
     client calls; "" for an unauthenticated caller."""
 
-    def __init__(self, server: Server, watcher: Watcher | None = None, principal: str = "") -> None:
+    def __init__(
+        self, server: InMemoryServer, watcher: LineWatcher | None = None, principal: str = ""
+    ) -> None:
         self.shown = server.name
         self._principal = principal
         self._watcher = watcher
@@ -58,7 +60,7 @@ class InMemory(Transport):
         stream.carry = self._carry
 
     def _connect(self) -> Connection:
-        dispatcher: Dispatcher = self._server.connect()
+        dispatcher: ServedDispatcher = self._server.connect()
         return dispatcher.connection
 
     def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:

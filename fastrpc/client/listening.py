@@ -12,7 +12,7 @@ import asyncio
 from itertools import count
 
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError
-from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
+from fastrpc.protocol.versions import STATELESS, SUBSCRIPTION_KEY
 from fastrpc.quotas import size_of
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fastrpc._core.client_request import PendingRequest
     from fastrpc._core.client_stream import ClientStream
 
-    class Session(Protocol):
+    class ListeningSession(Protocol):
         """The part of a session that `Listening` uses."""
 
         version: str
@@ -74,7 +74,7 @@ class Listening:
     subscriptions that the server has accepted.
     """
 
-    def __init__(self, session: Session, wanted: dict[str, Any]) -> None:
+    def __init__(self, session: ListeningSession, wanted: dict[str, Any]) -> None:
         self.changes: list[dict[str, Any]] = []
         self.honoured: dict[str, Any] = {}
         self.id: int | None = None
@@ -101,7 +101,7 @@ class Listening:
     async def __aenter__(self) -> Listening:
         self._session.listening.append(self)
         try:
-            if self._session.version == MODERN:
+            if self._session.version == STATELESS:
                 await self._open()
             else:
                 for uri in self._uris:
@@ -176,7 +176,7 @@ class Listening:
     def take(self, message: dict[str, Any], params: dict[str, Any]) -> None:
         """Store a notification, if it belongs to this stream."""
         method = message["method"]
-        if self._session.version == MODERN:
+        if self._session.version == STATELESS:
             if self.id is None or (params.get("_meta") or {}).get(SUBSCRIPTION_KEY) != self.id:
                 return
             if method == ACKNOWLEDGED:

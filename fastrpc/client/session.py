@@ -15,7 +15,7 @@ from fastrpc._core.client_request import sent_id
 from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT
 from fastrpc.client.listening import LISTEN
 from fastrpc.client.results import input_requests_of
-from fastrpc.client.transport import Transport
+from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import (
     ClientError,
     HeaderMismatch,
@@ -33,10 +33,10 @@ from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
-    LATEST_LEGACY,
-    LEGACY_VERSIONS,
+    LATEST_SESSION_VERSION,
     LOG_KEY,
-    MODERN,
+    SESSION_VERSIONS,
+    STATELESS,
     VERSION_KEY,
     VERSIONS,
 )
@@ -102,7 +102,7 @@ class Session:
     ) -> None:
         self.stream = stream
         self.handlers = handlers
-        self.version = LATEST_LEGACY
+        self.version = LATEST_SESSION_VERSION
         self.info: dict[str, Any] = {}
         self.log_level: str | None = None
         self.lost: ConnectionLost | None = None
@@ -116,7 +116,7 @@ class Session:
         self._peer = peer
         self._invalid_messages = 0
         self._loop = asyncio.get_running_loop()
-        self._transport = Transport()
+        self._transport = ConnectionTransport()
         self.listening: list[Listening] = []
         """The open `Listening` objects, which receive change notifications."""
         self._progress: dict[int, Callable[[dict[str, Any]], object]] = {}
@@ -144,20 +144,20 @@ class Session:
 
     # --- the handshake --------------------------------------------------------------------------------
 
-    async def begin(self, version: str | None, seconds: float, transport: Transport) -> None:
+    async def begin(self, version: str | None, seconds: float, transport: ConnectionTransport) -> None:
         """Run the handshake. `version`: the only version to accept; None to negotiate. Raises ClientError."""
         self._transport = transport
         transport.on_gap = self.on_gap
-        if version == MODERN:
+        if version == STATELESS:
             await self._discover(seconds, must=True)
             return
         if version is None and await self._discover(min(seconds, PROBE_SECONDS), must=False):
             return
-        await self._initialize(version or LATEST_LEGACY, seconds)
+        await self._initialize(version or LATEST_SESSION_VERSION, seconds)
 
     async def _discover(self, seconds: float, must: bool) -> bool:
         """Return whether the server supports 2026-07-28. `must`: raise ClientError if it does not."""
-        self._be_stateless(MODERN)
+        self._be_stateless(STATELESS)
         try:
             found = await self._ask_for_versions(seconds)
         except (RemoteError, RequestTimeout, InvalidAnswer):
@@ -169,12 +169,12 @@ class Session:
                 raise
             found = {}
         supported = found.get("supportedVersions")
-        if isinstance(supported, list) and MODERN in supported:
+        if isinstance(supported, list) and STATELESS in supported:
             self.info = found
             return True
         if must:
-            raise ClientError(f"the server does not support {MODERN}; it supports {supported!r:.80}")
-        self.version = LATEST_LEGACY
+            raise ClientError(f"the server does not support {STATELESS}; it supports {supported!r:.80}")
+        self.version = LATEST_SESSION_VERSION
         self.stream.set_envelope(None)
         return False
 
@@ -188,7 +188,7 @@ class Session:
             if supported and not any(version in VERSIONS for version in supported):
                 shown = ", ".join(str(version)[:20] for version in supported[:8])
                 raise ClientError(f"the server supports only unknown protocol versions: {shown}") from None
-            if MODERN not in supported:
+            if STATELESS not in supported:
                 raise
             # The error lists the version that it refused: the server supports it after all.
             found = await self.request("server/discover", timeout_seconds=seconds)
@@ -211,12 +211,12 @@ class Session:
         try:
             found = await self._send_initialize(params, seconds)
         except RemoteError as error:
-            if MODERN not in _supported_by(error):
+            if STATELESS not in _supported_by(error):
                 raise
             await self._discover(seconds, must=True)  # the first `server/discover` had timed out
             return
         chosen = found.get("protocolVersion")
-        if chosen not in LEGACY_VERSIONS:
+        if chosen not in SESSION_VERSIONS:
             raise ClientError(f"the server chose an unknown protocol version: {chosen!r:.40}")
         self.version = chosen
         self.info = found
@@ -249,7 +249,7 @@ class Session:
     async def set_log_level(self, level: str) -> None:
         """Set the minimum level of log messages, from the next request on. Raises ClientError."""
         self.log_level = level
-        if self.version == MODERN:
+        if self.version == STATELESS:
             self.stream.set_envelope(self.envelope())
         else:
             await self.request("logging/setLevel", {"level": level})
@@ -287,7 +287,7 @@ class Session:
         """Whether a call was refused because its headers do not match the tool's current schema. The server
         has not processed it; it may be sent again after `tools/list` (MCP 2026-07-28, transports: custom
         headers)."""
-        return error.code == HeaderMismatch.code and self.version == MODERN
+        return error.code == HeaderMismatch.code and self.version == STATELESS
 
     async def _learn_tools(self) -> None:
         """List all tools, so that the transport learns their headers. Raises ClientError."""
@@ -333,7 +333,7 @@ class Session:
         meta = dict(params.get("_meta") or {})
         if token is not None:
             meta.setdefault("progressToken", token)
-        if self.version == MODERN:
+        if self.version == STATELESS:
             meta = {**self.envelope(), **meta}
         if meta:
             params["_meta"] = meta

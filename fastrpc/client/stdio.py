@@ -12,7 +12,7 @@ import os
 from time import monotonic
 
 from fastrpc import diagnostics
-from fastrpc.client.transport import Transport
+from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import ConnectionLost, FastrpcError
 from fastrpc.processes import environment
 from fastrpc.processes.server_process import NOT_FOUND, ServerProcess
@@ -42,7 +42,7 @@ STALLED_SECONDS = 600.0
 """A server that has read nothing of it for so long is ended: a call's time limit, unless another is set."""
 
 
-class Stdio(Transport):
+class Stdio(ConnectionTransport):
     """The transport to a server that is started with `command`.
 
     `env`: variables to add to this process's environment, from which fastrpc's own secrets are removed.

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from fastrpc.client.in_memory import Server
-    from fastrpc.client.transport import Transport
+    from fastrpc.client.in_memory import InMemoryServer
+    from fastrpc.client.transport import ConnectionTransport
 
-    Target = Sequence[str] | str | Server
+    Target = Sequence[str] | str | InMemoryServer
 
 OF_COMMANDS = ("cwd", "env", "stderr")
 SCHEMES = ("http://", "https://")
 
 
-def transport_of(target: Any, options: dict[str, Any]) -> Callable[[], Transport]:
+def transport_of(target: Any, options: dict[str, Any]) -> Callable[[], ConnectionTransport]:
     """Return a function that makes a new transport to the target. Raises TypeError, ValueError, and
     ImportError for a URL without httptools."""
     if isinstance(target, str) and target.lower().startswith(SCHEMES):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fastrpc.errors import ConnectionLost
 
 
-class Transport:
+class ConnectionTransport:
     """The transport of one connection. It is opened and closed once, in the running event loop."""
 
     shown: str

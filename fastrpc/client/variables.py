@@ -48,7 +48,7 @@ OF_EDITORS = (
 def expanded(text: str, known: Mapping[str, str]) -> str:
     """Return a text with its variables replaced. Raises InvalidConfig for one that is not set and has no
     default, and for what is no variable."""
-    return _Reader(text, known).read() if "$" in text or "{" in text else text
+    return _VariableReader(text, known).read() if "$" in text or "{" in text else text
 
 
 def expanded_arguments(arguments: list[str], known: Mapping[str, str], own: Collection[str]) -> Iterator[str]:
@@ -57,11 +57,11 @@ def expanded_arguments(arguments: list[str], known: Mapping[str, str], own: Coll
     before = ""
     for argument in arguments:
         is_script = SCRIPT.fullmatch(before) is not None
-        yield _Reader(argument, known, own, reads_plain=not is_script).read()
+        yield _VariableReader(argument, known, own, reads_plain=not is_script).read()
         before = argument
 
 
-class _Reader:
+class _VariableReader:
     """Reads one text from the front. `reads_plain`: whether a dollar without braces begins a variable."""
 
     def __init__(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.client_requests.forms import fields_of
 from fastrpc.errors import ToolError
-from fastrpc.protocol.versions import ELICITATION, LEGACY_VERSIONS, RICH_INPUT_REQUESTS
+from fastrpc.protocol.versions import ELICITATION, RICH_INPUT_REQUESTS, SESSION_VERSIONS
 from fastrpc.schema.converters import Mismatch, shorten
 
 TYPE_CHECKING = False
@@ -133,13 +133,13 @@ class Visit(InputRequest[ElicitResult[None]]):
 
     def params(self, version: str) -> dict[str, Any]:
         params = {"mode": "url", "message": self.message, "url": self.url}
-        if version in LEGACY_VERSIONS:
+        if version in SESSION_VERSIONS:
             params["elicitationId"] = self.id
         return params
 
     def read(self, result: object, request: ClientRequest) -> ElicitResult[None]:
         complete = None
-        if request.version in LEGACY_VERSIONS:
+        if request.version in SESSION_VERSIONS:
             params = {"elicitationId": self.id}
             complete = lambda: request.notify_client("notifications/elicitation/complete", params)  # noqa: E731
         return ElicitResult(_action(result), None, complete)

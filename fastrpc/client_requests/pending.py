@@ -1,7 +1,7 @@
 """Sends requests to the client while a request of its own is pending: elicitation, sampling, roots.
 
 A handler needs one ``await`` for all protocol versions. Up to 2025-11-25 the server sends requests, and the
-function waits for the responses (`PendingRequests`). From 2026-07-28 on servers send no requests: `ask`
+function waits for the responses (`ClientRequests`). From 2026-07-28 on servers send no requests: `ask`
 raises `InputRequired` through the function, the client receives an InputRequiredResult, and it repeats its
 request with the answers. The function then runs again from its start, and
 `fastrpc.client_requests.request_state` restores what it already knows. Imported by the first input request.
@@ -17,7 +17,7 @@ from fastrpc.engine.call import InputRequired
 from fastrpc.errors import MissingRequiredClientCapability, ToolError, excerpt
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.lifecycle import READY
-from fastrpc.protocol.versions import MODERN, SERVER_KEY
+from fastrpc.protocol.versions import SERVER_KEY, STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.client_requests.request_state import Memory
-    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
 
@@ -59,7 +59,7 @@ async def ask(channel: RequestChannel, input_requests: dict[str, InputRequest[An
             askable[key] = input_request
     if input_requests and not askable:
         raise _refusal(request, list(input_requests.values()))
-    if request.version == MODERN:
+    if request.version == STATELESS:
         answers = _answers_in_request(channel, askable, unnamed)
     else:
         answers = await _request_answers(channel, askable)
@@ -70,7 +70,7 @@ def _refusal(request: Request, input_requests: list[InputRequest[Any]]) -> ToolE
     """Return the error for a client that supports none of these input requests."""
     obstacles = [each.obstacle(request.version, request.client_capabilities) for each in input_requests]
     message = "; ".join(dict.fromkeys(obstacle for obstacle in obstacles if obstacle))
-    if request.version != MODERN:
+    if request.version != STATELESS:
         return ToolError(message)
     needed: dict[str, Any] = {}
     for input_request in input_requests:
@@ -134,7 +134,7 @@ def input_required(request: Request, input_requests: dict[str, dict[str, Any]]) 
             "resultType": "input_required",
             "inputRequests": input_requests,
             "requestState": state_of(request),
-            "_meta": {SERVER_KEY: request.dispatcher.runtime.server_info_of(MODERN)},
+            "_meta": {SERVER_KEY: request.dispatcher.runtime.server_info_of(STATELESS)},
         }
     )
 
@@ -157,7 +157,7 @@ async def _request_answers(
             answers[key] = known
         else:
             put[key] = {"method": input_request.method, "params": input_request.params(request.version)}
-    pending: PendingRequests = request.dispatcher.pending
+    pending: ClientRequests = request.dispatcher.pending
     results = await pending.put(dispatcher, put) if put else {}
     for key, result in results.items():
         try:
@@ -167,7 +167,7 @@ async def _request_answers(
     return answers
 
 
-class PendingRequests:
+class ClientRequests:
     """The requests to one client that are pending.
 
     The table belongs to the thread of the session; the handler that waits may run in another.
@@ -182,7 +182,7 @@ class PendingRequests:
         return len(self._pending)
 
     async def put(
-        self, dispatcher: Dispatcher, requests: dict[str, dict[str, Any]]
+        self, dispatcher: DispatcherProtocol, requests: dict[str, dict[str, Any]]
     ) -> dict[str, dict[str, Any]]:
         """Send requests over the connection of the calling request; return the results by key.
 
@@ -260,7 +260,7 @@ class _RequestGroup:
     """Requests that were sent together. The future has all results."""
 
     def __init__(
-        self, dispatcher: Dispatcher, loop: AbstractEventLoop, requests: dict[str, dict[str, Any]]
+        self, dispatcher: DispatcherProtocol, loop: AbstractEventLoop, requests: dict[str, dict[str, Any]]
     ) -> None:
         self.dispatcher = dispatcher
         self.loop = loop

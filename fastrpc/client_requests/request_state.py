@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from fastrpc._core.encoder import dumps
 from fastrpc.errors import InvalidParams
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.engine.interfaces import Runtime
+    from fastrpc.engine.interfaces import RuntimeProtocol
     from fastrpc.engine.request import Request
 
 STATE_SECONDS = 3600
@@ -72,7 +72,7 @@ def memory_of(request: Request) -> Memory:
     memory: Memory | None = request.asking
     if memory is None:
         memory = Memory()
-        if request.version == MODERN:
+        if request.version == STATELESS:
             _restore(request, memory)
         request.asking = memory
     return memory
@@ -159,7 +159,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def secret_of(runtime: Runtime) -> bytes:
+def secret_of(runtime: RuntimeProtocol) -> bytes:
     """Return the signing key: from the environment, or random and kept as long as the server runs."""
     if runtime.secret is None:
         import os
@@ -199,7 +199,7 @@ async def _completed(value: Any) -> Any:
 
 def _json_value(request: Request, key: str, value: Any) -> Any:
     """Return a value as it is after a JSON round trip. Raises TypeError if it is not JSON."""
-    if request.version != MODERN:
+    if request.version != STATELESS:
         return value
     import json
 

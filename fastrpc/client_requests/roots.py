@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
-from fastrpc.protocol.versions import LEGACY_VERSIONS
+from fastrpc.protocol.versions import SESSION_VERSIONS
 from fastrpc.schema.converters import shorten
 
 TYPE_CHECKING = False
@@ -33,6 +33,6 @@ class Roots(InputRequest["list[Root]"]):
             if not isinstance(root, dict) or not isinstance(root.get("uri"), str):
                 raise InvalidClientResult(f"roots: expected objects with a uri, got {shorten(root)}")
         declared = request.client_capabilities.get("roots")
-        if request.version in LEGACY_VERSIONS and declared and declared.get("listChanged") is True:
+        if request.version in SESSION_VERSIONS and declared and declared.get("listChanged") is True:
             request.keep_roots(roots)
         return roots

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.content import Content, block_of
-from fastrpc.protocol.versions import MODERN, RICH_INPUT_REQUESTS, knows_content
+from fastrpc.protocol.versions import RICH_INPUT_REQUESTS, STATELESS, knows_content
 from fastrpc.schema.converters import shorten
 
 TYPE_CHECKING = False
@@ -142,7 +142,7 @@ class _Turn:
         self.role = role
         self.parts = _listed(content)
         self.listed = isinstance(content, (list, tuple))
-        self.kinds = [block_of(part, MODERN)["type"] for part in self.parts]
+        self.kinds = [block_of(part, STATELESS)["type"] for part in self.parts]
         for kind in self.kinds:
             if kind not in SAMPLED_TYPES:
                 raise TypeError(

@@ -34,7 +34,7 @@ def not_offered(owner: str, name: str, alternatives: dict[str, str]) -> Attribut
     return AttributeError(f"fastrpc.compat: {owner} has no {name}")
 
 
-class Members:
+class AnswerMembers:
     """A JSON object. Its members can be read as attributes, by their names or in snake case, and as items."""
 
     def __init__(self, members: dict[str, Any]) -> None:
@@ -94,7 +94,7 @@ class RequestMeta(dict[str, Any]):
 
 def members_of(value: Any) -> Any:
     if isinstance(value, dict):
-        return Members(value)
+        return AnswerMembers(value)
     return [members_of(item) for item in value] if isinstance(value, list) else value
 
 
@@ -108,7 +108,7 @@ def roots_object(roots: Any) -> list[Any]:
     """Return the client's roots as objects; a root without a name has None."""
     if has_types():
         return [typed("Root", root) for root in roots]
-    return [Members({"name": None, **root}) for root in roots]
+    return [AnswerMembers({"name": None, **root}) for root in roots]
 
 
 class Sampled:

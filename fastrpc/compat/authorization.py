@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
-    from fastrpc.compat.auth.checks import Component
+    from fastrpc.compat.auth.checks import ComponentToCheck
     from fastrpc.engine.list_filter import ListItem
     from fastrpc.transports.http.auth import Authenticator
 
@@ -179,14 +179,14 @@ class Authorization(Server):
         context = AuthContext(get_access_token(), component)
         return decision(call, context, self._checks.get(key, ()), self._checks_of_all)
 
-    def _called(self, call: CallInfo) -> Component | None:
+    def _called(self, call: CallInfo) -> ComponentToCheck | None:
         """Return what a call is served by."""
-        from fastrpc.compat.auth.checks import Component
+        from fastrpc.compat.auth.checks import ComponentToCheck
 
         if call.kind != "resource":
             kinds = self.registries.tools if call.kind == "tool" else self.registries.prompts
             entry: Any = kinds.get(call.name)
-            return None if entry is None else Component(call.kind, entry)
+            return None if entry is None else ComponentToCheck(call.kind, entry)
         from fastrpc.methods.resources import bound_at
 
         addresses = self._own_addresses(call.name)
@@ -199,15 +199,15 @@ class Authorization(Server):
             ("template", self.registries.templates),
         ):
             if any(reader is entry for entry in entries):
-                return Component(kind, reader)
-        return Component("resource", reader)
+                return ComponentToCheck(kind, reader)
+        return ComponentToCheck("resource", reader)
 
     def _hidden_from(self, principal: str) -> frozenset[Key]:
         """Return the components that the caller of the running request may not use: its class."""
         if self._is_exempt():
             return frozenset()
         from fastrpc.compat.auth.access import get_access_token
-        from fastrpc.compat.auth.checks import AuthContext, Component
+        from fastrpc.compat.auth.checks import AuthContext, ComponentToCheck
         from fastrpc.compat.auth.decisions import is_visible
 
         token = get_access_token()
@@ -221,7 +221,7 @@ class Authorization(Server):
         ):
             for entry in entries:
                 checks = [*self._checks.get((kind, entry.key), ()), *self._checks_of_all]
-                if checks and not is_visible(checks, AuthContext(token, Component(kind, entry))):
+                if checks and not is_visible(checks, AuthContext(token, ComponentToCheck(kind, entry))):
                     hidden.add((kind, entry.key))
         return frozenset(hidden)
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from fastrpc.compat.answers import Members, RequestMeta, message_result, not_offered, roots_object, visited
+from fastrpc.compat.answers import (
+    AnswerMembers,
+    RequestMeta,
+    message_result,
+    not_offered,
+    roots_object,
+    visited,
+)
 from fastrpc.compat.dialect import SDK_2
 from fastrpc.compat.models import dumped, has_types, typed
 from fastrpc.compat.values import plain
@@ -19,14 +26,14 @@ if TYPE_CHECKING:
 Lifespan = TypeVar("Lifespan")
 
 
-class RequestContext(Generic[Lifespan]):
+class CallRequestContext(Generic[Lifespan]):
     """The request of a call, with the attributes of the official SDK."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
         self.lifespan_context: Lifespan = context.lifespan_context
         self.request_id: str | int = context.inner.request_id
-        self.session: Session = context.session
+        self.session: CallSession = context.session
         self.close_sse_stream = context.close_sse_stream
         self.close_standalone_sse_stream = context.close_standalone_sse_stream
 
@@ -67,7 +74,7 @@ class RequestContext(Generic[Lifespan]):
             raise not_offered("request_context", name, {})
 
 
-class Session:
+class CallSession:
     """What the official SDK offers as ``ctx.session``.
 
     Each call has an object of its own; those of one connection are equal, and what a file sets on one of them
@@ -81,7 +88,7 @@ class Session:
         object.__setattr__(self, "_context", context)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Session) and self._context._owner is other._context._owner
+        return isinstance(other, CallSession) and self._context._owner is other._context._owner
 
     def __hash__(self) -> int:
         return id(self._context._owner)
@@ -101,7 +108,7 @@ class Session:
     def client_capabilities(self) -> Any:
         """The ClientCapabilities."""
         capabilities = self._inner.client_capabilities
-        return typed("ClientCapabilities", capabilities) if has_types() else Members(capabilities)
+        return typed("ClientCapabilities", capabilities) if has_types() else AnswerMembers(capabilities)
 
     @property
     def client_params(self) -> Any:
@@ -111,7 +118,7 @@ class Session:
             "capabilities": self._inner.client_capabilities,
             "clientInfo": {"name": "", "version": "", **self._inner.client_info},
         }
-        return typed("InitializeRequestParams", members) if has_types() else Members(members)
+        return typed("InitializeRequestParams", members) if has_types() else AnswerMembers(members)
 
     def check_client_capability(self, capability: Any) -> bool:
         """Return whether the client has declared all that these ClientCapabilities name."""
@@ -214,22 +221,22 @@ class Session:
 
     async def send_ping(self) -> Any:
         """Return an empty result: the transport notices when a client goes away."""
-        return Members({})
+        return AnswerMembers({})
 
     if not TYPE_CHECKING:
 
         def __setattr__(self, name: str, value: Any) -> None:
-            self._context._state[Session, name] = value
+            self._context._state[CallSession, name] = value
 
         def __getattr__(self, name: str) -> Any:
             try:
-                return self._context._state[Session, name]
+                return self._context._state[CallSession, name]
             except KeyError:
                 raise not_offered("session", name, _SESSION_ALTERNATIVES) from None
 
         def __delattr__(self, name: str) -> None:
             try:
-                del self._context._state[Session, name]
+                del self._context._state[CallSession, name]
             except KeyError:
                 raise AttributeError(name) from None
 
@@ -256,7 +263,7 @@ def _elicited(answer: Any) -> Any:
     members = {"action": answer.action}
     if answer.accepted and answer.data is not None:
         members["content"] = answer.data
-    return typed("ElicitResult", members) if has_types() else Members({"content": None, **members})
+    return typed("ElicitResult", members) if has_types() else AnswerMembers({"content": None, **members})
 
 
 def _includes(declared: Any, wanted: Any) -> bool:

@@ -11,7 +11,7 @@ from fastrpc.compat.components.registered import registered
 from fastrpc.compat.components.registered_tool import RegisteredTool
 from fastrpc.compat.components.served import ServedTool, served
 from fastrpc.compat.components.tools import Tool, result_of
-from fastrpc.compat.components.visibility import REGISTRIES, Visibility
+from fastrpc.compat.components.visibility import REGISTRIES, ComponentVisibility
 from fastrpc.compat.context import ReadContents
 from fastrpc.compat.dialect import FASTMCP, SDK_1, Dialect
 from fastrpc.compat.errors import NotOffered, tool_error
@@ -21,7 +21,7 @@ from fastrpc.compat.typed_content import typed_block
 from fastrpc.compat.values import Message, PromptResult, plain
 from fastrpc.content import Contents
 from fastrpc.errors import FAILURES, ArgumentError, RemoteError, ToolError, UnknownName, suggestion
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.server import Server
 
 TYPE_CHECKING = False
@@ -81,7 +81,7 @@ class Catalogue(InnerMethods, Server):
         return self._wrapper if getattr(self._wrapper, "declares_everything", False) else None
 
     def _prepare_catalogue(self) -> None:
-        self._visibility: Visibility
+        self._visibility: ComponentVisibility
         self._functions: dict[
             str, tuple[Callable[..., Any], dict[str, Any]]
         ] = {}  # of tools, as they were given
@@ -99,7 +99,7 @@ class Catalogue(InnerMethods, Server):
         entries = getattr(self.registries, REGISTRIES[kind])
         if self.dialect is FASTMCP:
             return [self._object_of(kind, entry) for entry in entries]
-        return [typed(model, entry.descriptor(LATEST_LEGACY)) for entry in entries]
+        return [typed(model, entry.descriptor(LATEST_SESSION_VERSION)) for entry in entries]
 
     async def _found(self, kind: str, key: str, version: object) -> Any:
         """Return the component object of a key; None if there is none."""
@@ -200,7 +200,7 @@ class Catalogue(InnerMethods, Server):
         """Return a client of this server, in memory."""
         from fastrpc.client.asynchronous import AsyncClient
 
-        return AsyncClient(self, version=LATEST_LEGACY, timeout_seconds=0)
+        return AsyncClient(self, version=LATEST_SESSION_VERSION, timeout_seconds=0)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any] | None = None, *context: object, **options: object

@@ -21,8 +21,8 @@ from fastrpc.compat.context import Context
 from fastrpc.compat.errors import tool_error
 from fastrpc.compat.inner_calls import context_for
 from fastrpc.compat.middleware.calls import CALL_OF, KINDS
-from fastrpc.compat.middleware.chain import Chain
-from fastrpc.compat.middleware.components import Component
+from fastrpc.compat.middleware.chain import MiddlewareChain
+from fastrpc.compat.middleware.components import ListedComponent
 from fastrpc.compat.transforms.base import looked_up, transformed
 from fastrpc.context import Context as PlainContext
 from fastrpc.definitions.tool import known_tool
@@ -96,7 +96,7 @@ class Composed:
         return sorted(components, key=lambda each: places.get(each.key, len(places)))
 
 
-class ComposedChain(Chain):
+class ComposedChain(MiddlewareChain):
     """The middleware of a server around what its providers and transforms show."""
 
     declares_everything = True
@@ -112,7 +112,7 @@ class ComposedChain(Chain):
     def wraps_requests(self, method: str) -> bool:
         return method in LISTS or method in OF_COMPONENTS or super().wraps_requests(method)
 
-    def of_host(self, server: Any) -> Chain:
+    def of_host(self, server: Any) -> MiddlewareChain:
         return ComposedChain(server, [])
 
     def _seen(self, kind: str, *given: Any) -> Any:
@@ -282,7 +282,7 @@ class ComposedChain(Chain):
             return [], None
         from fastrpc.compat.auth.access import get_access_token
         from fastrpc.compat.auth.checks import AuthContext
-        from fastrpc.compat.auth.checks import Component as CheckedComponent
+        from fastrpc.compat.auth.checks import ComponentToCheck as CheckedComponent
 
         seen = CheckedComponent(kind, component)
         seen.tags = set(component.tags or ())
@@ -321,7 +321,7 @@ class ComposedChain(Chain):
 
     async def _components(
         self, request: Request, call: CallInfo, entries: list[Any], depth: int
-    ) -> list[Component]:
+    ) -> list[ListedComponent]:
         kind = LISTS.get(request.method)
         if kind is None:
             return await super()._components(request, call, entries, depth)
@@ -329,7 +329,7 @@ class ComposedChain(Chain):
         static = await super()._components(request, call, shown, depth)
         found = await self.objects(kind, static)
         version = request.version
-        return [Component(_shown(kind, each, version), each) for each in deduplicated(found)]
+        return [ListedComponent(_shown(kind, each, version), each) for each in deduplicated(found)]
 
     # --- calls from outside of a request ------------------------------------------------------------------
 

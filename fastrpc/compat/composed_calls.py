@@ -9,12 +9,12 @@ from fastrpc import running_call
 from fastrpc.compat.components.definitions import definition_of
 from fastrpc.compat.components.versions import VersionSpec
 from fastrpc.compat.inner_calls import call_plan, tool_plan
-from fastrpc.compat.middleware.calls import PromptCall, ResourceRead, SeenCall, ToolCall
+from fastrpc.compat.middleware.calls import PromptCall, ResourceRead, SeenCall, SeenToolCall
 from fastrpc.definitions.resource import ProviderMethod
 from fastrpc.engine.wrappers import WrappedRequest
 from fastrpc.errors import FAILURES, ArgumentError, InvalidParams, ResourceNotFound, UnknownName, excerpt
 from fastrpc.protocol.uri_template import normal
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class ComposedCall(SeenCall):
         return handler.signature.bind(message.arguments or {})
 
 
-class ComposedToolCall(ComposedCall, ToolCall):
+class ComposedToolCall(ComposedCall, SeenToolCall):
     """The call of a tool."""
 
     __slots__ = ("chain",)
@@ -128,7 +128,7 @@ class ComposedResourceRead(ComposedCall, ResourceRead):
     __slots__ = ("chain",)
 
     def _unknown(self, key: str) -> Exception:
-        return ResourceNotFound(key, legacy=self.version != MODERN)
+        return ResourceNotFound(key, legacy=self.version != STATELESS)
 
     def _bound(self, kind: str, found: Any, handler: Any, key: str, message: Any) -> Any:
         if kind == "resource":

@@ -13,7 +13,7 @@ from fastrpc.errors import FAILURES, InvalidParams, ProtocolError, ResourceNotFo
 from fastrpc.methods.completion import COMPLETION_ENCODER, reference_of, wanted
 from fastrpc.methods.resources import subscribe_to_found, uri_of
 from fastrpc.protocol.uri_template import normal
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def subscribe(chain: Any, request: Request, call: CallInfo) -> bytes:
     uri = uri_of(request.params)
     _, found = await chain.find_called("resource", uri, None)
     if found is None:
-        raise ResourceNotFound(uri, legacy=request.version != MODERN)
+        raise ResourceNotFound(uri, legacy=request.version != STATELESS)
     return subscribe_to_found(dispatcher, request)
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from fastrpc.compat.answers import Members, Sampled, not_offered, roots_object, visited
-from fastrpc.compat.call_session import RequestContext, Session
+from fastrpc.compat.answers import AnswerMembers, Sampled, not_offered, roots_object, visited
+from fastrpc.compat.call_session import CallRequestContext, CallSession
 from fastrpc.compat.field_types import ModelType
 from fastrpc.compat.models import typed
 from fastrpc.compat.values import plain
 from fastrpc.context import DONE
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,9 +134,9 @@ class Context(Generic[First, Lifespan, Request]):
         return self.inner.protocol_version
 
     @property
-    def client_capabilities(self) -> Members:
+    def client_capabilities(self) -> AnswerMembers:
         """The capabilities that the client has declared (MCP: ClientCapabilities)."""
-        return Members(self.inner.client_capabilities)
+        return AnswerMembers(self.inner.client_capabilities)
 
     @property
     def transport(self) -> str:
@@ -193,7 +193,7 @@ class Context(Generic[First, Lifespan, Request]):
     def _session_scope_key(self) -> str | None:
         """Return what names the client from one request to the next, for FastMCP's own `FileUpload`; None if
         nothing does: in 2026-07-28 without a session, over HTTP without a token."""
-        if self.inner.protocol_version != MODERN:
+        if self.inner.protocol_version != STATELESS:
             return self.session_id
         if self.inner.principal:
             return f"user:{self.inner.principal}"
@@ -235,14 +235,14 @@ class Context(Generic[First, Lifespan, Request]):
         return value
 
     @property
-    def request_context(self) -> RequestContext[Lifespan]:
+    def request_context(self) -> CallRequestContext[Lifespan]:
         """The SDK's view of the request: its session, id, metadata and the value of the lifespan."""
-        return RequestContext(self)
+        return CallRequestContext(self)
 
     @property
-    def session(self) -> Session:
+    def session(self) -> CallSession:
         """The client's session, as the SDK has it."""
-        return Session(self)
+        return CallSession(self)
 
     @property
     def _meta(self) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from fastrpc.compat.errors import tool_error
 from fastrpc.context import Context
 from fastrpc.engine.guards import check_awaitable, check_decision
 from fastrpc.engine.outbound_channel import RequestChannel
-from fastrpc.engine.wrappers import Pace, WrappedCall, enter
+from fastrpc.engine.wrappers import SyncInvoker, WrappedCall, enter
 from fastrpc.errors import ArgumentError
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ async def call_plan(context: Context, plan: Plan, server: Any, name: str, bound:
     with running_call.running(own):
         if layer is not None:
             return await layer.proceed(call)
-        return await enter(handler, plan.around, Pace(handler), call)
+        return await enter(handler, plan.around, SyncInvoker(handler), call)
 
 
 async def call_tool_entry(server: Any, entry: Any, arguments: dict[str, Any]) -> ToolResult:
@@ -71,7 +71,7 @@ async def call_tool_entry(server: Any, entry: Any, arguments: dict[str, Any]) ->
     except ArgumentError as error:
         raise tool_error(str(error)) from None
     value = await call_plan(context, tool_plan(server, entry), server, entry.name, bound)
-    return result_of(loads(runtime.results.of(entry, value, LATEST_LEGACY)))
+    return result_of(loads(runtime.results.of(entry, value, LATEST_SESSION_VERSION)))
 
 
 def tool_plan(server: Any, entry: Any) -> Plan:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fastrpc.compat.dialect import FASTMCP, installed_release
 from fastrpc.compat.field_types import ModelType
 from fastrpc.compat.models import typed
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,5 +93,5 @@ class InnerMethods:
 def _descriptor(entry: Any) -> dict[str, Any]:
     """Return the descriptor of a component object, or of an entry that middleware sees."""
     is_object = isinstance(entry, ModelType)
-    raw: dict[str, Any] = entry.descriptor(*(() if is_object else (LATEST_LEGACY,)))
+    raw: dict[str, Any] = entry.descriptor(*(() if is_object else (LATEST_SESSION_VERSION,)))
     return raw

@@ -85,9 +85,9 @@ class Interception(Server):
 
             self._wrapper = ComposedChain(self, hooks)
         elif hooks:
-            from fastrpc.compat.middleware.chain import Chain
+            from fastrpc.compat.middleware.chain import MiddlewareChain
 
-            self._wrapper = Chain(self, hooks)
+            self._wrapper = MiddlewareChain(self, hooks)
         else:
             self._wrapper = None
         self._plan_anew()

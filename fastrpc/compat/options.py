@@ -24,7 +24,7 @@ from fastrpc.options import (
 )
 
 
-class Model(Protocol):
+class PydanticModel(Protocol):
     """A pydantic model, for example of ``mcp.types``."""
 
     @property
@@ -41,7 +41,7 @@ class _CompatOptions(ServerSettings, total=False):
     """Every compat server. The last ones have no effect."""
 
     version: str | float | None
-    icons: Sequence[Icon | Model] | None
+    icons: Sequence[Icon | PydanticModel] | None
     tools: Iterable[object] | None
     resources: Iterable[object] | None
     mask_error_details: bool | None
@@ -110,10 +110,10 @@ class MCPServerOptions(_CompatOptions, total=False):
     instructions: str | None
 
 
-class _Described(CallOptions, total=False):
+class _CompatDescribed(CallOptions, total=False):
     title: str | None
     description: str | None
-    icons: Sequence[Icon | Model] | None
+    icons: Sequence[Icon | PydanticModel] | None
     meta: dict[str, Any] | None
     tags: Iterable[str] | None
     version: str | int | None
@@ -123,10 +123,10 @@ class _Described(CallOptions, total=False):
     app: object
 
 
-class ToolOptions(_Described, total=False):
+class CompatToolOptions(_CompatDescribed, total=False):
     """`FastMCP.tool` and `FastMCP.add_tool`."""
 
-    annotations: ToolAnnotations | Model | None
+    annotations: ToolAnnotations | PydanticModel | None
     output_schema: dict[str, Any] | bool | None
     exclude_args: Sequence[str] | None
     serializer: Callable[[Any], str] | None
@@ -138,19 +138,19 @@ class ToolOptions(_Described, total=False):
     json_schema_extra: dict[str, Any] | None
 
 
-class ResourceOptions(_Described, total=False):
+class CompatResourceOptions(_CompatDescribed, total=False):
     """`FastMCP.resource`."""
 
     name: str | None
     mime_type: str | None
-    annotations: ContentAnnotations | Model | None
+    annotations: ContentAnnotations | PydanticModel | None
     size: int | None
     security: object
     ttl: float | None
     cache_scope: CacheScope | None
 
 
-class PromptOptions(_Described, total=False):
+class CompatPromptOptions(_CompatDescribed, total=False):
     """`FastMCP.prompt` and `FastMCP.add_prompt`."""
 
 

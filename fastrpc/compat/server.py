@@ -17,7 +17,7 @@ from fastrpc.compat.catalogue import Catalogue
 from fastrpc.compat.components.objects import Prompt, Resource, ResourceTemplate, describe_arguments
 from fastrpc.compat.components.standalone import component_of, mark_of
 from fastrpc.compat.components.tools import FunctionTool, Tool
-from fastrpc.compat.components.visibility import Visibility
+from fastrpc.compat.components.visibility import ComponentVisibility
 from fastrpc.compat.composition import Composition
 from fastrpc.compat.contents_meta import with_meta
 from fastrpc.compat.context import Context
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
     from fastrpc import options as own
     from fastrpc.compat.options import (
+        CompatPromptOptions,
+        CompatResourceOptions,
+        CompatToolOptions,
         FastMCPOptions,
         MCPServerOptions,
-        PromptOptions,
-        ResourceOptions,
-        ToolOptions,
     )
 
     Function = TypeVar("Function", bound=Callable[..., object])
@@ -170,7 +170,7 @@ class FastMCP(
         except TypeError as error:
             raise NotOffered(f"fastrpc.compat: FastMCP: {error}; see docs/compat.md") from None
         self._completer: Any = None
-        self._visibility = Visibility(self.registries)
+        self._visibility = ComponentVisibility(self.registries)
         if shown is not None:
             self.enable(tags=set(shown), only=True)
         if hidden:
@@ -202,11 +202,15 @@ class FastMCP(
 
         @overload  # type: ignore[override]
         def tool(
-            self, name_or_fn: Function, *, name: str | None = None, **options: Unpack[ToolOptions]
+            self, name_or_fn: Function, *, name: str | None = None, **options: Unpack[CompatToolOptions]
         ) -> Function: ...
         @overload
         def tool(
-            self, name_or_fn: str | None = None, *, name: str | None = None, **options: Unpack[ToolOptions]
+            self,
+            name_or_fn: str | None = None,
+            *,
+            name: str | None = None,
+            **options: Unpack[CompatToolOptions],
         ) -> Callable[[Function], Function]: ...
 
     def tool(self, name_or_fn: Any = None, *positional: Any, **options: Any) -> Any:
@@ -222,7 +226,7 @@ class FastMCP(
         name: str | None = None,
         *positional: Any,
         fn: Function | None = None,
-        **options: Unpack[ToolOptions],
+        **options: Unpack[CompatToolOptions],
     ) -> Function:
         """Add a function or a tool object, and return it. `fn`: the function, as the SDK calls it.
 
@@ -299,7 +303,7 @@ class FastMCP(
 
     # --- resources ------------------------------------------------------------------------------------
 
-    def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Function], Function]:
+    def resource(self, uri: str, **options: Unpack[CompatResourceOptions]) -> Callable[[Function], Function]:
         """Register a function as a resource or, if the URI contains variables, as a resource template.
 
         Raises DefinitionError, and NotOffered for an unsupported option.
@@ -377,7 +381,7 @@ class FastMCP(
         self.add_resource(template)
         return template
 
-    def add_resource_fn(self, fn: Function, uri: str, **options: Unpack[ResourceOptions]) -> None:
+    def add_resource_fn(self, fn: Function, uri: str, **options: Unpack[CompatResourceOptions]) -> None:
         """Add a function as the resource, or the template, with this URI. Raises as `resource` does."""
         self.resource(uri, **options)(fn)
 
@@ -387,11 +391,15 @@ class FastMCP(
 
         @overload
         def prompt(
-            self, name_or_fn: Function, *, name: str | None = None, **options: Unpack[PromptOptions]
+            self, name_or_fn: Function, *, name: str | None = None, **options: Unpack[CompatPromptOptions]
         ) -> Function: ...
         @overload
         def prompt(
-            self, name_or_fn: str | None = None, *, name: str | None = None, **options: Unpack[PromptOptions]
+            self,
+            name_or_fn: str | None = None,
+            *,
+            name: str | None = None,
+            **options: Unpack[CompatPromptOptions],
         ) -> Callable[[Function], Function]: ...
 
     def prompt(self, name_or_fn: Any = None, *positional: Any, **options: Any) -> Any:
@@ -402,7 +410,7 @@ class FastMCP(
         return _decorated(self.add_prompt, name_or_fn, _by_name("prompt", positional, options))
 
     def add_prompt(
-        self, prompt: Function, name: str | None = None, **options: Unpack[PromptOptions]
+        self, prompt: Function, name: str | None = None, **options: Unpack[CompatPromptOptions]
     ) -> Function:
         """Add a function or a prompt object, and return it. Raises as `add_tool` does."""
         if isinstance(prompt, Prompt):

@@ -101,7 +101,7 @@ _OPTIONAL = ("max_sessions", "session_idle_timeout", "http_session_idle_timeout"
 _LISTS = ("http_allowed_hosts", "http_allowed_origins", "server_dependencies", "dependencies")
 
 
-class Settings:
+class FastMCPSettings:
     """Settings by their names, as attributes: to be read, and to be assigned before a server starts.
 
     `values` are those that were given; others are looked for in `behind`, which is None for the program's.
@@ -110,7 +110,7 @@ class Settings:
 
     __slots__ = ("_behind", "_env_file", "_values")
 
-    def __init__(self, behind: Settings | None = None, **values: Any) -> None:
+    def __init__(self, behind: FastMCPSettings | None = None, **values: Any) -> None:
         object.__setattr__(self, "_behind", behind)
         object.__setattr__(self, "_values", values)
         object.__setattr__(self, "_env_file", None)
@@ -167,7 +167,7 @@ class Settings:
         return found
 
 
-settings = Settings()
+settings = FastMCPSettings()
 """The program's settings (``fastmcp.settings``)."""
 
 

@@ -8,7 +8,7 @@ docs/compat.md says where a server over HTTP needs a token.
 from __future__ import annotations
 
 from fastrpc.compat.errors import NotOffered
-from fastrpc.compat.server_settings import Settings, settings
+from fastrpc.compat.server_settings import FastMCPSettings, settings
 from fastrpc.definitions.registry import settle_or_exit
 from fastrpc.errors import UsageError
 from fastrpc.server import Server
@@ -62,12 +62,12 @@ class Serving(Server):
     """The methods of a compat server that run it."""
 
     dialect: Dialect
-    settings: Settings
+    settings: FastMCPSettings
 
     def _take_serving_options(self, options: dict[str, Any]) -> None:
         """Take the constructor's options for transports out of `options`."""
         given = {name: options.pop(name) for name in SETTINGS if name in options}
-        self.settings = Settings(
+        self.settings = FastMCPSettings(
             settings, **{key: value for key, value in given.items() if value is not None}
         )
         self._event_store = options.pop("event_store", None)

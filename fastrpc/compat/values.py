@@ -17,7 +17,7 @@ from fastrpc.content import Block, Content, Contents, EmbeddedResource, Received
 from fastrpc.content import Image as PlainImage
 from fastrpc.content import ToolResult as PlainResult
 from fastrpc.definitions.prompt import Message as PromptMessage
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class File(EmbeddedResource):
 def _typed_block(block: Content, name: str, mime_type: str | None, annotations: Any) -> Any:
     from fastrpc.compat.models import typed
 
-    raw = {key: value for key, value in block_of(block, LATEST_LEGACY).items() if value is not None}
+    raw = {key: value for key, value in block_of(block, LATEST_SESSION_VERSION).items() if value is not None}
     if mime_type is not None:
         raw.get("resource", raw)["mimeType"] = mime_type
     if annotations is not None:

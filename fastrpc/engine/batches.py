@@ -15,13 +15,13 @@ from fastrpc.protocol.versions import BATCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.errors import ProtocolError
 
 TURN_SECONDS = 0.001
 
 
-def take_batch(dispatcher: Dispatcher, message: Message, outer: Batch | None) -> None:
+def take_batch(dispatcher: DispatcherProtocol, message: Message, outer: Batch | None) -> None:
     """Read a batch element by element; its answers go out together (MCP 2025-03-26)."""
     most = dispatcher.runtime.max_batch
     if outer is not None or dispatcher.session.version not in BATCHES:
@@ -51,7 +51,7 @@ class Batch:
         "owed",
     )
 
-    def __init__(self, dispatcher: Dispatcher, elements: list[bytes]) -> None:
+    def __init__(self, dispatcher: DispatcherProtocol, elements: list[bytes]) -> None:
         self.dispatcher = dispatcher
         self.answers: list[bytes] = []
         self.owed = 1

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fastrpc._core.plan import Plan
     from fastrpc._core.task import CallTask
     from fastrpc.context import Context
-    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.request import Request
     from fastrpc.tool_style import ToolStyle
 
@@ -115,7 +115,7 @@ class Call:
 
     def __init__(
         self,
-        dispatcher: Dispatcher,
+        dispatcher: DispatcherProtocol,
         request: Request,
         plan: Plan,
         arguments: list[Any] | dict[str, Any],
@@ -217,7 +217,7 @@ class Call:
         if runtime.recorder is not None:
             self.request.allowed = ticks()
             self.request.take_decided(self.info.decided)
-        runtime.place(NotedCall(self) if hasattr(self.request, "result_meta") else self)
+        runtime.place(CallWithResultMeta(self) if hasattr(self.request, "result_meta") else self)
 
     def start(self) -> None:
         """Begin, on the event loop's thread, unless the call has ended meanwhile."""
@@ -371,7 +371,7 @@ class Call:
         return True
 
 
-class NotedCall(Call):
+class CallWithResultMeta(Call):
     """Takes the place of a call that has not begun and whose guard has something to tell its caller: in the
     ``_meta`` of its result, which is encoded once more. Errors are told without it."""
 

@@ -29,8 +29,8 @@ from fastrpc.errors import (
     excerpt,
     suggestion,
 )
-from fastrpc.protocol.lifecycle import READY, Session
-from fastrpc.protocol.versions import MODERN, STRUCTURED
+from fastrpc.protocol.lifecycle import READY, SessionState
+from fastrpc.protocol.versions import STATELESS, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fastrpc._core.task import CallTask
     from fastrpc.context import Context
     from fastrpc.engine.batches import Batch
-    from fastrpc.engine.ports import Method, PendingRequests
+    from fastrpc.engine.ports import MethodProtocol, PendingRequests
     from fastrpc.engine.runtime import Runtime
 
 
@@ -61,7 +61,7 @@ class Dispatcher(OutboundMessages):
         super().__init__(runtime, connection)
         self.runtime: Runtime = runtime
         self._main = main
-        self.session: Session = Session() if main is None else main.session
+        self.session: SessionState = SessionState() if main is None else main.session
         if main is not None:
             connection.in_flight = main.in_flight
             connection.principal = main.principal
@@ -115,9 +115,9 @@ class Dispatcher(OutboundMessages):
 
         failed_lines.answer(self, line, before, error, batch)
 
-    def call_ended(self, id: bytes, plan: Plan, result: Any, modern: bool) -> str:
+    def call_ended(self, id: bytes, plan: Plan, result: Any, stateless: bool) -> str:
         """A call has returned something that is more than a plain value; return its outcome."""
-        request = self._request_of_plan(id, plan, modern)
+        request = self._request_of_plan(id, plan, stateless)
         try:
             encoded = self._encoded(request, plan, result)
         except BaseException as error:
@@ -132,11 +132,11 @@ class Dispatcher(OutboundMessages):
         return own_fault("tools/call", error)
 
     def call_failed(
-        self, id: bytes, plan: Plan, error: BaseException, modern: bool, context: Context | None = None
+        self, id: bytes, plan: Plan, error: BaseException, stateless: bool, context: Context | None = None
     ) -> str:
         """An inline call has raised; a `context` is given if it was used. Return the call's outcome."""
         self.leave_if_forked(error)
-        request = self._request_of_plan(id, plan, modern) if context is None else _request_of(context)
+        request = self._request_of_plan(id, plan, stateless) if context is None else _request_of(context)
         return self._answer_failure(id, request, plan, error)
 
     def _answer_failure(self, id: bytes, request: Request, plan: Plan, error: BaseException) -> str:
@@ -155,11 +155,11 @@ class Dispatcher(OutboundMessages):
         self._answer(id, result, None)
         return request.outcome
 
-    def _request_of_plan(self, id: bytes, plan: Plan, modern: bool) -> Request:
+    def _request_of_plan(self, id: bytes, plan: Plan, stateless: bool) -> Request:
         """Return a request for a call that the connection has made by itself, as encoders need it."""
         member = "uri" if plan.kind == "resource" else "name"
         request = Request(self, id, CALLED_BY[plan.kind], {member: plan.target}, None)
-        request.version = self._version_of(modern)
+        request.version = self._version_of(stateless)
         return request
 
     key_of = staticmethod(key_of)
@@ -172,7 +172,7 @@ class Dispatcher(OutboundMessages):
         return begin_call
 
     def call_waits(
-        self, id: bytes, plan: Plan, task: CallTask, modern: bool, began: int, context: Context
+        self, id: bytes, plan: Plan, task: CallTask, stateless: bool, began: int, context: Context
     ) -> None:
         """A coroutine with a Context waits, begun at the tick `began`: its call is in flight now."""
         call = _request_of(context).call
@@ -183,7 +183,7 @@ class Dispatcher(OutboundMessages):
         call.go_on(task, self.loop, self.connection.seconds_since(began))
 
     def call_deferred(
-        self, id: bytes, plan: Plan, info: CallInfo, decision: Awaitable[Any], modern: bool, began: int
+        self, id: bytes, plan: Plan, info: CallInfo, decision: Awaitable[Any], stateless: bool, began: int
     ) -> None:
         """The guard decides later about a call that the connection would have made."""
         call = _request_of(info.context).call
@@ -200,12 +200,12 @@ class Dispatcher(OutboundMessages):
             call.failed(error)
 
     def call_bound(
-        self, message: Message, plan: Plan, arguments: list[Any] | dict[str, Any], modern: bool, began: int
+        self, message: Message, plan: Plan, arguments: list[Any] | dict[str, Any], stateless: bool, began: int
     ) -> None:
         """Make a call that came at the tick `began` and may not begin on the connection: on a thread, for
         instance. Its arguments are bound."""
         request = self.request_type.of(self, message, None)
-        request.version = self._version_of(modern)
+        request.version = self._version_of(stateless)
         request.began = began
         self._handle(request, lambda request: self.begin(request, plan, arguments))
 
@@ -229,22 +229,22 @@ class Dispatcher(OutboundMessages):
         """A function has returned that has used its context, before its call is answered."""
         _request_of(context).call.left()
 
-    def quiet(self) -> bool:
+    def on_client_idle(self) -> bool:
         """The client has paused: get ready, and say whether the loop will be needed."""
         self.take_plans()
         self.runtime.get_ready()
         return self.runtime.needs_loop()
 
-    def assume(self, version: str) -> None:
+    def adopt_version(self, version: str) -> None:
         """Serve requests of a version without a handshake, for clients of which nothing is known: each
         request may be another's.
         """
         self.session.lasting = False
         self.session.agree({"protocolVersion": version})
         self.session.ready()
-        self.catch_up()
+        self.apply_session_state()
 
-    def catch_up(self) -> None:
+    def apply_session_state(self) -> None:
         """Take over what the session has agreed on and what there is to call.
 
         Only a session's main dispatcher hears of changes.
@@ -342,7 +342,7 @@ class Dispatcher(OutboundMessages):
 
         return wrappers.serve(self, request, method)
 
-    def _no_method(self, request: Request, method: Method | None) -> MethodNotFound:
+    def _no_method(self, request: Request, method: MethodProtocol | None) -> MethodNotFound:
         """Say why there is no such method: for this server, this version, or at all."""
         version, runtime = request.version, self.runtime
         if method is None:
@@ -443,8 +443,8 @@ class Dispatcher(OutboundMessages):
         self.connection.output.error(id, body)
         self.connection.wrote()
 
-    def _version_of(self, modern: bool) -> str:
-        return MODERN if modern else self.session.version or ""
+    def _version_of(self, stateless: bool) -> str:
+        return STATELESS if stateless else self.session.version or ""
 
     def plan_of_tool(self, name: str) -> Plan:
         """Return the plan of a tool. Raises InvalidParams for an unknown one."""
@@ -569,7 +569,7 @@ class Dispatcher(OutboundMessages):
         if type(result) is str and request.batch is None and plan.encoder.is_text and plan.form == TEXT_FORM:
             try:
                 before = self._written(None)
-                self.connection.answer_text(request.id, result, request.version == MODERN)
+                self.connection.answer_text(request.id, result, request.version == STATELESS)
             except UnicodeEncodeError:
                 pass  # said by the long way
             else:
@@ -596,8 +596,8 @@ class Dispatcher(OutboundMessages):
         try:
             result = self._failure(request, call.plan, error)
         except BaseException as problem:
-            told = problem if isinstance(problem, ProtocolError) else own_fault(request.method, problem)
-            self._refuse(request, told)
+            response_error = problem if isinstance(problem, ProtocolError) else None
+            self._refuse(request, response_error or own_fault(request.method, problem))
         else:
             self.answer(request, result)
         self.forget(request)

@@ -16,11 +16,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.request import Request
 
 
-def answer(dispatcher: Dispatcher, line: bytes, before: int, error: BaseException, batch: Any) -> None:
+def answer(
+    dispatcher: DispatcherProtocol, line: bytes, before: int, error: BaseException, batch: Any
+) -> None:
     """Log the failure, and answer the request in `line`, unless that has happened since so many bytes were
     written (of a batch: since it had so many answers), or happens later."""
     dispatcher.leave_if_forked(error)
@@ -33,17 +35,17 @@ def answer(dispatcher: Dispatcher, line: bytes, before: int, error: BaseExceptio
         return
     key = key_of(id)
     if key not in dispatcher.in_flight and key not in dispatcher.listening:
-        dispatcher.answer_error(id, _told(), batch)
+        dispatcher.answer_error(id, _response_error(), batch)
 
 
-def end(dispatcher: Dispatcher, request: Request, before: int, error: BaseException) -> None:
+def end(dispatcher: DispatcherProtocol, request: Request, before: int, error: BaseException) -> None:
     """The same for a call whose function has ended, and which is in flight unless it has been answered."""
     tracebacks.report("a call could not be answered", error)
     if request.key in dispatcher.in_flight:
         if request.batch is not None or dispatcher.connection.output.total == before:
-            dispatcher.answer_error(request.id, _told(), request.batch)
+            dispatcher.answer_error(request.id, _response_error(), request.batch)
         dispatcher.forget(request)
 
 
-def _told() -> InternalError:
+def _response_error() -> InternalError:
     return InternalError("Internal error; see the server's log")

@@ -11,7 +11,7 @@ hook runs.
 from __future__ import annotations
 
 from fastrpc.definitions.handler import is_async, name_of
-from fastrpc.engine.wrappers import Pace, WrappedCall, enter
+from fastrpc.engine.wrappers import SyncInvoker, WrappedCall, enter
 from fastrpc.errors import FAILURES, DefinitionError
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fastrpc._core.call_info import CallInfo, HookChain
     from fastrpc.definitions.handler import Handler
     from fastrpc.definitions.tool import Tool
-    from fastrpc.engine.interfaces import Runtime
+    from fastrpc.engine.interfaces import RuntimeProtocol
 
     Around: TypeAlias = "HookChain | AsyncHooks | WrappedCall"
 
@@ -72,7 +72,7 @@ def _takes(function: Any, count: int) -> bool:
     return least <= count and (count <= most or bool(code.co_flags & _VARIADIC))
 
 
-def around(handler: Handler, runtime: Runtime, method: str) -> Around | None:
+def around(handler: Handler, runtime: RuntimeProtocol, method: str) -> Around | None:
     """Return what calls a handler within the wrapper of the server and, if it is a tool, its hooks; None if
     there is nothing around it. `method` is the one that calls it.
 
@@ -108,7 +108,7 @@ class AsyncHooks:
     `inner` are the hooks of the server that the tool was mounted from; None: there are none.
     """
 
-    __slots__ = ("_pace", "after", "before", "inner", "name", "on_error", "tool")
+    __slots__ = ("_invoker", "after", "before", "inner", "name", "on_error", "tool")
 
     is_async = True
 
@@ -116,7 +116,7 @@ class AsyncHooks:
         self.tool = tool
         self.name = name
         self.inner = inner
-        self._pace = Pace(tool)
+        self._invoker = SyncInvoker(tool)
         self.before, self.after, self.on_error = (
             [hook for hook in hooks if hook.when == when] for when in PARAMETERS
         )
@@ -125,7 +125,7 @@ class AsyncHooks:
         try:
             for hook in self.before:
                 await _answer(hook, call)
-            result = await enter(self.tool, self.inner, self._pace, call)
+            result = await enter(self.tool, self.inner, self._invoker, call)
             for hook in self.after:
                 call.name = self.name
                 changed = await _answer(hook, call, result)

@@ -15,14 +15,14 @@ from fastrpc._core.plan import Plan
 from fastrpc._core.recorder import Recorder
 from fastrpc.callers import Caller
 from fastrpc.definitions.registry import Registries, Registry
-from fastrpc.engine.ports import Features, Gates, RequestCounter, RequestWrapper, ResultEncoder
+from fastrpc.engine.ports import ApprovalGates, Features, RequestCounter, RequestWrapper, ResultEncoder
 from fastrpc.engine.results import Results
 from fastrpc.errors import ProtocolError
-from fastrpc.protocol.lifecycle import Session
+from fastrpc.protocol.lifecycle import SessionState
 from fastrpc.quotas import Quotas
 
 
-class Call(Protocol):
+class CallProtocol(Protocol):
     """A call of a handler, as its request knows it."""
 
     @property
@@ -36,7 +36,7 @@ class Call(Protocol):
     def cancel(self, said: dict[str, Any] | None = None) -> None: ...
 
 
-class Runtime(Protocol):
+class RuntimeProtocol(Protocol):
     """What all connections of a server share, as its calls and features use it."""
 
     state: Any
@@ -45,9 +45,9 @@ class Runtime(Protocol):
     max_batch: int
     spending: list[Any]
     caller_of: Callable[[str], Caller] | None
-    gates: Gates | None
+    gates: ApprovalGates | None
 
-    def way_to(self, handler: Any) -> Iterable[tuple[str, Any]]: ...
+    def mount_path_of(self, handler: Any) -> Iterable[tuple[str, Any]]: ...
     @property
     def server(self) -> Any: ...
     @property
@@ -63,7 +63,7 @@ class Runtime(Protocol):
     @property
     def features(self) -> Features: ...
     @property
-    def thread_pool(self) -> ThreadPool: ...
+    def thread_pool(self) -> ThreadPoolProtocol: ...
     @property
     def quotas(self) -> Quotas: ...
     @property
@@ -88,7 +88,7 @@ class Runtime(Protocol):
     def enforces_filters(self) -> bool: ...
     def entries_for(self, principal: str, registry: Registry[Any]) -> list[Any]: ...
     def load(self) -> None: ...
-    def look(self, dispatcher: Any) -> bool: ...
+    def poll_monitors(self, dispatcher: Any) -> bool: ...
     def view_of(self, principal: str) -> Any: ...
     def hint_for(self, principal: str, registry: Registry[Any], key: str) -> str: ...
     def plan_for(self, handler: Any, encoder: ResultEncoder) -> Plan: ...
@@ -101,7 +101,7 @@ class Runtime(Protocol):
     def watch_in(self, loop: AbstractEventLoop) -> None: ...
 
 
-class ThreadPool(Protocol):
+class ThreadPoolProtocol(Protocol):
     """The worker threads."""
 
     def run(
@@ -112,15 +112,15 @@ class ThreadPool(Protocol):
     ) -> None: ...
 
 
-class Dispatcher(Protocol):
+class DispatcherProtocol(Protocol):
     """What serves one connection, as its requests, calls and batches use it."""
 
     @property
-    def runtime(self) -> Runtime: ...
+    def runtime(self) -> RuntimeProtocol: ...
     @property
     def connection(self) -> Connection: ...
     @property
-    def session(self) -> Session: ...
+    def session(self) -> SessionState: ...
     @property
     def principal(self) -> str: ...
     @property

@@ -10,19 +10,19 @@ from __future__ import annotations
 from fastrpc._core.plan import FramedPlan
 from fastrpc.engine.results import error_object
 from fastrpc.errors import LONGEST_EXCERPT
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc._core.plan import Plan
-    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.request import Request
     from fastrpc.errors import UnknownName
 
 UNKNOWN_KEPT = 64
 
 
-def keep_plan(dispatcher: Dispatcher, request: Request, plan: Plan) -> None:
+def keep_plan(dispatcher: DispatcherProtocol, request: Request, plan: Plan) -> None:
     """Have the connection serve such requests for a resource or a prompt by itself from now on, unless this
     is the first: a connection may have one request only."""
     connection, target = dispatcher.connection, plan.target
@@ -35,11 +35,11 @@ def keep_plan(dispatcher: Dispatcher, request: Request, plan: Plan) -> None:
     head, text, tail = plan.encoder.encode(request, plan.tool, "").partition(b'"text":""')
     assert text, "the encoder writes a text as one"
     plans[target] = FramedPlan(
-        plan, b',"result":' + head + text[:-2], tail + b"}\n", request.version == MODERN
+        plan, b',"result":' + head + text[:-2], tail + b"}\n", request.version == STATELESS
     )
 
 
-def remember_unknown(dispatcher: Dispatcher, name: str, error: UnknownName) -> None:
+def remember_unknown(dispatcher: DispatcherProtocol, name: str, error: UnknownName) -> None:
     """Have the connection answer by itself when this tool is called again: agents repeat a wrong name, and
     looking for what may have been meant takes long."""
     runtime = dispatcher.runtime

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.engine.call import Call
-    from fastrpc.engine.interfaces import Runtime
+    from fastrpc.engine.interfaces import RuntimeProtocol
 
 LEAVE_SECONDS = 1.0
 """How long leaving may take; then it is cancelled."""
@@ -28,13 +28,13 @@ LAST_SECONDS = 0.1
 """How long a cancelled one may take to clean up."""
 
 
-class Lifespan:
+class ServerLifespan:
     """The context manager that `make` returns, entered once for all connections of a server.
 
     `entered`: calls may run. `watchers` are called, once each, when it has been entered.
     """
 
-    def __init__(self, make: Callable[[], Any], runtime: Runtime) -> None:
+    def __init__(self, make: Callable[[], Any], runtime: RuntimeProtocol) -> None:
         self.entered = False
         self.watchers: set[Callable[[], object]] = set()
         self._make = make

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.plan import Plan
     from fastrpc.definitions.registry import Registry
-    from fastrpc.engine.interfaces import Runtime
+    from fastrpc.engine.interfaces import RuntimeProtocol
     from fastrpc.options import Effect, ItemKind, Risk
 
 MOST_CLASSES = 256
@@ -130,7 +130,7 @@ class ListFilter:
         return InternalError("Internal error; see the server's log")
 
 
-def filters_of(runtime: Runtime) -> Iterator[tuple[Any, ListFilter]]:
+def filters_of(runtime: RuntimeProtocol) -> Iterator[tuple[Any, ListFilter]]:
     """The filters of a server and of those that are mounted in it, each with its server."""
     for each in runtime.server.list_filters:
         yield runtime.server, each
@@ -141,7 +141,7 @@ def filters_of(runtime: Runtime) -> Iterator[tuple[Any, ListFilter]]:
 class CallerLists:
     """What the classes of callers see of one server, until its registries or its filters change."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: RuntimeProtocol) -> None:
         self._runtime = runtime
         self._views: OrderedDict[tuple[Hashable, ...], CallerView] = OrderedDict()
         self._size = 0
@@ -182,7 +182,7 @@ class CallerLists:
             self._size -= view.size
 
     @property
-    def runtime(self) -> Runtime:
+    def runtime(self) -> RuntimeProtocol:
         """The shared half of the server whose lists they are."""
         return self._runtime
 

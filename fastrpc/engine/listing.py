@@ -24,7 +24,7 @@ LONGEST = 500
 log = diagnostics.Once("error")
 
 
-class Renamed:
+class RenamedTool:
     """A tool as it is listed by another name than its own."""
 
     __slots__ = ("kind", "name", "published", "tool")
@@ -38,10 +38,10 @@ class Renamed:
         return {**self.tool.descriptor(version), "name": self.published}
 
 
-def renamed(tools: Iterable[Tool], published: Mapping[str, Tool]) -> list[Tool | Renamed]:
+def renamed(tools: Iterable[Tool], published: Mapping[str, Tool]) -> list[Tool | RenamedTool]:
     """Return tools as they are listed, where some have another name."""
     names = {tool.name: name for name, tool in published.items()}
-    return [Renamed(tool, names[tool.name]) if tool.name in names else tool for tool in tools]
+    return [RenamedTool(tool, names[tool.name]) if tool.name in names else tool for tool in tools]
 
 
 def writable(entries: Iterable[Any], version: str) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ class Monitor:
         self._failing: set[Callable[[], object]] = set()
         self.loop: AbstractEventLoop | None = None
         """The loop that calls them, if one does."""
-        self.looked = False
+        self.polled = False
         """Whether they were called without a loop."""
 
     @property
@@ -46,9 +46,9 @@ class Monitor:
         if timer is not None:
             timer.cancel()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Call each function now, since no loop does."""
-        self.looked = True
+        self.polled = True
         for function in list(self._every):
             self._call(function)
 
@@ -56,7 +56,7 @@ class Monitor:
         """Call each function now and from time to time, in this loop; unless another one does so already."""
         if self.loop is None or self.loop.is_closed():
             self.loop = loop
-            self.looked = False
+            self.polled = False
             for function in list(self._every):
                 self._tick(function)
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.connection import Connection
-    from fastrpc.engine.interfaces import Runtime
-    from fastrpc.protocol.lifecycle import Session
+    from fastrpc.engine.interfaces import RuntimeProtocol
+    from fastrpc.protocol.lifecycle import SessionState
 else:
     from _collections import deque  # without what `collections` imports
 
@@ -41,10 +41,10 @@ def tell(function: Callable[[], object]) -> None:
 class OutboundMessages:
     """The sending half of a dispatcher. Bound to the thread that creates it until a loop serves it."""
 
-    session: Session
+    session: SessionState
     listening: dict[bytes, Any]
 
-    def __init__(self, runtime: Runtime, connection: Connection) -> None:
+    def __init__(self, runtime: RuntimeProtocol, connection: Connection) -> None:
         self.runtime = runtime
         self.connection = connection
         self.thread = get_ident()

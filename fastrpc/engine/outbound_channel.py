@@ -150,7 +150,7 @@ class RequestChannel:
             tool = call.plan.tool
             if unit not in (getattr(tool, "costs", None) or ()):
                 raise ValueError(undeclared(tool.name, unit))
-            way = runtime.way_to(tool)
+            way = runtime.mount_path_of(tool)
         else:
             way = [(self.request.target, runtime)]
         with _bookkeeping:

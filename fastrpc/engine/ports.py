@@ -75,7 +75,7 @@ class ResultEncoder(Protocol):
         """Return the result for an error. Raises the ProtocolError to answer with instead."""
 
 
-class Method(Protocol):
+class MethodProtocol(Protocol):
     """A request method: the versions that have it, what the server needs for it, and its function."""
 
     @property
@@ -85,11 +85,11 @@ class Method(Protocol):
     @property
     def serve(self) -> Callable[[Any, Any], bytes | None]: ...
     @property
-    def lists(self) -> ListMethod | None:
+    def lists(self) -> ListMethodProtocol | None:
         """How its list is made, for a method that lists entries."""
 
 
-class ListMethod(Protocol):
+class ListMethodProtocol(Protocol):
     """How the list of a method is made where something is done with its entries in between."""
 
     @property
@@ -108,7 +108,7 @@ class RequestCounter(Protocol):
         ProtocolError."""
 
 
-class Gates(Protocol):
+class ApprovalGates(Protocol):
     """Approvals that no call waits for: see `fastrpc.guard.approvals.gates`. Methods raise FastrpcError."""
 
     async def ask(
@@ -165,7 +165,7 @@ class Features(Protocol):
     """The methods of MCP, and what calls and notifications need of them. `fastrpc.methods` implements it."""
 
     @property
-    def METHODS(self) -> Mapping[str, Method]: ...
+    def METHODS(self) -> Mapping[str, MethodProtocol]: ...
     @property
     def TOOL_RESULTS(self) -> ResultEncoder: ...
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastrpc.engine.messages import key_of
 from fastrpc.errors import excerpt
-from fastrpc.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, MODERN
+from fastrpc.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
     from fastrpc.engine.batches import Batch
-    from fastrpc.engine.interfaces import Call, Dispatcher
+    from fastrpc.engine.interfaces import CallProtocol, DispatcherProtocol
     from fastrpc.engine.ports import OutboundChannel
     from fastrpc.quotas import Quota
 
@@ -66,7 +66,12 @@ class Request:
     result_meta: dict[str, Any]
 
     def __init__(
-        self, dispatcher: Dispatcher, id: bytes, method: str, params: dict[str, Any], batch: Batch | None
+        self,
+        dispatcher: DispatcherProtocol,
+        id: bytes,
+        method: str,
+        params: dict[str, Any],
+        batch: Batch | None,
     ) -> None:
         self.dispatcher = dispatcher
         self.id = id
@@ -75,7 +80,7 @@ class Request:
         self.params = params
         self.batch = batch
         self.version = ""
-        self.call: Call | None = None
+        self.call: CallProtocol | None = None
         self.cancellation: dict[str, Any] | None = None
         self.channel: OutboundChannel | None = None
         self.asking: Any = None
@@ -96,7 +101,7 @@ class Request:
         )
 
     @classmethod
-    def of(cls, dispatcher: Dispatcher, message: Message, batch: Batch | None) -> Self:
+    def of(cls, dispatcher: DispatcherProtocol, message: Message, batch: Batch | None) -> Self:
         """Return the request that a message brings."""
         return cls(dispatcher, message.id or b"null", message.method or "", message.params or {}, batch)
 
@@ -134,14 +139,14 @@ class Request:
     @property
     def client_capabilities(self) -> dict[str, Any]:
         """The ClientCapabilities: of the request from 2026-07-28 on, of the handshake before."""
-        if self.version == MODERN:
+        if self.version == STATELESS:
             found: dict[str, Any] = self.meta.get(CAPABILITIES_KEY) or {}
             return found
         return self.dispatcher.session.client_capabilities
 
     @property
     def client_info(self) -> dict[str, Any]:
-        if self.version == MODERN:
+        if self.version == STATELESS:
             found: dict[str, Any] = self.meta.get(CLIENT_KEY) or {}
             return found
         return self.dispatcher.session.client_info

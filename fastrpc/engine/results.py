@@ -11,7 +11,7 @@ from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, dumps, q
 from fastrpc.content import Content, ToolResult, block_of
 from fastrpc.errors import ProtocolError
 from fastrpc.json_encoding import UnencodableResult, rich_json, to_json
-from fastrpc.protocol.versions import ANY_STRUCTURED, MODERN, SERVER_KEY, STRUCTURED
+from fastrpc.protocol.versions import ANY_STRUCTURED, SERVER_KEY, STATELESS, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Results:
     def __init__(self, server_info: dict[str, Any]) -> None:
         signature = {name: server_info[name] for name in SIGNATURE_MEMBERS if name in server_info}
         self._server_meta = {SERVER_KEY: signature}
-        self._modern_ending = b',"resultType":"complete","_meta":' + dumps(self._server_meta) + b"}"
+        self._stateless_ending = b',"resultType":"complete","_meta":' + dumps(self._server_meta) + b"}"
         self._tails: dict[str, tuple[bytes, ...]] = {}
         self.notes: Sequence[Callable[[], list[str]]] = ()
         """Called for each result; the returned texts are appended to its content (`Server.set_note`)."""
@@ -73,9 +73,9 @@ class Results:
 
     def ending(self, version: str, meta: dict[str, Any] | None = None) -> bytes:
         """Return what every result of a version ends with, closing brace included."""
-        if version == MODERN:
+        if version == STATELESS:
             if not meta:
-                return self._modern_ending
+                return self._stateless_ending
             return b',"resultType":"complete","_meta":' + to_json({**meta, **self._server_meta}) + b"}"
         return b',"_meta":' + to_json(meta) + b"}" if meta else b"}"
 

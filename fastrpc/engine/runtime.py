@@ -13,12 +13,12 @@ from fastrpc._core.plan import Plan
 from fastrpc.engine.plans import context_kind_of, plan_of, vector_form_of
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.engine.results import Results
-from fastrpc.engine.visibility import Visibility
+from fastrpc.engine.visibility import VisibilityFilters
 from fastrpc.errors import Overloaded
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.lifecycle import READY
 from fastrpc.protocol.pagination import page_of
-from fastrpc.protocol.versions import MODERN, known
+from fastrpc.protocol.versions import STATELESS, known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from fastrpc.definitions.registry import Registries, Registry
     from fastrpc.definitions.tool import Tool
     from fastrpc.engine.call import Call
-    from fastrpc.engine.interfaces import Dispatcher
-    from fastrpc.engine.lifespan import Lifespan
+    from fastrpc.engine.interfaces import DispatcherProtocol
+    from fastrpc.engine.lifespan import ServerLifespan
     from fastrpc.engine.monitor import Monitor
-    from fastrpc.engine.ports import Features, Gates, RequestCounter, RequestWrapper, ResultEncoder
+    from fastrpc.engine.ports import ApprovalGates, Features, RequestCounter, RequestWrapper, ResultEncoder
     from fastrpc.engine.request import Request
     from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.quotas import Quotas
@@ -46,7 +46,7 @@ scope: Callable[[Any, Any], Any] | None = None
 the handler and what is around it already (`fastrpc.running_call`)."""
 
 
-class Runtime(Visibility):
+class Runtime(VisibilityFilters):
     """The shared half of a server; a `Dispatcher` is the other, one for each connection."""
 
     def __init__(
@@ -92,23 +92,23 @@ class Runtime(Visibility):
         """The servers that are mounted here."""
         self.upstream = upstream
         """Where the registries' entries come from, if another server has to be asked (`fastrpc.proxy`)."""
-        self.lifespan: Lifespan | None = None
+        self.lifespan: ServerLifespan | None = None
         if server.lifespan is not None:
-            from fastrpc.engine.lifespan import Lifespan
+            from fastrpc.engine.lifespan import ServerLifespan
 
             enter = server.lifespan
-            self.lifespan = Lifespan(lambda: enter(server), self)
+            self.lifespan = ServerLifespan(lambda: enter(server), self)
         self.results = Results(self.server_info)
         self.page_size: int = server.page_size
         self.calls: CallsInFlight = CallsInFlight(server.max_in_flight)
         self.max_batch: int = server.max_batch
         self.threads: int = server.threads
-        self.dispatchers: set[Dispatcher] = set()
+        self.dispatchers: set[DispatcherProtocol] = set()
         self.share: Callable[[bytes], object] | None = None
         """Sends an announcement, as JSON, to the other processes that serve the same clients. Thread-safe."""
         self.caller_of: Callable[[str], Caller] | None = None
         """Returns whoever has a principal, if a guard knows more of them."""
-        self.gates: Gates | None = None
+        self.gates: ApprovalGates | None = None
         """Asks people for approvals that no call waits for, if a guard can."""
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
         self._queues: dict[Handler, OrderedDict[Call, None]] = {}  # and those that wait for a place
@@ -214,7 +214,7 @@ class Runtime(Visibility):
 
     # --- lifespans and upstream servers ------------------------------------------------------------------
 
-    def pending_lifespan(self, handler: Handler) -> Lifespan | None:
+    def pending_lifespan(self, handler: Handler) -> ServerLifespan | None:
         """Return the lifespan that has to be entered before a handler is called; None if all have been."""
         if self.lifespan is not None or handler.origin:
             for lifespan in self._lifespans_of(handler):
@@ -229,7 +229,7 @@ class Runtime(Visibility):
         holds_answers = self.recorder is not None and self.recorder.holder is not None
         return self.pending_lifespan(handler) is None and not holds_answers
 
-    def _lifespans_of(self, handler: Handler) -> list[Lifespan]:
+    def _lifespans_of(self, handler: Handler) -> list[ServerLifespan]:
         """The lifespans that a handler needs: its server's own, and those of the servers around it."""
         found = [self.lifespan, *(server.runtime.lifespan for server, _ in handler.origin)]
         return [lifespan for lifespan in found if lifespan is not None]
@@ -239,7 +239,7 @@ class Runtime(Visibility):
         """Whether there may be upstream servers whose features have to be listed."""
         return self.upstream is not None or bool(self.mounts)
 
-    def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
+    def defers(self, dispatcher: DispatcherProtocol, request: Request) -> bool:
         """Defer a request until the features of the upstream servers are known; False if it need not wait.
         Raises ProtocolError."""
         if self.upstream is not None and self.upstream.defers(dispatcher, request):
@@ -371,7 +371,7 @@ class Runtime(Visibility):
 
     def _guard_of(self, handler: Handler) -> Callable[[Any], Any] | None:
         """Return the function that asks all guards that stand in front of a handler; None: there are none."""
-        guards = [(name, guard) for name, runtime in self.way_to(handler) for guard in runtime.guards]
+        guards = [(name, guard) for name, runtime in self.mount_path_of(handler) for guard in runtime.guards]
         if len(guards) < 2 and not handler.origin:
             return guards[0][1] if guards else None
         from fastrpc.engine.guards import guarded_by
@@ -380,7 +380,7 @@ class Runtime(Visibility):
 
     def _recheck_of(self, tool: Tool) -> Callable[[Any], object] | None:
         """Return the function that has all guards decide again about changed arguments; None: none does."""
-        rechecks = [(name, each) for name, runtime in self.way_to(tool) for each in runtime.rechecks]
+        rechecks = [(name, each) for name, runtime in self.mount_path_of(tool) for each in runtime.rechecks]
         if not rechecks:
             return None
         from fastrpc.engine.guards import rechecked_by
@@ -390,10 +390,10 @@ class Runtime(Visibility):
     def _recorder_of(self, handler: Handler) -> Recorder | None:
         """Return what records a handler's calls; None: neither this server nor one that the handler was
         mounted from has observers."""
-        observed = any(runtime.is_observed for _, runtime in self.way_to(handler))
+        observed = any(runtime.is_observed for _, runtime in self.mount_path_of(handler))
         return self.recorder if observed else None
 
-    def way_to(self, handler: Handler) -> Iterator[tuple[str, Runtime]]:
+    def mount_path_of(self, handler: Handler) -> Iterator[tuple[str, Runtime]]:
         """The servers through which a call comes to a handler, this one first, and what each calls it."""
         yield handler.name, self
         for server, name in handler.origin:
@@ -572,17 +572,17 @@ class Runtime(Visibility):
             text = to_json({member: writable(entries, version), **rest})
         return text[:-1] + self.results.ending(version)
 
-    def look(self, dispatcher: Dispatcher) -> bool:
+    def poll_monitors(self, dispatcher: DispatcherProtocol) -> bool:
         """Have what watches for changes called before a list, unless an event loop does so from time to time.
 
         Returns whether the list may be given again without coming here. The first list needs no loop, so that
         a script that asks for no more pays for none; the second one has the connection begin it.
         """
         waiting = [watch for watch in self._watches() if watch.needed]
-        if any(watch.looked for watch in waiting):
+        if any(watch.polled for watch in waiting):
             dispatcher.begin_loop()
         for watch in waiting:
-            watch.look()
+            watch.poll()
         return not waiting
 
     def _watches(self) -> Iterator[Monitor]:
@@ -657,7 +657,7 @@ class Runtime(Visibility):
     def caching(self, version: str, what: str = "") -> dict[str, Any]:
         """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching): of a list,
         which `what` is the member with the entries of, or of the server's description."""
-        return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope} if version == MODERN else {}
+        return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope} if version == STATELESS else {}
 
 
 CHANGES: dict[str, Callable[..., object]] = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastrpc.options import ItemKind
 
 
-class Visibility:
+class VisibilityFilters:
     """The filters of a server and of those that are mounted in it, as requests ask them."""
 
     if TYPE_CHECKING:

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.task import CallTask
-    from fastrpc.engine.interfaces import Dispatcher
-    from fastrpc.engine.ports import ListMethod, Method, RequestWrapper
+    from fastrpc.engine.interfaces import DispatcherProtocol
+    from fastrpc.engine.ports import ListMethodProtocol, MethodProtocol, RequestWrapper
     from fastrpc.engine.request import Request
 
 
-class Pace:
+class SyncInvoker:
     """Calls a synchronous function for a coroutine: on a worker thread, or inline where it is known to be
     quick (`Plan.record_duration`)."""
 
@@ -61,7 +61,7 @@ class Pace:
             self._plan.record_duration(perf_counter_ns() - began)
 
 
-async def enter(handler: Handler, inner: Any, pace: Pace, call: CallInfo) -> Any:
+async def enter(handler: Handler, inner: Any, invoker: SyncInvoker, call: CallInfo) -> Any:
     """Call what is within a layer: the next one, which knows the call by its own name, or the function."""
     function: Callable[[], Any] = call.invoke
     if inner is not None:
@@ -70,7 +70,7 @@ async def enter(handler: Handler, inner: Any, pace: Pace, call: CallInfo) -> Any
         function = partial(inner, call)
     if handler.is_async or (inner is not None and inner.is_async):
         return await function()
-    return await pace.call(call, function)
+    return await invoker.call(call, function)
 
 
 class WrappedCall:
@@ -78,7 +78,7 @@ class WrappedCall:
     server, and those that it was mounted from, have around it besides; `outermost` is False where the
     server is mounted in one whose wrapper is called first."""
 
-    __slots__ = ("_pace", "_run", "handler", "inner", "name", "outermost")
+    __slots__ = ("_invoker", "_run", "handler", "inner", "name", "outermost")
 
     is_async = True
 
@@ -93,14 +93,14 @@ class WrappedCall:
                 layer.outermost = False
             layer = layer.inner
         self._run = wrapper.call
-        self._pace = Pace(handler)
+        self._invoker = SyncInvoker(handler)
 
     def __call__(self, call: CallInfo) -> Any:
         return self._run(call, self)
 
     def proceed(self, call: CallInfo) -> Any:
         """Return an awaitable of what is within the wrapper."""
-        return enter(self.handler, self.inner, self._pace, call)
+        return enter(self.handler, self.inner, self._invoker, call)
 
 
 async def call_within(call: CallInfo, plan: Plan, name: str, bound: list[Any]) -> Any:
@@ -139,7 +139,7 @@ async def _no_function() -> None:
     """Stands where a handler has its function; what is around it serves the request."""
 
 
-def serve(dispatcher: Dispatcher, request: Request, method: Method) -> bytes | None:
+def serve(dispatcher: DispatcherProtocol, request: Request, method: MethodProtocol) -> bytes | None:
     """Serve a request of a server that has a wrapper. Raises ProtocolError."""
     runtime = dispatcher.runtime
     wrapper = runtime.wrapper
@@ -160,7 +160,7 @@ def serve(dispatcher: Dispatcher, request: Request, method: Method) -> bytes | N
 
 
 def _begin(
-    dispatcher: Dispatcher, request: Request, proceed: Callable[[], Any], encoder: Any
+    dispatcher: DispatcherProtocol, request: Request, proceed: Callable[[], Any], encoder: Any
 ) -> bytes | None:
     """Begin a call that has the wrapper around what would serve the request."""
     wrapper = dispatcher.runtime.wrapper
@@ -190,21 +190,25 @@ async def _refuse(error: ProtocolError) -> Any:
     raise error
 
 
-async def _serve_plainly(dispatcher: Dispatcher, request: Request, method: Method) -> bytes | None:
+async def _serve_plainly(
+    dispatcher: DispatcherProtocol, request: Request, method: MethodProtocol
+) -> bytes | None:
     return method.serve(dispatcher, request)
 
 
 # --- notifications ----------------------------------------------------------------------------------------
 
 
-def notify(dispatcher: Dispatcher, method: str, params: dict[str, Any]) -> None:
+def notify(dispatcher: DispatcherProtocol, method: str, params: dict[str, Any]) -> None:
     """Show the wrapper a notification, in the event loop; it has been handled, and nothing waits."""
     wrapper = dispatcher.runtime.wrapper
     if wrapper is not None and wrapper.wraps_notifications():
         dispatcher.connection.call_in_loop(partial(_show, wrapper, dispatcher, method, params))
 
 
-def _show(wrapper: RequestWrapper, dispatcher: Dispatcher, method: str, params: dict[str, Any]) -> None:
+def _show(
+    wrapper: RequestWrapper, dispatcher: DispatcherProtocol, method: str, params: dict[str, Any]
+) -> None:
     import asyncio
 
     from fastrpc._core.task import task_of
@@ -251,7 +255,7 @@ class ListEncoder:
 
     is_text = False
 
-    def __init__(self, lists: ListMethod) -> None:
+    def __init__(self, lists: ListMethodProtocol) -> None:
         self._lists = lists
 
     def encode(self, request: Request, handler: Handler, value: list[Any]) -> bytes:

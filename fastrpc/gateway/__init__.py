@@ -17,8 +17,8 @@ from time import time
 
 from fastrpc import diagnostics
 from fastrpc.errors import FastrpcError, InternalError
-from fastrpc.gateway.catalogue import Catalogue
-from fastrpc.gateway.member import CLIENT_NAME, DENIED, INVALID, Member, member_of
+from fastrpc.gateway.catalogue import GatewayCatalogue
+from fastrpc.gateway.member import CLIENT_NAME, DENIED, INVALID, GatewayMember, member_of
 from fastrpc.gateway.names import prefix_of
 from fastrpc.gateway.rules import Rules
 from fastrpc.proxy import DeferredRequest
@@ -70,7 +70,7 @@ def gateway_of(
     return server, gateway
 
 
-def _pause(member: Member) -> float:
+def _pause(member: GatewayMember) -> float:
     """Return the seconds between a failed start and the next attempt."""
     return min(RETRY_SECONDS * 2.0 ** min(member.failures - 1, 10), LONGEST_RETRY_SECONDS)
 
@@ -82,7 +82,7 @@ def front_of(proxies: Mapping[str, Server], name: str) -> Server:
     server = Server(name)
     server._upstream = gateway = Gateway(server, Rules())
     for each, proxy in proxies.items():
-        gateway.members[each] = gateway.adopted(Member(each, prefix_of(each, "prefix"), None, proxy))
+        gateway.members[each] = gateway.adopted(GatewayMember(each, prefix_of(each, "prefix"), None, proxy))
     gateway.catalogue.members = [*gateway.members.values()]
     return server
 
@@ -101,8 +101,8 @@ class Gateway:
         start_seconds: float = START_SECONDS,
         folder: str | None = None,
     ) -> None:
-        self.members: dict[str, Member] = {}
-        self.catalogue = Catalogue(server.registries, rules.shows)
+        self.members: dict[str, GatewayMember] = {}
+        self.catalogue = GatewayCatalogue(server.registries, rules.shows)
         self._server = server
         self._rules = rules
         self._style = style
@@ -147,7 +147,7 @@ class Gateway:
             self._start_in_background(new)
         return said
 
-    def _member(self, name: str, raw: Any) -> Member:
+    def _member(self, name: str, raw: Any) -> GatewayMember:
         member = member_of(
             name, prefix_of(name, self._style), raw, self._start_seconds, self._folder, self._identity[1]
         )
@@ -158,14 +158,14 @@ class Gateway:
             diagnostics.write("error", f"{name} is not used: {member.problem}")
         return self.adopted(member)
 
-    def adopted(self, member: Member) -> Member:
+    def adopted(self, member: GatewayMember) -> GatewayMember:
         """Follow what a server offers, and return it."""
         if member.server is not None:
             member.server._hosts.append(self._server)
             member.watch(self._changed)
         return member
 
-    def _leave(self, member: Member) -> None:
+    def _leave(self, member: GatewayMember) -> None:
         """End the connection to a server that is not used any more."""
         upstream = member.upstream
         if upstream is not None and upstream.live:
@@ -215,7 +215,7 @@ class Gateway:
         if isinstance(client, dict) and (client.get("name"), client.get("version")) == self._identity:
             raise InternalError("this is the gateway itself, which cannot be one of its servers")
 
-    def _needed_for(self, request: Request) -> list[Member]:
+    def _needed_for(self, request: Request) -> list[GatewayMember]:
         """Return the servers that have to be started first. Raises InternalError."""
         method, params = request.method, request.params
         registries = self._server.registries
@@ -245,10 +245,10 @@ class Gateway:
         return []
 
     @property
-    def _untried(self) -> list[Member]:
+    def _untried(self) -> list[GatewayMember]:
         return [member for member in self.members.values() if member.is_untried]
 
-    def _of_name(self, name: str) -> list[Member]:
+    def _of_name(self, name: str) -> list[GatewayMember]:
         """Return the servers to which an unknown name may belong. Raises InternalError for one that cannot be
         used."""
         found = []
@@ -262,13 +262,13 @@ class Gateway:
                 found.append(member)
         return found
 
-    def _of_uris(self, uris: list[Any]) -> list[Member]:
+    def _of_uris(self, uris: list[Any]) -> list[GatewayMember]:
         texts = [uri for uri in uris if isinstance(uri, str)]
         return [] if all(map(self.catalogue.has_resource, texts)) else self._untried
 
     # --- starting -------------------------------------------------------------------------------------
 
-    async def _start_for(self, members: list[Member], deferred: DeferredRequest) -> None:
+    async def _start_for(self, members: list[GatewayMember], deferred: DeferredRequest) -> None:
         """Start servers, all at once, and serve the request that has waited for them."""
         self._starting += 1
         try:
@@ -290,7 +290,7 @@ class Gateway:
                 words = "matches no tool of the servers that have started, and so does nothing"
                 diagnostics.write("warning", f"allow, deny: {text:.200} {words}{self._rules.hint(text):.200}")
 
-    async def _start(self, member: Member) -> None:
+    async def _start(self, member: GatewayMember) -> None:
         assert member.upstream is not None
         try:
             await member.upstream.start(self._capabilities)
@@ -311,7 +311,7 @@ class Gateway:
             self._server.unwatch(self._retry)
         self._start_in_background([each for each in failed if time() > each.upstream.since + _pause(each)])
 
-    def _start_in_background(self, members: list[Member]) -> None:
+    def _start_in_background(self, members: list[GatewayMember]) -> None:
         for member in members:
             if member.upstream is not None and not member.upstream.is_starting:
                 self._spawn(self._start(member))

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.definitions.registry import Registries, Registry
-    from fastrpc.gateway.member import Member
+    from fastrpc.gateway.member import GatewayMember
 
 RENAMED = ("tool", "prompt")
 
 
-class Catalogue:
+class GatewayCatalogue:
     """Keeps the registries of a gateway equal to what its `members` offer. `shows` is asked about each tool:
     its server's name, its own name, the listed one."""
 
     def __init__(self, registries: Registries, shows: Callable[[str, str, str], bool]) -> None:
-        self.members: Sequence[Member] = ()
+        self.members: Sequence[GatewayMember] = ()
         self._registries = registries
         self._shows = shows
         self._copies: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's identity
-        self._owners: dict[tuple[str, str], Member] = {}
+        self._owners: dict[tuple[str, str], GatewayMember] = {}
         self._log = diagnostics.Once("warning")
 
-    def owner_of(self, kind: str, key: str) -> Member | None:
+    def owner_of(self, kind: str, key: str) -> GatewayMember | None:
         """Return whose entry is listed with a name or URI, None if there is none."""
         if kind == "resource":
             key = normal(key)
@@ -56,14 +56,14 @@ class Catalogue:
         is_own = any(uri.startswith(provider.prefix) for provider in self._registries.providers)
         return is_own or self.owner_of("resource", uri) is not None
 
-    def tools_of(self, member: Member) -> int:
+    def tools_of(self, member: GatewayMember) -> int:
         """Return how many tools of a server are listed."""
         return sum(kind == "tool" and owner is member for (kind, _), owner in self._owners.items())
 
     def renew(self) -> None:
         """List what the members offer now."""
         copies: dict[int, tuple[Any, Any]] = {}
-        owners: dict[tuple[str, str], Member] = {}
+        owners: dict[tuple[str, str], GatewayMember] = {}
         registries = [each for each in self._registries if each.kind != "provider"]  # proxies have none
         wanted = [(registry, self._wanted(registry, copies, owners)) for registry in registries]
         self._copies, self._owners = copies, owners
@@ -75,7 +75,7 @@ class Catalogue:
         self,
         registry: Registry[Any],
         copies: dict[int, tuple[Any, Any]],
-        owners: dict[tuple[str, str], Member],
+        owners: dict[tuple[str, str], GatewayMember],
     ) -> list[Any]:
         found = []
         for member in self.members:
@@ -103,12 +103,12 @@ class Catalogue:
                 found.append(shown)
         return found
 
-    def _tell(self, member: Member, why: str, kind: str, key: str) -> None:
+    def _tell(self, member: GatewayMember, why: str, kind: str, key: str) -> None:
         if kind != "completion":
             self._log.write(f"{member.name}: the {kind} {key:.200} is left out: {why}")
 
     @staticmethod
-    def _copy_of(original: Any, member: Member) -> Any:
+    def _copy_of(original: Any, member: GatewayMember) -> Any:
         shown = copy(original)
         if shown.kind in RENAMED:
             shown.name = listed_name(member.prefix, original.name)

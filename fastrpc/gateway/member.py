@@ -33,7 +33,7 @@ DISABLED = "disabled"
 DENIED = "denied"
 
 
-class Member:
+class GatewayMember:
     """A server behind a gateway. `entry`: what the configuration has for it; `prefix` stands before the names
     of its tools and prompts. `server`: its proxy, None if it is not used: then `unused` is the state, and
     `problem` the reason."""
@@ -100,7 +100,7 @@ class Member:
 
 def member_of(
     name: str, prefix: str, raw: Any, start_seconds: float, folder: str | None, version: str
-) -> Member:
+) -> GatewayMember:
     """Return the member for an entry as a configuration writes it. `folder`: where a command is started whose
     entry does not say it; `version`: the client's, as the server is told."""
     try:
@@ -110,7 +110,7 @@ def member_of(
         server = _proxy_of(name, entry.expanded(), start_seconds, folder, version)
     except (InvalidConfig, DefinitionError) as error:
         return _unused(name, prefix, raw, INVALID, str(error).removeprefix("proxy: "))
-    member = Member(name, prefix, raw, server)
+    member = GatewayMember(name, prefix, raw, server)
     member.offers = entry.offers
     warn_of_unmatched(name, entry, server)
     return member
@@ -130,8 +130,8 @@ def warn_of_unmatched(name: str, entry: ServerEntry, server: Server) -> None:
     server.registries.tools.watchers.append(look)
 
 
-def _unused(name: str, prefix: str, raw: Any, state: str, problem: str) -> Member:
-    member = Member(name, prefix, raw, None)
+def _unused(name: str, prefix: str, raw: Any, state: str, problem: str) -> GatewayMember:
+    member = GatewayMember(name, prefix, raw, None)
     member.unused, member.problem = state, problem
     return member
 

@@ -1,9 +1,9 @@
 """Health and counts of running gateways: each tells them on a Unix socket, in a folder of the user's own.
 
-`Health` knows them. `Report` is the socket: a thread of its own accepts connections and writes one JSON
-object to each, so that a gateway whose event loop is busy answers too. Nothing is read. `running` is the side
-of `fastrpc gateway status`: all gateways have `ANSWER_SECONDS` together, and one that is stopped hides no
-other; it removes the sockets of gateways that were killed. Over HTTP a gateway offers
+`Health` knows them. `StatusReporter` is the socket: a thread of its own accepts connections and writes one
+JSON object to each, so that a gateway whose event loop is busy answers too. Nothing is read. `running` is the
+side of `fastrpc gateway status`: all gateways have `ANSWER_SECONDS` together, and one that is stopped hides
+no other; it removes the sockets of gateways that were killed. Over HTTP a gateway offers
 the same as a resource that is in no list. Secrets in reasons are masked.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.recorder import CallRecord
     from fastrpc.gateway import Gateway
-    from fastrpc.gateway.member import Member
+    from fastrpc.gateway.member import GatewayMember
     from fastrpc.server import Server
 
 FOLDER = "gateways"
@@ -83,7 +83,7 @@ class Health:
             "servers": [self._content_of(member, is_local) for member in members],
         }
 
-    def _content_of(self, member: Member, is_local: bool) -> dict[str, Any]:
+    def _content_of(self, member: GatewayMember, is_local: bool) -> dict[str, Any]:
         state, reason = member.state()
         upstream = member.upstream
         found: dict[str, Any] = {
@@ -104,7 +104,7 @@ class Health:
         return found
 
 
-class Report:
+class StatusReporter:
     """Tells how the servers of a gateway are to whoever connects to a socket, until `close`. Raises OSError
     if there can be none in the folder."""
 

@@ -37,7 +37,7 @@ class WatchedFile:
         """What uses these servers, from now on those of the changed file."""
         self._broken: tuple[Stamp, bool] | None = None  # that of a broken file, and whether it was logged
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Use the servers that the file has now, if it has changed."""
         stamp = stamp_of(self.path)
         if stamp == self._stamp:

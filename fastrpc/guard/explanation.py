@@ -11,7 +11,7 @@ from fastrpc.callers import Caller, owner_of
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.guard import cel
 from fastrpc.guard.callers import claims
-from fastrpc.guard.guard import Target
+from fastrpc.guard.guard import CallTarget
 from fastrpc.guard.policy.rules import CALLER, TOOL
 from fastrpc.guard.reasons import lacking
 
@@ -143,6 +143,6 @@ def _caller_of(record: Mapping[str, Any]) -> Caller:
     return claims.caller_of(actor) or Caller(actor, caller_class, owner=owner)
 
 
-def _target_of(record: Mapping[str, Any]) -> Target:
+def _target_of(record: Mapping[str, Any]) -> CallTarget:
     kind = KINDS.get(str(record.get("action")), "tool")
-    return Target(kind, str(record.get("tool", "")), None)
+    return CallTarget(kind, str(record.get("tool", "")), None)

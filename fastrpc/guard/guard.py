@@ -28,7 +28,7 @@ from fastrpc.guard.refusals import (
     NotAllowed,
     RateExceeded,
 )
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         async def begun(self, call: CallInfo) -> None:
             """Return when it is kept that a call is allowed. Raises GuardRefusal."""
 
-        async def refusal_kept(self, call: CallInfo) -> None:
+        async def flush_refusal(self, call: CallInfo) -> None:
             """Return when what `on_refusal` was told of a call is kept. Raises GuardRefusal."""
 
 
@@ -75,7 +75,7 @@ class CallerClass:
         self.caller = caller
 
 
-class Entry:
+class CallerEntry:
     """What the guard keeps of a principal: its caller, the caller's class, and the decisions about the tools
     that it has called, by name, each with the limits that count its calls; and the accounts of those tools
     that have budgets."""
@@ -89,7 +89,7 @@ class Entry:
         self.accounts: dict[str, Account] = {}
 
 
-class Target:
+class CallTarget:
     """What is called, or listed."""
 
     __slots__ = ("effect", "kind", "name", "risk")
@@ -101,7 +101,7 @@ class Target:
         self.risk = risk
 
     @classmethod
-    def of_call(cls, call: CallInfo) -> Target:
+    def of_call(cls, call: CallInfo) -> CallTarget:
         return cls(call.kind, call.name, call.effect, call.risk)
 
 
@@ -136,7 +136,7 @@ class Guard:
         self._gate = CallGate(self.decide)
         self.generation = 0
         """Another number when something else may be said of a caller than before."""
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, CallerEntry] = {}
         self._classes: dict[Hashable, CallerClass] = {}
         self._server: Server | None = None
 
@@ -205,15 +205,17 @@ class Guard:
             if waiting is not None:
                 await waiting
         except Exception:
-            await self._durable.refusal_kept(call)
+            await self._durable.flush_refusal(call)
             raise
         await self._durable.begun(call)
 
-    def _decide_slowly(self, call: CallInfo, entry: Entry, decision: Decision) -> Awaitable[None] | None:
+    def _decide_slowly(
+        self, call: CallInfo, entry: CallerEntry, decision: Decision
+    ) -> Awaitable[None] | None:
         """Decide about a call that is not allowed at once."""
         if not decision.needs_judging:
             return _at_once() if self._reserve(call, entry, decision, decision.verdict) else None
-        target = Target.of_call(call)
+        target = CallTarget.of_call(call)
         verdict = self._policy.judge(decision, entry.caller, target, call.arguments)
         if verdict.action == DENY:
             raise self._refused(call, entry, verdict, self._not_allowed(call, decision, verdict))
@@ -223,7 +225,7 @@ class Guard:
             self._state(call, verdict)
         return _at_once() if decision.budgets and self._reserve(call, entry, decision, verdict) else None
 
-    async def _asked(self, call: CallInfo, entry: Entry, decision: Decision, verdict: Verdict) -> None:
+    async def _asked(self, call: CallInfo, entry: CallerEntry, decision: Decision, verdict: Verdict) -> None:
         """Have a person approve a call."""
         from fastrpc.guard.approvals.asking import Approvals, CallToApprove
 
@@ -243,7 +245,7 @@ class Guard:
             edited = await self._approve(asked)
             if edited:
                 call.change(edited)
-                target = Target.of_call(call)
+                target = CallTarget.of_call(call)
                 again = policy.judge(decision, entry.caller, target, call.arguments)
                 if again.action == DENY:  # whoever has written the arguments
                     raise self._not_allowed(call, decision, again)
@@ -265,7 +267,7 @@ class Guard:
     def _check_again(self, call: CallInfo) -> None:
         """Decide again by the rules about arguments, which hooks or middleware may have changed since they
         were allowed. Raises GuardRefusal."""
-        entry, target = self.entry(call.principal), Target.of_call(call)
+        entry, target = self.entry(call.principal), CallTarget.of_call(call)
         decision = self._decision_for(entry.caller_class, target)
         if not decision.rules:
             return
@@ -281,7 +283,7 @@ class Guard:
             raise self._refused_late(call, entry, verdict, error)
 
     def _refused_late(
-        self, call: CallInfo, entry: Entry, verdict: Verdict, error: BaseException
+        self, call: CallInfo, entry: CallerEntry, verdict: Verdict, error: BaseException
     ) -> BaseException:
         """Return the refusal of a call that was allowed, and counted, before."""
         if self._on_refusal is not None:
@@ -301,14 +303,14 @@ class Guard:
     def count_request(self, principal: str, version: str) -> None:
         """Count a request that is no call for its caller's rate. Raises RateExceeded."""
         entry = self.entry(principal)
-        for about, rate in self._decision_for(entry.caller_class, Target("request", "", None)).rates:
+        for about, rate in self._decision_for(entry.caller_class, CallTarget("request", "", None)).rates:
             wait = self._limit(entry.caller, about, rate).take()
             if wait:
                 raise _too_often(version, wait)
 
     # --- budgets ------------------------------------------------------------------------------------------
 
-    def _reserve(self, call: CallInfo, entry: Entry, decision: Decision, verdict: Verdict) -> bool:
+    def _reserve(self, call: CallInfo, entry: CallerEntry, decision: Decision, verdict: Verdict) -> bool:
         """Count a call against its budgets; return whether its result says that one is nearly used up. Raises
         BudgetExceeded and BudgetUnavailable."""
         account = entry.accounts[call.name]
@@ -326,13 +328,15 @@ class Guard:
         return is_near
 
     @staticmethod
-    def _expect(outcome: str, call: CallInfo, entry: Entry) -> None:
+    def _expect(outcome: str, call: CallInfo, entry: CallerEntry) -> None:
         """Tell a call's account, if it has one, that nothing is reserved for the call."""
         account = entry.accounts.get(call.name)
         if account is not None and call.kind == "tool":
             account.expect(outcome)
 
-    def _check_current(self, call: CallInfo, entry: Entry, policy: Policy, schema: Mapping[str, Any]) -> None:
+    def _check_current(
+        self, call: CallInfo, entry: CallerEntry, policy: Policy, schema: Mapping[str, Any]
+    ) -> None:
         """Raise ApprovalRejected for a call that is not any more what somebody was asked about."""
         changed = ""
         if self._policy.version != policy.version:
@@ -356,7 +360,7 @@ class Guard:
     def _not_allowed(self, call: CallInfo, decision: Decision, verdict: Verdict) -> BaseException:
         version = call.context.protocol_version
         if decision.is_hidden and self._policy.config.hides and call.kind == "resource":
-            return ResourceNotFound(call.name, self._hint_for(call), legacy=version != MODERN)
+            return ResourceNotFound(call.name, self._hint_for(call), legacy=version != STATELESS)
         return NotAllowed(_why(call, verdict), version, rule=verdict.rule)
 
     def _hint_for(self, call: CallInfo) -> str:
@@ -366,7 +370,9 @@ class Guard:
         runtime = self._server.runtime
         return runtime.hint_for(call.principal, runtime.registries.resources, call.name)
 
-    def _refused(self, call: CallInfo, entry: Entry, verdict: Verdict, error: BaseException) -> BaseException:
+    def _refused(
+        self, call: CallInfo, entry: CallerEntry, verdict: Verdict, error: BaseException
+    ) -> BaseException:
         self._expect("refused", call, entry)
         if self._on_refusal is not None:
             self._on_refusal(call, entry.caller, verdict, error)
@@ -381,14 +387,14 @@ class Guard:
 
     # --- what is kept -------------------------------------------------------------------------------------
 
-    def entry(self, principal: str) -> Entry:
+    def entry(self, principal: str) -> CallerEntry:
         """Return what is kept of a principal."""
         found = self._entries.get(principal)
         while found is None:
             found = self._looked_up(principal)
         return found
 
-    def _looked_up(self, principal: str) -> Entry | None:
+    def _looked_up(self, principal: str) -> CallerEntry | None:
         """Look up who a principal is, and keep it; return None if another thread has had it forgotten
         meanwhile (`forget`): it may be what was so before."""
         if len(self._entries) >= MOST_CALLERS:
@@ -397,7 +403,7 @@ class Guard:
         caller = self._caller_of(principal)
         key = self._policy.class_key(caller)
         caller_class = self._classes.setdefault(key, CallerClass(key, caller))
-        found = self._entries[principal] = Entry(caller, caller_class)
+        found = self._entries[principal] = CallerEntry(caller, caller_class)
         if self.generation == generation:
             return found
         self._entries.pop(principal, None)
@@ -410,18 +416,18 @@ class Guard:
         registries = self._server.registries
         return (registries.prompts if kind == "prompt" else registries.tools).get(name) is not None
 
-    def general_verdict(self, entry: Entry, kind: str, name: str) -> Verdict | None:
+    def general_verdict(self, entry: CallerEntry, kind: str, name: str) -> Verdict | None:
         """Return what the policy says of all calls of a thing of which no rule about arguments says something
         else; None if the caller has not called it. For whoever records calls, on any thread."""
         if kind == "tool":
             found = entry.decisions.get(name)
             decision = None if found is None else found[0]
         else:
-            decision = self._decision_for(entry.caller_class, Target(kind, name, None))
+            decision = self._decision_for(entry.caller_class, CallTarget(kind, name, None))
         return None if decision is None else decision.verdict
 
-    def _decision(self, entry: Entry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
-        decision = self._decision_for(entry.caller_class, Target.of_call(call))
+    def _decision(self, entry: CallerEntry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
+        decision = self._decision_for(entry.caller_class, CallTarget.of_call(call))
         limits = tuple(self._limit(entry.caller, about, rate) for about, rate in decision.rates)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
@@ -440,7 +446,7 @@ class Guard:
                     self._gate.close_to(call.principal)
         return decision, limits
 
-    def _decision_for(self, caller_class: CallerClass, target: Target) -> Decision:
+    def _decision_for(self, caller_class: CallerClass, target: CallTarget) -> Decision:
         return self._policy.decision(caller_class.caller, caller_class.key, target)
 
     def _limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
@@ -468,17 +474,17 @@ class Guard:
         return self.entry(principal).caller_class
 
     def _shows(self, caller_class: CallerClass, item: ListItem) -> bool:
-        target = Target(item.kind, item.uri or item.name, item.effect, item.risk)
+        target = CallTarget(item.kind, item.uri or item.name, item.effect, item.risk)
         return not self._decision_for(caller_class, target).is_hidden
 
     def _refusal_to_notify(self, caller_class: CallerClass, uri: str, version: str) -> BaseException | None:
         """Return what refuses to notify callers of changes of a resource: that they may not read it."""
-        decision = self._decision_for(caller_class, Target("resource", uri, None))
+        decision = self._decision_for(caller_class, CallTarget("resource", uri, None))
         if decision.is_allowed or (decision.is_hidden and self._policy.config.hides):  # which does not exist
             return None
         return NotAllowed(f"resource {uri} is not allowed", version)
 
-    def _visible(self, entry: Entry) -> frozenset[tuple[str, str]]:
+    def _visible(self, entry: CallerEntry) -> frozenset[tuple[str, str]]:
         """Return what the caller sees of what is registered."""
         if self._server is None:
             return frozenset()
@@ -492,7 +498,7 @@ class Guard:
         ):
             for each in registry:
                 name = each.key if kind.startswith("resource") else each.name
-                target = Target(kind, name, getattr(each, "effect", None), getattr(each, "risk", None))
+                target = CallTarget(kind, name, getattr(each, "effect", None), getattr(each, "risk", None))
                 if not self._decision_for(entry.caller_class, target).is_hidden:
                     found.append((kind, name))
         return frozenset(found)

@@ -55,11 +55,11 @@ class GuardedServer:
             guarded.run(drain_seconds=drain_seconds, trace=trace, stats=stats, **options)  # type: ignore[call-overload]
             return
         from fastrpc.transports.http.run import run
-        from fastrpc.transports.http.settings import SECRETS, Settings
+        from fastrpc.transports.http.settings import SECRETS, HttpSettings
 
         given: dict[str, Any] = {**options}
         serving = serving_over_http(self._path, given, has_token=bool(os.environ.get(SECRETS[0])))
-        settings = Settings.from_environment(
+        settings = HttpSettings.from_environment(
             http, drain_seconds=drain_seconds, trace=trace, stats=stats, **given
         )
         run(lambda: serving.guarded(self._server), settings)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fastrpc.errors import suggest
 from fastrpc.guard.audit.records import Quoted
-from fastrpc.guard.guard import Target
+from fastrpc.guard.guard import CallTarget
 from fastrpc.guard.policy.config import DENY
 from fastrpc.guard.policy.decisions import NOT_EXPOSED, values_of
 from fastrpc.guard.policy.sections import GuardConfigError
@@ -41,7 +41,7 @@ def because(
     """Return what the record of a refused call says of why."""
     if isinstance(error, RateExceeded):
         return {"rate": {"rate": error.rate.text, "tool": error.about, **error.data}}
-    target = Target.of_call(call)
+    target = CallTarget.of_call(call)
     if verdict.action == DENY and verdict.reason == NOT_EXPOSED:
         return {"lists": lacking(policy, caller, target)}
     found: dict[str, Any] = {}
@@ -58,7 +58,7 @@ def because(
     return found
 
 
-def lacking(policy: Policy, caller: Caller, target: Target) -> list[dict[str, Any]]:
+def lacking(policy: Policy, caller: Caller, target: CallTarget) -> list[dict[str, Any]]:
     """Return the lists that do not have what is called, each with the name or glob that is the nearest; where
     there is no list, those that there could be."""
     config = policy.config
@@ -81,7 +81,7 @@ def lacking(policy: Policy, caller: Caller, target: Target) -> list[dict[str, An
 
 
 def _facts(
-    rule: Rule, caller: Caller, target: Target, risk: str, arguments: dict[str, Any]
+    rule: Rule, caller: Caller, target: CallTarget, risk: str, arguments: dict[str, Any]
 ) -> dict[str, Any]:
     """Return a rule, and what it saw. A text that looks as if it held a secret is left out."""
     values = values_of(caller, target, risk)
@@ -101,7 +101,7 @@ def _facts(
     }
 
 
-def _set_by(policy: Policy, target: Target) -> str:
+def _set_by(policy: Policy, target: CallTarget) -> str:
     """Return what gives a call its risk, where no rule does."""
     for patterns, _ in policy.config.risks:
         if patterns.match(target.name):

@@ -8,7 +8,7 @@ On the four older wires the codes are -32000 to -32005, which JSON-RPC 2.0 (5.1)
 from __future__ import annotations
 
 from fastrpc.errors import ProtocolError, ToolError
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ class GuardRefusal(ProtocolError):
     """The guard has refused a call. `reason` is a word for programs, in the error's ``data``."""
 
     outcome = "refused"
-    legacy_code = -32000
-    modern_code = 403
+    session_code = -32000
+    stateless_code = 403
     reason = "not_allowed"
 
     def __init__(self, message: str, version: str, **data: Any) -> None:
         super().__init__(message, {"reason": self.reason, **data})
-        self.code = self.modern_code if version == MODERN else self.legacy_code
+        self.code = self.stateless_code if version == STATELESS else self.session_code
 
 
 class NotAllowed(GuardRefusal):
@@ -37,7 +37,7 @@ class NotAllowed(GuardRefusal):
 class ApprovalRejected(GuardRefusal):
     """A person has rejected the call, or no person could be asked."""
 
-    legacy_code = -32001
+    session_code = -32001
     reason = "approval_rejected"
 
 
@@ -45,8 +45,8 @@ class ApprovalTimedOut(GuardRefusal):
     """No person has answered in time. For a tool this is a result with ``isError: true``, which the model
     reads, unless `has_code` is set."""
 
-    legacy_code = -32002
-    modern_code = 408
+    session_code = -32002
+    stateless_code = 408
     reason = "approval_timed_out"
     has_code = False
 
@@ -58,8 +58,8 @@ class ApprovalPending(GuardRefusal):
     """No person has answered yet, and the server cannot hold the call longer: the client repeats it. For a
     tool this is a result, which the model reads."""
 
-    legacy_code = -32002
-    modern_code = 408
+    session_code = -32002
+    stateless_code = 408
     reason = "approval_waiting"
 
     def answering(self, kind: str, server: Any) -> BaseException:
@@ -69,7 +69,7 @@ class ApprovalPending(GuardRefusal):
 class TooManyApprovals(GuardRefusal):
     """So many calls of the caller wait for an approval that no other one may."""
 
-    legacy_code = -32001
+    session_code = -32001
     reason = "too_many_approvals"
 
 
@@ -77,16 +77,16 @@ class BudgetExceeded(GuardRefusal):
     """The caller has used up a budget. `budget`, `limit`, `used` and `resets_at` are in the error's
     ``data``."""
 
-    legacy_code = -32003
-    modern_code = 402
+    session_code = -32003
+    stateless_code = 402
     reason = "budget"
 
 
 class BudgetUnavailable(GuardRefusal):
     """The call cannot be counted against its budgets for now."""
 
-    legacy_code = -32005
-    modern_code = 503
+    session_code = -32005
+    stateless_code = 503
     reason = "budget_unavailable"
 
 
@@ -97,8 +97,8 @@ class RateExceeded(GuardRefusal):
     rate: Rate
     about = ""
 
-    legacy_code = -32004
-    modern_code = 429
+    session_code = -32004
+    stateless_code = 429
     reason = "rate_limit"
 
 
@@ -106,6 +106,6 @@ class AuditFailed(GuardRefusal):
     """The call cannot be recorded, or could not be. `has_run` is in the error's ``data``: whether it has run
     nevertheless."""
 
-    legacy_code = -32005
-    modern_code = 503
+    session_code = -32005
+    stateless_code = 503
     reason = "audit_unavailable"

@@ -142,15 +142,15 @@ class GuardedServing:
             server.observe(audit)
         callers.follow(guard)
         retention = ApprovalRetention(lambda: database.opened, lambda: guard.policy.config.approvals)
-        server.watch(retention.look, CHECK_SECONDS)
+        server.watch(retention.poll, CHECK_SECONDS)
         file = PolicyFile(self.path, self._stamp, guard, server, lambda config: webhook.use(config.approvals))
-        file.catch_up(self.config)
-        server.watch(file.look, CHECK_SECONDS)
+        file.begin(self.config)
+        server.watch(file.poll, CHECK_SECONDS)
         if self.transport == "http":
             from fastrpc.guard.approvals.endpoint import ApprovalsEndpoint
             from fastrpc.guard.approvals.webhook import PATH
 
-            server.http_endpoints[PATH] = ApprovalsEndpoint(webhook, file.look)
+            server.http_endpoints[PATH] = ApprovalsEndpoint(webhook, file.poll)
         self.token_sources += callers.sources()
         return server
 
@@ -197,7 +197,7 @@ class PolicyFile:
         self._on_change = on_change
         self._stamp = stamp
 
-    def catch_up(self, config: GuardConfig) -> None:
+    def begin(self, config: GuardConfig) -> None:
         """Use the policy that the file has when this process begins to serve. If the file has changed since
         `config` was read and has a mistake, allow nothing until it has none: this process does not know which
         policy the server's other workers have."""
@@ -205,7 +205,7 @@ class PolicyFile:
             "nothing is allowed until it is right", lambda: self._guard.use(Policy(closed(config), {}))
         )
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Use the policy that the file has now, if it has changed."""
         self._use_file("the former policy stays in use")
 

@@ -9,7 +9,7 @@ first request that needs it.
 from __future__ import annotations
 
 from fastrpc.methods import lifecycle, tools
-from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, VERSIONS
+from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ def _later(feature: str, name: str) -> Serve:
 TOOL_RESULTS = tools.RESULT_ENCODER
 
 METHODS: dict[str, Method] = {
-    "initialize": Method(LEGACY_VERSIONS, lifecycle.initialize),
-    "ping": Method(LEGACY_VERSIONS, lifecycle.ping),
-    "server/discover": Method((MODERN,), lifecycle.discover),
+    "initialize": Method(SESSION_VERSIONS, lifecycle.initialize),
+    "ping": Method(SESSION_VERSIONS, lifecycle.ping),
+    "server/discover": Method((STATELESS,), lifecycle.discover),
     "tools/list": Method(VERSIONS, tools.list_tools, lists=ListMethod("tools", "tools", "listed_tools")),
     "tools/call": Method(VERSIONS, tools.call_tool),
     "resources/list": Method(
@@ -100,8 +100,8 @@ METHODS: dict[str, Method] = {
         ListMethod("resourceTemplates", "resources", "listed_templates"),
     ),
     "resources/read": Method(VERSIONS, _later("resources", "read_resource"), "has_resources"),
-    "resources/subscribe": Method(LEGACY_VERSIONS, _later("resources", "subscribe"), "has_resources"),
-    "resources/unsubscribe": Method(LEGACY_VERSIONS, _later("resources", "unsubscribe"), "has_resources"),
+    "resources/subscribe": Method(SESSION_VERSIONS, _later("resources", "subscribe"), "has_resources"),
+    "resources/unsubscribe": Method(SESSION_VERSIONS, _later("resources", "unsubscribe"), "has_resources"),
     "prompts/list": Method(
         VERSIONS,
         _later("prompts", "list_prompts"),
@@ -110,8 +110,8 @@ METHODS: dict[str, Method] = {
     ),
     "prompts/get": Method(VERSIONS, _later("prompts", "get_prompt"), "has_prompts"),
     "completion/complete": Method(VERSIONS, _later("completion", "complete"), "has_completions"),
-    "logging/setLevel": Method(LEGACY_VERSIONS, _later("logging", "set_level")),
-    "subscriptions/listen": Method((MODERN,), _later("subscriptions", "listen")),
+    "logging/setLevel": Method(SESSION_VERSIONS, _later("logging", "set_level")),
+    "subscriptions/listen": Method((STATELESS,), _later("subscriptions", "listen")),
 }
 
 NOTIFICATIONS: dict[str, Callable[[Dispatcher, dict[str, Any]], object]] = {
@@ -171,9 +171,9 @@ def read_resource(channel: RequestChannel, uri: str) -> Awaitable[Any]:
 
 def pending_requests() -> PendingRequests:
     """Return a new table of the server's requests to one client."""
-    from fastrpc.client_requests.pending import PendingRequests
+    from fastrpc.client_requests.pending import ClientRequests
 
-    return PendingRequests()
+    return ClientRequests()
 
 
 def take_request_state(request: Request) -> None:

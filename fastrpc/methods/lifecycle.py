@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastrpc._core.encoder import dumps
-from fastrpc.protocol.versions import MODERN, SERVER_KEY, STRUCTURED
+from fastrpc.protocol.versions import SERVER_KEY, STATELESS, STRUCTURED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ def discover(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return the server's capabilities and complete `serverInfo` without a handshake (MCP 2026-07-28)."""
     runtime = dispatcher.runtime
     result: dict[str, Any] = {
-        "supportedVersions": [MODERN],
-        "capabilities": runtime.capabilities(MODERN),
-        **runtime.caching(MODERN),
+        "supportedVersions": [STATELESS],
+        "capabilities": runtime.capabilities(STATELESS),
+        **runtime.caching(STATELESS),
         "resultType": "complete",
-        "_meta": {SERVER_KEY: runtime.server_info_of(MODERN)},
+        "_meta": {SERVER_KEY: runtime.server_info_of(STATELESS)},
     }
     if runtime.instructions is not None:
         result["instructions"] = runtime.instructions

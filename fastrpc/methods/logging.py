@@ -11,21 +11,21 @@ from fastrpc._core.encoder import quoted
 from fastrpc.errors import InvalidParams
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.lifecycle import LOG_LEVELS
-from fastrpc.protocol.versions import LOG_KEY, MODERN
+from fastrpc.protocol.versions import LOG_KEY, STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from fastrpc.engine.interfaces import Dispatcher
+    from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
 
 DEFAULT_LEVEL = "info"
 
 
-def set_level(dispatcher: Dispatcher, request: Request) -> bytes:
+def set_level(dispatcher: DispatcherProtocol, request: Request) -> bytes:
     """Set the level of the session."""
     level = request.params.get("level")
     if not isinstance(level, str) or level not in LOG_LEVELS:
@@ -61,7 +61,7 @@ def log_to_sessions(
     return sum(log_to_session(each, level, data, logger) for each in chosen)
 
 
-def log_to_session(dispatcher: Dispatcher, level: str, data: Any, logger: str | None) -> bool:
+def log_to_session(dispatcher: DispatcherProtocol, level: str, data: Any, logger: str | None) -> bool:
     """Send a message that belongs to no call, and return True, if the client has asked for its level."""
     if not _wanted(level, dispatcher.session.log_level):
         return False
@@ -88,7 +88,7 @@ def _message(level: str, data: Any, logger: str | None, rest: dict[str, Any] | N
 
 def least_level(request: Request) -> str | None:
     """Return the least level that the client of a request has asked for, None if no messages are sent."""
-    if request.version == MODERN:
+    if request.version == STATELESS:
         wanted: str | None = request.meta.get(LOG_KEY)
         return wanted
     return request.dispatcher.session.log_level or DEFAULT_LEVEL

@@ -22,7 +22,7 @@ from fastrpc.errors import (
 )
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.pagination import cursor_of
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.redaction import masked
 from fastrpc.schema.converters import quote, shorten
 
@@ -148,7 +148,7 @@ class PromptEncoder:
     @staticmethod
     def failure(request: Request, prompt: Prompt, error: BaseException) -> bytes:
         if request.outcome == "refused" and isinstance(error, ToolError):
-            raise CallRefused(str(error), legacy=request.version != MODERN)
+            raise CallRefused(str(error), legacy=request.version != STATELESS)
         raise refusal(prompt, error)
 
 

@@ -28,7 +28,7 @@ from fastrpc.errors import (
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor, page_of
 from fastrpc.protocol.uri_template import LONGEST, normal, valid
-from fastrpc.protocol.versions import MODERN, known
+from fastrpc.protocol.versions import STATELESS, known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fastrpc.definitions.registry import Registries
     from fastrpc.definitions.resource import Provider, ResourceTemplate
     from fastrpc.engine.dispatcher import Dispatcher
-    from fastrpc.engine.interfaces import Runtime
+    from fastrpc.engine.interfaces import RuntimeProtocol
     from fastrpc.engine.list_filter import CallerView
     from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
@@ -214,11 +214,11 @@ def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
         found = None
     if found is None:
         hint = runtime.hint_for(principal, runtime.registries.resources, uri)
-        raise ResourceNotFound(uri, hint, legacy=request.version != MODERN)
+        raise ResourceNotFound(uri, hint, legacy=request.version != STATELESS)
     return found
 
 
-def _enforced_view(runtime: Runtime, principal: str) -> CallerView | None:
+def _enforced_view(runtime: RuntimeProtocol, principal: str) -> CallerView | None:
     """Return what says what exists for a principal; None: everything. Raises InternalError if a filter
     fails."""
     return runtime.view_of(principal) if runtime.enforces_filters else None
@@ -344,11 +344,11 @@ class ContentsEncoder:
         runtime, version = request.dispatcher.runtime, request.version
         uri = request.params["uri"]
         if value is None:
-            raise ResourceNotFound(uri, legacy=version != MODERN)
+            raise ResourceNotFound(uri, legacy=version != STATELESS)
         result: dict[str, Any] = {
             "contents": [_block(part, version) for part in contents_of(value, uri, reader.mime_type)]
         }
-        if version == MODERN:
+        if version == STATELESS:
             result["ttlMs"] = 0 if reader.ttl is None else round(reader.ttl * 1000)
             result["cacheScope"] = reader.cache_scope or runtime.cache_scope
         meta = _add_rest(result, value.rest) if isinstance(value, Received) else None
@@ -361,7 +361,7 @@ class ContentsEncoder:
     def failure(request: Request, reader: Reader, error: BaseException) -> bytes:
         uri = excerpt(request.params["uri"])
         if request.outcome == "refused" and isinstance(error, ToolError):
-            raise CallRefused(str(error), {"uri": uri}, legacy=request.version != MODERN)
+            raise CallRefused(str(error), {"uri": uri}, legacy=request.version != STATELESS)
         raise InternalError(f"Error reading {uri}: {complaint_of(reader, error)}", {"uri": uri})
 
 

@@ -15,7 +15,7 @@ from fastrpc.engine.messages import id_value
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded, ProtocolError
 from fastrpc.protocol.lifecycle import READY, bytes_of_uri
 from fastrpc.protocol.uri_template import normal
-from fastrpc.protocol.versions import MODERN, SUBSCRIPTION_KEY
+from fastrpc.protocol.versions import STATELESS, SUBSCRIPTION_KEY
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota
 
 TYPE_CHECKING = False
@@ -88,7 +88,7 @@ def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | No
     from fastrpc.methods.resources import check_watched, hides_at
 
     try:
-        check_watched(dispatcher, uri, MODERN)  # a guard may have allowed it before
+        check_watched(dispatcher, uri, STATELESS)  # a guard may have allowed it before
     except ProtocolError:
         return
     if hides_at(dispatcher, uri):
@@ -157,14 +157,14 @@ def _check_watched(dispatcher: Dispatcher, uris: frozenset[str]) -> None:
         from fastrpc.methods.resources import check_watched
 
         for uri in sorted(uris):
-            check_watched(dispatcher, uri, MODERN)
+            check_watched(dispatcher, uri, STATELESS)
 
 
 def end(dispatcher: Dispatcher, request: Request) -> None:
     """End a stream from the server's side: send the notifications that are due, then answer its request."""
     send_changes(dispatcher)
     dispatcher.stop_listening(request.key)
-    ending = dispatcher.runtime.results.ending(MODERN, {SUBSCRIPTION_KEY: id_value(request.id)})
+    ending = dispatcher.runtime.results.ending(STATELESS, {SUBSCRIPTION_KEY: id_value(request.id)})
     dispatcher.answer(request, b"{" + ending[1:])
 
 
@@ -206,7 +206,7 @@ def _filter_of(params: dict[str, Any]) -> dict[str, Any]:
 
 def _honoured(runtime: Runtime, wanted: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a filter that this server supports."""
-    offered = runtime.capabilities(MODERN)
+    offered = runtime.capabilities(STATELESS)
     found: dict[str, Any] = {
         f"{name}ListChanged": True
         for name in ("tools", "prompts", "resources")

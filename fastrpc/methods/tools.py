@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastrpc.engine.call import complaint_of, outcome_of_value
 from fastrpc.errors import ArgumentError, InvalidParams
 from fastrpc.protocol.pagination import cursor_of
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the tools that the principal sees, in the order in which they were added."""
     runtime = dispatcher.runtime
     runtime.load()
-    current = runtime.look(dispatcher)
+    current = runtime.poll_monitors(dispatcher)
     cursor = cursor_of(request.params)
     tools = runtime.registries.tools
     result = runtime.list_page("tools", tools, request.version, cursor, dispatcher.principal)
     if cursor is None and current and not runtime.is_filtered:  # from now on the connection answers by itself
-        dispatcher.connection.take_list(result, request.version == MODERN)
+        dispatcher.connection.take_list(result, request.version == STATELESS)
     return result
 
 
@@ -33,7 +33,7 @@ async def listed_tools(request: Request) -> list[Any]:
     """Return the tools that the principal sees."""
     runtime = request.dispatcher.runtime
     runtime.load()
-    runtime.look(request.dispatcher)
+    runtime.poll_monitors(request.dispatcher)
     return runtime.entries_for(request.dispatcher.principal, runtime.registries.tools)
 
 

@@ -12,11 +12,11 @@ from fastrpc.lazy_names import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fastrpc.openapi.document import Operation, Parameter, operations_of
+    from fastrpc.openapi.document import Operation, OperationParameter, operations_of
     from fastrpc.openapi.routes import MCPType, RouteMap
     from fastrpc.openapi.tools import add_operations
 
-__all__ = ["MCPType", "Operation", "Parameter", "RouteMap", "add_operations", "operations_of"]
+__all__ = ["MCPType", "Operation", "OperationParameter", "RouteMap", "add_operations", "operations_of"]
 
 _HOME_OF = {
     "MCPType": "fastrpc.openapi.routes",

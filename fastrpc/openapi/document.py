@@ -36,7 +36,7 @@ def base_of(kind: str) -> str:
     return kind.partition(";")[0].strip().lower()
 
 
-class Parameter:
+class OperationParameter:
     """A parameter of an operation: its `name`, `place` (``path``, ``query``, ``header``, ``cookie``),
     `schema`, whether it is `required`, and how it is written (`style`, `explode`, `keeps_reserved`; as one
     text if its content `is_json`)."""
@@ -83,7 +83,7 @@ class Operation:
         self.summary: str | None = raw.get("summary")
         self.description: str | None = raw.get("description")
         self.tags: list[str] = list(raw.get("tags") or ())
-        schemas = _Schemas(document)
+        schemas = _OperationSchemas(document)
         self.definitions = schemas.definitions
         self.parameters = [document.parameter(each, schemas) for each in raw["parameters"]]
         self.body_type: str | None = None
@@ -93,7 +93,7 @@ class Operation:
         self._read_body(schemas, document.target(raw.get("requestBody")))
         self.result_schema: Schema | None = document.result(raw.get("responses") or {}, schemas)
 
-    def _read_body(self, schemas: _Schemas, body: Mapping[str, Any]) -> None:
+    def _read_body(self, schemas: _OperationSchemas, body: Mapping[str, Any]) -> None:
         content = body.get("content") or {}
         if not content:
             return
@@ -180,15 +180,15 @@ class _Document:
                 raise DefinitionError(f"openapi: there is no {reference}")
         return node
 
-    def parameter(self, raw: Mapping[str, Any], schemas: _Schemas) -> Parameter:
+    def parameter(self, raw: Mapping[str, Any], schemas: _OperationSchemas) -> OperationParameter:
         content = raw.get("content") or {}
         node = raw.get("schema") or next((media.get("schema") for media in content.values()), None) or {}
         schema = schemas.add(node)
         if raw.get("description") and "description" not in schema:
             schema["description"] = raw["description"]
-        return Parameter(raw, schema)
+        return OperationParameter(raw, schema)
 
-    def result(self, responses: Mapping[str, Any], schemas: _Schemas) -> Schema | None:
+    def result(self, responses: Mapping[str, Any], schemas: _OperationSchemas) -> Schema | None:
         """Return the schema of the first successful response in JSON, if there is one."""
         for status in sorted(responses):
             if not str(status).startswith("2"):
@@ -253,7 +253,7 @@ class _Document:
         return found
 
 
-class _Schemas:
+class _OperationSchemas:
     """The schemas of one operation as JSON Schema 2020-12, their references replaced by what they refer to.
 
     A type that contains itself goes to `definitions`, and is only referred to. So does every other one once

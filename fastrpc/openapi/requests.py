@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from fastrpc.openapi.document import Operation, Parameter
+    from fastrpc.openapi.document import Operation, OperationParameter
 
 LONGEST_ERROR = 2_000
 BINARY = "application/octet-stream"
@@ -173,7 +173,7 @@ class OperationRequest:
         return found if found or self.operation.body_required else None
 
 
-def _written(parameter: Parameter, value: Any) -> Any:
+def _written(parameter: OperationParameter, value: Any) -> Any:
     """Return a value as it is put into a request; of a parameter with a content of JSON, in the place of a
     schema, that text (4.8.12.3)."""
     is_left_out = value is None and parameter.place != "path"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Protocol
 
-    class Watcher(Protocol):
+    class ReportReceiver(Protocol):
         """Receives the reports about one program."""
 
         def on_report(self, report: bytes) -> None:
@@ -72,7 +72,7 @@ class Reaper:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.watcher: Watcher | None = None
+        self.watcher: ReportReceiver | None = None
         self.idle_since = 0.0
         self.ending = False
         """Whether it cannot be reused: it or its guardian was killed."""

@@ -11,10 +11,10 @@ from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded, Unsupporte
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
-    LATEST_LEGACY,
-    LEGACY_VERSIONS,
+    LATEST_SESSION_VERSION,
     LOG_KEY,
-    MODERN,
+    SESSION_VERSIONS,
+    STATELESS,
     VERSION_KEY,
 )
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
@@ -35,7 +35,7 @@ LOG_LEVELS = {level: severity for severity, level in enumerate(_LEVELS)}
 """The levels of log messages and their severity (MCP: LoggingLevel)."""
 
 
-class Session:
+class SessionState:
     """The state of one client's connection: its lifecycle and, after the handshake, what the client has
     declared.
 
@@ -92,7 +92,7 @@ class Session:
         size = size_of(capabilities, self.quota.limit) + size_of(client, self.quota.limit)
         self._keep(size - self.quota.used, "capabilities and clientInfo")  # replaces what was counted before
         self._roots_bytes = 0
-        self.version = requested if requested in LEGACY_VERSIONS else LATEST_LEGACY
+        self.version = requested if requested in SESSION_VERSIONS else LATEST_SESSION_VERSION
         self.client_capabilities = capabilities
         self.client_info = client
         self.log_level = self.roots = None
@@ -156,11 +156,11 @@ class Session:
             raise InvalidParams("_meta: expected an object")
         if method == "server/discover" or (meta is not None and VERSION_KEY in meta):
             check_envelope(meta or {})
-            return MODERN
+            return STATELESS
         if self.version is None:
             if method not in EARLY:
                 raise InvalidRequest(f"{excerpt(method)}: the first request must be initialize")
-            return LATEST_LEGACY
+            return LATEST_SESSION_VERSION
         return self.version
 
 
@@ -189,7 +189,8 @@ def check_envelope(meta: dict[str, Any]) -> None:
     level = meta.get(LOG_KEY, "info")
     if not isinstance(level, str) or level not in LOG_LEVELS:
         raise InvalidParams(f"_meta: {LOG_KEY}: expected one of {', '.join(LOG_LEVELS)}")
-    if meta[VERSION_KEY] != MODERN:
+    if meta[VERSION_KEY] != STATELESS:
         raise UnsupportedProtocolVersion(
-            "Unsupported protocol version", {"supported": [MODERN], "requested": excerpt(meta[VERSION_KEY])}
+            "Unsupported protocol version",
+            {"supported": [STATELESS], "requested": excerpt(meta[VERSION_KEY])},
         )

@@ -9,30 +9,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-LATEST_LEGACY = LEGACY_VERSIONS[-1]
-MODERN = "2026-07-28"
-VERSIONS = (*LEGACY_VERSIONS, MODERN)
+SESSION_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+LATEST_SESSION_VERSION = SESSION_VERSIONS[-1]
+STATELESS = "2026-07-28"
+VERSIONS = (*SESSION_VERSIONS, STATELESS)
 
 BATCHES = ("2025-03-26",)
 """Versions with JSON-RPC batches."""
 
-COMPLETION_CONTEXT = ("2025-06-18", "2025-11-25", MODERN)
+COMPLETION_CONTEXT = ("2025-06-18", "2025-11-25", STATELESS)
 """Versions in which a completion request contains the other arguments (CompleteRequest: context)."""
 
-PROGRESS_MESSAGES = ("2025-03-26", "2025-06-18", "2025-11-25", MODERN)
+PROGRESS_MESSAGES = ("2025-03-26", "2025-06-18", "2025-11-25", STATELESS)
 """Versions in which progress notifications have a message."""
 
-STRUCTURED = ("2025-06-18", "2025-11-25", MODERN)
+STRUCTURED = ("2025-06-18", "2025-11-25", STATELESS)
 """Versions with outputSchema and structuredContent."""
 
-ANY_STRUCTURED = (MODERN,)
+ANY_STRUCTURED = (STATELESS,)
 """Versions in which structuredContent may be any JSON value, not only an object."""
 
-ELICITATION = ("2025-06-18", "2025-11-25", MODERN)
+ELICITATION = ("2025-06-18", "2025-11-25", STATELESS)
 """Versions with elicitation by a form."""
 
-RICH_INPUT_REQUESTS = ("2025-11-25", MODERN)
+RICH_INPUT_REQUESTS = ("2025-11-25", STATELESS)
 """Versions with elicitation by URL, multiple choice, titled choices, and sampling with tools."""
 
 ENVELOPE = "io.modelcontextprotocol/"
@@ -50,7 +50,7 @@ HOP_KEYS = frozenset(
 HOP_PARAMS = frozenset(("_meta", "task", "requestState", "inputResponses"))
 """Members of a request's params that belong to a connection; ``_meta`` is replaced key by key."""
 
-_FIRST, _SECOND, _THIRD, _FOURTH = LEGACY_VERSIONS
+_FIRST, _SECOND, _THIRD, _FOURTH = SESSION_VERSIONS
 
 SINCE = {
     "Implementation": {
@@ -77,7 +77,7 @@ SINCE = {
     "EmbeddedResource": {"_meta": _THIRD},
     "ResourceContents": {"_meta": _THIRD},
     "ResourceLink": {"icons": _FOURTH},
-    "ServerCapabilities": {"completions": _SECOND, "extensions": MODERN},
+    "ServerCapabilities": {"completions": _SECOND, "extensions": STATELESS},
 }
 """For each member of an object, the version that introduced it; members not listed have always existed."""
 

@@ -28,7 +28,7 @@ from fastrpc.errors import (
     MissingRequiredClientCapability,
     ToolError,
 )
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.proxy.entries import (
     INPUT_REQUESTS,
     PassedCompletion,
@@ -51,7 +51,7 @@ from fastrpc.proxy.hop import (
     with_carried_meta,
 )
 from fastrpc.proxy.lists import read_list
-from fastrpc.proxy.requests import LoginFailed, RemoteError, SessionGone
+from fastrpc.proxy.requests import LoginFailed, SessionGone, UpstreamError
 from fastrpc.proxy.start_limit import Late, in_time
 from fastrpc.proxy.subscriptions import UpstreamSubscriptions
 from fastrpc.proxy.upstream import translated
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
     from fastrpc.engine.runtime import Runtime
-    from fastrpc.proxy.targets import Target
+    from fastrpc.proxy.targets import UpstreamTarget
     from fastrpc.proxy.upstream import UpstreamClient
 
     class ProxyServer(Protocol):
@@ -179,7 +179,7 @@ class UpstreamServer:
     def __init__(
         self,
         server: ProxyServer,
-        target: Target,
+        target: UpstreamTarget,
         *,
         start_seconds: float = START_SECONDS,
     ) -> None:
@@ -344,7 +344,7 @@ class UpstreamServer:
             return await client.request(method, params, context)
         except SessionGone:
             client = await self._running()
-        except RemoteError as error:
+        except UpstreamError as error:
             if error.code != HeaderMismatch.code or method != "tools/call":
                 raise
             await self._list(client, "tools")  # the tool's schema has changed, and with it the headers
@@ -372,8 +372,8 @@ class UpstreamServer:
             return sent
         except _Complete as end:
             return end.result
-        except RemoteError as error:
-            if error.code == MissingRequiredClientCapability.code and context.protocol_version != MODERN:
+        except UpstreamError as error:
+            if error.code == MissingRequiredClientCapability.code and context.protocol_version != STATELESS:
                 raise ToolError(str(error)) from None  # our client's version has no such error code
             raise
 
@@ -408,7 +408,7 @@ class UpstreamServer:
         """Read a resource of the upstream; None if it does not exist. Raises RemoteError and ToolError."""
         try:
             result = await self.request("resources/read", {"uri": uri}, context)
-        except RemoteError as error:
+        except UpstreamError as error:
             if error.says_not_found(uri):
                 return None
             raise

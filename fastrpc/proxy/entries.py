@@ -22,7 +22,7 @@ from fastrpc.definitions.resource import Resource, ResourceTemplate
 from fastrpc.definitions.tool import Tool
 from fastrpc.errors import InvalidAnswer, ToolError
 from fastrpc.protocol.uri_template import Template
-from fastrpc.protocol.versions import LEGACY_VERSIONS, known
+from fastrpc.protocol.versions import SESSION_VERSIONS, known
 from fastrpc.proxy.hop import carried_meta, others_of, rest_of, with_carried_meta
 from fastrpc.schema import Parameter, Signature
 from fastrpc.schema.converters import ANY
@@ -314,7 +314,7 @@ class PassedInputRequest(InputRequest["dict[str, Any]"]):
         self._params = {name: value for name, value in with_carried_meta(params).items() if name != "task"}
 
     def params(self, version: str) -> dict[str, Any]:
-        if version in LEGACY_VERSIONS or "elicitationId" not in self._params:
+        if version in SESSION_VERSIONS or "elicitationId" not in self._params:
             return self._params
         return {name: value for name, value in self._params.items() if name != "elicitationId"}
 

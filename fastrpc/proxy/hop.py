@@ -10,7 +10,7 @@ log levels, which no request of a client stands behind.
 
 from __future__ import annotations
 
-from fastrpc.protocol.versions import HOP_KEYS, HOP_PARAMS, LATEST_LEGACY
+from fastrpc.protocol.versions import HOP_KEYS, HOP_PARAMS, LATEST_SESSION_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def pass_on(context: Context, method: str, params: dict[str, Any]) -> None:
 def elicited(context: Context, params: dict[str, Any]) -> None:
     """Tell the client of a call that the person has done what the URL in a request was for."""
     channel: Any = context._channel
-    if channel is not None and context.protocol_version == LATEST_LEGACY:
+    if channel is not None and context.protocol_version == LATEST_SESSION_VERSION:
         channel.send(ELICITED, with_carried_meta(params))
 
 

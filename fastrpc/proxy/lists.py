@@ -10,7 +10,7 @@ from __future__ import annotations
 from fastrpc.client.results import entries_of
 from fastrpc.errors import InvalidAnswer, MethodNotFound, ToolError
 from fastrpc.protocol.followed_pages import FollowedPages
-from fastrpc.proxy.requests import RemoteError, UnreadableAnswer
+from fastrpc.proxy.requests import UnreadableAnswer, UpstreamError
 from fastrpc.time_limit import TimeLimit
 
 TYPE_CHECKING = False
@@ -52,8 +52,8 @@ async def _read_pages(
         try:
             result = await client.request(method, params)
             listed.update((raw[key], raw) for raw in entries_of(method, result, member, log))
-        except (RemoteError, UnreadableAnswer, InvalidAnswer) as error:
-            if isinstance(error, RemoteError) and error.code == MethodNotFound.code:
+        except (UpstreamError, UnreadableAnswer, InvalidAnswer) as error:
+            if isinstance(error, UpstreamError) and error.code == MethodNotFound.code:
                 break  # for example resources without templates
             if is_needed:
                 raise

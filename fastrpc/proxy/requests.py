@@ -22,7 +22,7 @@ REFUSED = InternalError.code
 """The code for an error that has none (JSON-RPC 2.0, 5.1: internal error)."""
 
 
-class RemoteError(ProtocolError):
+class UpstreamError(ProtocolError):
     """An error response of the upstream server, forwarded unchanged."""
 
     def __init__(self, code: object, message: object, data: Any) -> None:
@@ -54,7 +54,7 @@ ASKED: dict[str, Any] = {}
 """In place of a result: the server has sent requests, which must be answered first."""
 
 
-class Call:
+class CallOrigin:
     """The call to which a pending request belongs: its context, or None, and the server's requests meanwhile.
 
     `future` gets the result, the error, or `ASKED` when there are `questions`. `asking`: the id of the one

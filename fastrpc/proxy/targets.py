@@ -7,9 +7,9 @@ connection when it is needed; the modules for HTTP are imported then.
 from __future__ import annotations
 
 from fastrpc.client.stdio import HeardProcess
-from fastrpc.client.transport import Transport
+from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import ConnectionLost, DefinitionError
-from fastrpc.protocol.versions import LATEST_LEGACY, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, VERSIONS
 from fastrpc.proxy.upstream import UpstreamClient
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastrpc.client.http.address import Remote
     from fastrpc.proxy.upstream import Owner
 
-    class Target(Protocol):
+    class UpstreamTarget(Protocol):
         """The address of an upstream server: a command or a URL."""
 
         name: str
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 SCHEMES = ("http://", "https://")
 
 
-def target_of(where: list[str] | str, options: dict[str, Any]) -> Target:
+def target_of(where: list[str] | str, options: dict[str, Any]) -> UpstreamTarget:
     """Return the target for a URL or a command, and remove its options from `options`.
 
     Options of a command: ``cwd`` and ``env`` of the child (`env`: the complete environment, by default this
@@ -93,11 +93,11 @@ class Command:
 
     def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
         """Return a connection in the latest version that has an `initialize` handshake."""
-        child = Child(self.shown, self._command, self._cwd, self._env)
-        return UpstreamClient(owner, initialize_params, child, LATEST_LEGACY)
+        child = ChildTransport(self.shown, self._command, self._cwd, self._env)
+        return UpstreamClient(owner, initialize_params, child, LATEST_SESSION_VERSION)
 
 
-class Child(Transport):
+class ChildTransport(ConnectionTransport):
     """The transport to a child process, whose standard error is forwarded to that of this process."""
 
     def __init__(self, shown: str, command: list[str], cwd: str | None, env: dict[str, str] | None) -> None:

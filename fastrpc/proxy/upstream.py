@@ -30,7 +30,7 @@ from fastrpc.errors import (
 from fastrpc.errors import RemoteError as ErrorResponse
 from fastrpc.json_encoding import to_json
 from fastrpc.methods.logging import least_level
-from fastrpc.protocol.versions import CAPABILITIES_KEY, LOG_KEY, MODERN, SERVER_KEY
+from fastrpc.protocol.versions import CAPABILITIES_KEY, LOG_KEY, SERVER_KEY, STATELESS
 from fastrpc.proxy.hop import (
     ELICITED,
     OWN_NOTIFICATIONS,
@@ -42,11 +42,11 @@ from fastrpc.proxy.hop import (
 from fastrpc.proxy.requests import (
     ASKED,
     REFUSED,
-    Call,
+    CallOrigin,
     LoginFailed,
-    RemoteError,
     SessionGone,
     UnreadableAnswer,
+    UpstreamError,
 )
 from fastrpc.time_limit import TimeLimit
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.client_request import PendingRequest
     from fastrpc._core.forwarding import UpstreamRoute
-    from fastrpc.client.transport import Transport
+    from fastrpc.client.transport import ConnectionTransport
     from fastrpc.context import Context
 
     class Owner(Protocol):
@@ -96,7 +96,7 @@ class UpstreamClient:
         self,
         owner: Owner,
         initialize_params: dict[str, Any],
-        transport: Transport,
+        transport: ConnectionTransport,
         version: str | None = None,
     ) -> None:
         self.owner = owner
@@ -130,7 +130,7 @@ class UpstreamClient:
     def stateless(self) -> bool:
         """Whether the server uses the stateless protocol (2026-07-28), which returns input requests in
         results."""
-        return self._session.version == MODERN
+        return self._session.version == STATELESS
 
     @property
     def pid(self) -> int:
@@ -168,7 +168,7 @@ class UpstreamClient:
         elif "logging" in found["capabilities"]:  # the proxy filters levels for each client
             try:
                 await self.request("logging/setLevel", {"level": "debug"})
-            except RemoteError as error:
+            except UpstreamError as error:
                 diagnostics.write("warning", f"the upstream server refused logging/setLevel: {error}")
         return found
 
@@ -188,18 +188,18 @@ class UpstreamClient:
         meta = self._meta(context)
         if meta:
             params["_meta"] = {**params.get("_meta", {}), **meta}
-        call = Call(context, self.loop.create_future())
+        call = CallOrigin(context, self.loop.create_future())
         pending = self.stream.request(method, params, call.future, 0, call)
         return await self._finish(pending, call)
 
     async def result_of(self, pending: PendingRequest, context: Context) -> dict[str, Any]:
         """Return the result of a request that has been sent already, for the call of this context. Raises as
         `request` does."""
-        call = pending.context = Call(context, self.loop.create_future())
+        call = pending.context = CallOrigin(context, self.loop.create_future())
         self.stream.follow(pending, call.future)
         return await self._finish(pending, call)
 
-    async def _finish(self, pending: PendingRequest, call: Call) -> dict[str, Any]:
+    async def _finish(self, pending: PendingRequest, call: CallOrigin) -> dict[str, Any]:
         try:
             return self._plain(await self._result_of(pending, call))
         except ClientError as error:
@@ -244,7 +244,7 @@ class UpstreamClient:
                 del result["_meta"]
         return result
 
-    async def _result_of(self, pending: PendingRequest, call: Call) -> dict[str, Any]:
+    async def _result_of(self, pending: PendingRequest, call: CallOrigin) -> dict[str, Any]:
         """Wait for the result. Requests that the server sends meanwhile are answered in the task of the call,
         because InputRequired may be raised there (MCP 2026-07-28)."""
         while (found := await call.future) is ASKED:
@@ -254,7 +254,7 @@ class UpstreamClient:
             self.stream.follow(pending, call.future)
         return found
 
-    async def _answer(self, call: Call, question: dict[str, Any]) -> None:
+    async def _answer(self, call: CallOrigin, question: dict[str, Any]) -> None:
         """Forward a request of the server to the call's client, and the response to the server."""
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": question["id"]}
         try:
@@ -361,20 +361,20 @@ class UpstreamClient:
         """Ask a question of the server no longer, which has cancelled it."""
         said = {name: value for name, value in with_carried_meta(params).items() if name != "requestId"}
         for pending in list(self.stream.pending.values()):
-            call: Call | None = None if pending.is_forwarded else pending.context
+            call: CallOrigin | None = None if pending.is_forwarded else pending.context
             if call is not None and call.withdraw(params.get("requestId"), said):
                 return
 
-    def _latest_call(self) -> Call | None:
+    def _latest_call(self) -> CallOrigin | None:
         """Return the latest call that has a Context, to which a message most probably belongs."""
         found = map(self._call_of, reversed(list(self.stream.pending.values())))
         return next((call for call in found if call is not None), None)
 
-    def _call_of(self, pending: PendingRequest) -> Call | None:
+    def _call_of(self, pending: PendingRequest) -> CallOrigin | None:
         """Return the call that a request was sent for, if it has a Context; a forwarded one gets it now."""
         if pending.is_forwarded:
             self.owner.route.promote(pending)
-        call: Call | None = pending.context
+        call: CallOrigin | None = pending.context
         return None if call is None or call.context is None else call
 
     @staticmethod
@@ -432,7 +432,7 @@ def _capabilities_of(found: Any) -> dict[str, dict[str, Any]]:
 def translated(error: ClientError) -> FastrpcError:
     """Return the error of a call for the error of its upstream request."""
     if isinstance(error, ErrorResponse):
-        return RemoteError(error.code, error.message, error.data)
+        return UpstreamError(error.code, error.message, error.data)
     if isinstance(error, SessionExpired):
         return SessionGone(f"the upstream server: {error}")
     if isinstance(error, AuthorizationFailed):

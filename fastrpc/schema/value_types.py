@@ -10,7 +10,7 @@ from __future__ import annotations
 from fastrpc._core.value_types import (
     AnyValue,
     Bounded,
-    Choice,
+    ChoiceType,
     Converted,
     DictOf,
     EnumMember,
@@ -18,7 +18,7 @@ from fastrpc._core.value_types import (
     ListOf,
     Members,
     OneOf,
-    Record,
+    RecordType,
     TupleOf,
     ValueType,
 )
@@ -72,7 +72,7 @@ def value_type_of(converter: Converter) -> ValueType | None:
     if kind is UnionConverter:
         return _one_of(map(value_type_of, found.members))
     described = getattr(found, "msgspec_type", None)
-    return None if described is None else _Reader().read(described)
+    return None if described is None else _TypeReader().read(described)
 
 
 def _around(kind: Callable[[ValueType], ValueType], inner: ValueType | None) -> ValueType | None:
@@ -82,7 +82,7 @@ def _around(kind: Callable[[ValueType], ValueType], inner: ValueType | None) -> 
 def _choice(values: Iterable[Any]) -> ValueType | None:
     """Texts alone: ``1`` and ``True`` are different values, and equal."""
     values = list(values)
-    return Choice(values) if all(type(value) is str for value in values) else None
+    return ChoiceType(values) if all(type(value) is str for value in values) else None
 
 
 def _one_of(types: Iterable[ValueType | None]) -> ValueType | None:
@@ -90,7 +90,7 @@ def _one_of(types: Iterable[ValueType | None]) -> ValueType | None:
     return None if None in found else OneOf([each for each in found if each is not None])
 
 
-class _Reader:
+class _TypeReader:
     """Reads a type as `msgspec.inspect` describes it."""
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class _Reader:
         if hasattr(kind, "__post_init__") or not all(map(_has_plain_default, described.fields)):
             is_made = False
         required = [field.encode_name for field in described.fields if field.required]
-        return Record(kind, members, is_made, required)
+        return RecordType(kind, members, is_made, required)
 
     def _members(self, described: Any) -> list[tuple[str, str, ValueType]] | None:
         kind = described.cls

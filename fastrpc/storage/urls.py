@@ -30,7 +30,7 @@ WAITING = {
 """Parameters of libpq, unless the URL says otherwise: a server that is gone is noticed within seconds."""
 
 
-class Place:
+class DatabaseLocation:
     """Where a database is: `path` of SQLite, else "", and `url` for SQLAlchemy. `shown` holds no secret."""
 
     __slots__ = ("_secrets", "path", "shown", "url")
@@ -52,7 +52,7 @@ class Place:
         return text.rstrip(".")
 
 
-def place_of(url: str, kind: DatabaseKind = GUARD) -> Place:
+def place_of(url: str, kind: DatabaseKind = GUARD) -> DatabaseLocation:
     """Return the place of a URL, that of the kind's own file for "". Raises InvalidUrl."""
     if not url:
         return _sqlite(kind.default_path)
@@ -72,11 +72,11 @@ def place_of(url: str, kind: DatabaseKind = GUARD) -> Place:
     return _postgresql(parsed, port)
 
 
-def _sqlite(path: str) -> Place:
-    return Place(URL.create("sqlite+pysqlite", database=path), path, f"sqlite:///{path}")
+def _sqlite(path: str) -> DatabaseLocation:
+    return DatabaseLocation(URL.create("sqlite+pysqlite", database=path), path, f"sqlite:///{path}")
 
 
-def _postgresql(url: URL, port: int | None) -> Place:
+def _postgresql(url: URL, port: int | None) -> DatabaseLocation:
     secrets = [value for name in SECRET_PARAMETERS for value in _values(url.query.get(name))]
     if url.password:
         secrets.append(str(url.password))
@@ -89,7 +89,7 @@ def _postgresql(url: URL, port: int | None) -> Place:
     url = url.set(drivername="postgresql+psycopg")
     added = {name: value for name, value in WAITING.items() if name not in url.query}
     longest_first = tuple(sorted(set(secrets), key=len, reverse=True))
-    return Place(url.update_query_dict(added), "", shown, longest_first)
+    return DatabaseLocation(url.update_query_dict(added), "", shown, longest_first)
 
 
 def _values(value: str | tuple[str, ...] | None) -> tuple[str, ...]:

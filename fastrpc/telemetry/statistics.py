@@ -201,7 +201,7 @@ def duration_text(duration_us: float) -> str:
     return f"{scaled:.{digits}f} {unit}"
 
 
-class Report:
+class StatisticsPrinter:
     """Prints the statistics of one server while this process serves: on SIGUSR1, and at the end.
 
     A thread of its own waits for the signal, so printing holds up no answer. In a child process that a

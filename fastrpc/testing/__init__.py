@@ -18,7 +18,7 @@ from fastrpc.client.in_memory import InMemory
 from fastrpc.client.listening import Listening
 from fastrpc.client.results import CompletionResult, PromptResult, ReadResult
 from fastrpc.errors import RemoteError
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.client_request import PendingRequest
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
-    from fastrpc.client.in_memory import Watcher
+    from fastrpc.client.in_memory import LineWatcher
     from fastrpc.client.results import Described
     from fastrpc.options import LogLevel
     from fastrpc.server import Server
@@ -55,14 +55,14 @@ class Client(clients.Client):
     `questions` holds the server's requests. `info` is the result of `initialize` or `server/discover`.
     """
 
-    watch: ClassVar[Callable[[Client], Watcher | None] | None] = None
+    watch: ClassVar[Callable[[Client], LineWatcher | None] | None] = None
     """Called with each new client; what it returns sees every line. For test suites."""
 
     def __init__(
         self,
         server: Server,
         *,
-        version: str = LATEST_LEGACY,
+        version: str = LATEST_SESSION_VERSION,
         capabilities: dict[str, Any] | None = None,
         on_elicit: Handler[Elicited] = None,
         on_sample: Handler[Sampled] | None = None,

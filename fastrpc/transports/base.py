@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from fastrpc._core.connection import Connection
-    from fastrpc.transports.interfaces import Dispatcher
+    from fastrpc.transports.interfaces import ServedDispatcher
 
     Trace = Callable[[bytes, bytes], object]
     """Is called with ``b"<"`` and a received line, or ``b">"`` and sent bytes."""
@@ -161,7 +161,7 @@ class ServedConnection:
     def __init__(self, connection: Connection, among: dict[ServedConnection, None]) -> None:
         self.closed = False
         self._connection = connection
-        self._dispatcher: Dispatcher = connection.dispatcher
+        self._dispatcher: ServedDispatcher = connection.dispatcher
         self._among = among
         self._idle: asyncio.Event | None = None
         self._loop = running_loop()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.transports.base import Trace, Transport
-    from fastrpc.transports.interfaces import Runtime, Server
+    from fastrpc.transports.interfaces import ServedRuntime, ServedServer
     from fastrpc.transports.trace import Trace as TraceFile
 
 UNWIND_SECONDS = 0.5
@@ -79,7 +79,12 @@ class Shutdown:
 
 
 async def serve(
-    transport: Transport, connections: Connections, shutdown: Shutdown, runtime: Runtime, *, owns_loop: bool
+    transport: Transport,
+    connections: Connections,
+    shutdown: Shutdown,
+    runtime: ServedRuntime,
+    *,
+    owns_loop: bool,
 ) -> None:
     """Serve over a transport, from its start to the end of the shutdown. `runtime` is the server's.
 
@@ -170,7 +175,7 @@ def _is_cancelling(task: asyncio.Task[Any]) -> bool:
 
 
 async def serve_in_loop(
-    server: Server, transport: Transport, drain_seconds: float, trace_path: str | None
+    server: ServedServer, transport: Transport, drain_seconds: float, trace_path: str | None
 ) -> None:
     """Serve a `fastrpc.Server` in the running event loop, until the transport is closed.
 
@@ -190,7 +195,7 @@ async def serve_in_loop(
         server.drain_observers(at_end=True)
 
 
-def run(server: Server, transport: Transport, drain_seconds: float, trace: Trace | None) -> None:
+def run(server: ServedServer, transport: Transport, drain_seconds: float, trace: Trace | None) -> None:
     """Serve a `fastrpc.Server` in a new event loop, until the transport is closed or a signal arrives.
 
     The first signal begins the shutdown, the second hurries it. Raises what the transport raises.
@@ -199,21 +204,21 @@ def run(server: Server, transport: Transport, drain_seconds: float, trace: Trace
 
     async def serving() -> None:
         shutdown = Shutdown(drain_seconds)
-        with Signals(shutdown):
+        with ShutdownSignals(shutdown):
             connections = _connections_of(server, trace)
             await serve(transport, connections, shutdown, server.runtime, owns_loop=True)
 
     loop.run(serving(), is_signal=may_be_interrupted)
 
 
-def _connections_of(server: Server, trace: Trace | None) -> Connections:
+def _connections_of(server: ServedServer, trace: Trace | None) -> Connections:
     return Connections(lambda: server.connect().connection, trace)
 
 
 # --- signals ------------------------------------------------------------------------------------------
 
 
-class Signals:
+class ShutdownSignals:
     """Handles the signals that begin the shutdown, within `with`: in the running loop, on the main thread.
 
     The second signal hurries it, and the third has the system's default action. With `supervised` the parent
@@ -226,7 +231,7 @@ class Signals:
         self._supervised = supervised
         self._handled: list[signal.Signals] = []
 
-    def __enter__(self) -> Signals:
+    def __enter__(self) -> ShutdownSignals:
         import threading
 
         self._loop: AbstractEventLoop = asyncio.get_running_loop()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.connection import Connection
     from fastrpc.transports.base import Connections
-    from fastrpc.transports.interfaces import Server
+    from fastrpc.transports.interfaces import ServedServer
     from fastrpc.transports.shutdown import Shutdown
 
 MAX_LINE = 16 * 1024 * 1024
@@ -144,7 +144,7 @@ def _close_again(closed: set[int]) -> None:
         os.close(number)
 
 
-def run(server: Server, drain_seconds: float, trace: Callable[[bytes, bytes], object] | None) -> None:
+def run(server: ServedServer, drain_seconds: float, trace: Callable[[bytes, bytes], object] | None) -> None:
     """Serve a server until the client disconnects or a signal arrives. Raises UsageError."""
     collect_seldom()
     dispatcher = server.connect()
@@ -196,7 +196,7 @@ def _serve_in_loop(stream: Stream, connection: Connection, signals: int, drain_s
 
     async def serving() -> None:
         shutdown = ending.Shutdown(drain_seconds)
-        transport = StdioTransport(stream, connection, signals, shutdown)
+        transport = StdioServerTransport(stream, connection, signals, shutdown)
         connections = Connections(lambda: connection)
         await ending.serve(transport, connections, shutdown, connection.dispatcher.runtime, owns_loop=True)
 
@@ -231,7 +231,7 @@ async def serve_in_running_loop(
             stream = Stream(connection, descriptors.input, descriptors.output, max_line, None)
             connection.generation = forks.generation
             forks.in_child(stream.abandon)
-            transport = StdioTransport(stream, connection, None, shutdown, descriptors)
+            transport = StdioServerTransport(stream, connection, None, shutdown, descriptors)
             connections = Connections(lambda: connection)
             runtime = connection.dispatcher.runtime
             await ending.serve(transport, connections, shutdown, runtime, owns_loop=False)
@@ -244,7 +244,7 @@ async def serve_in_running_loop(
             give_back()
 
 
-class StdioTransport:
+class StdioServerTransport:
     """The loop phase of standard input and output, by the contract of `fastrpc.transports.base`.
 
     The stream feeds the connection by itself. A signal hurries the shutdown, and so does an output that is no

@@ -15,21 +15,21 @@ from collections.abc import Callable
 
 from support.message_generator import TOKENS, Generator
 
-MODERN = b'"io.modelcontextprotocol/protocolVersion":"2026-07-28"'
+STATELESS = b'"io.modelcontextprotocol/protocolVersion":"2026-07-28"'
 CAPABILITIES = b'"io.modelcontextprotocol/clientCapabilities":{}'
 METAS = (
     b"{}",
     b'{"traceparent":"00-ab"}',
-    b"{%b,%b}" % (MODERN, CAPABILITIES),
-    b"{%b,%b}" % (CAPABILITIES, MODERN),
-    b'{%b,%b,"io.modelcontextprotocol/clientInfo":{"name":"fuzz","version":"1"}}' % (MODERN, CAPABILITIES),
+    b"{%b,%b}" % (STATELESS, CAPABILITIES),
+    b"{%b,%b}" % (CAPABILITIES, STATELESS),
+    b'{%b,%b,"io.modelcontextprotocol/clientInfo":{"name":"fuzz","version":"1"}}' % (STATELESS, CAPABILITIES),
 )
 ODD_METAS = (
-    b'{%b,%b,"io.modelcontextprotocol/logLevel":"info"}' % (MODERN, CAPABILITIES),
-    b'{%b,%b,"progressToken":7}' % (MODERN, CAPABILITIES),
-    b'{%b,%b,"io.modelcontextprotocol/clientInfo":[]}' % (MODERN, CAPABILITIES),
-    b"{%b}" % MODERN,
-    b'{%b,%b,"io.modelcontextprotocol/protocolVersion":5}' % (MODERN, CAPABILITIES),
+    b'{%b,%b,"io.modelcontextprotocol/logLevel":"info"}' % (STATELESS, CAPABILITIES),
+    b'{%b,%b,"progressToken":7}' % (STATELESS, CAPABILITIES),
+    b'{%b,%b,"io.modelcontextprotocol/clientInfo":[]}' % (STATELESS, CAPABILITIES),
+    b"{%b}" % STATELESS,
+    b'{%b,%b,"io.modelcontextprotocol/protocolVersion":5}' % (STATELESS, CAPABILITIES),
     b'{"io.modelcontextprotocol/protocolVersion":"2099-01-01",%b}' % CAPABILITIES,
     b'{"progressToken":"t"}',
     b"[]",

@@ -37,8 +37,8 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 LOG_KEY = "io.modelcontextprotocol/logLevel"
-LEGACY_TAIL = b'"}],"isError":false}}\n'
-MODERN_TAIL = b'"}],"resultType":"complete"}}\n'
+SESSION_SUFFIX = b'"}],"isError":false}}\n'
+STATELESS_SUFFIX = b'"}],"resultType":"complete"}}\n'
 NOTIFICATION = b'{"jsonrpc":"2.0","method":'
 CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}'
 BATCH_VERSION = "2025-03-26"
@@ -92,7 +92,7 @@ class Recorder:
     """A connection with three inline tools; keeps what the tools and the dispatcher were handed."""
 
     def __init__(self) -> None:
-        self.connection = Connection((LEGACY_TAIL,) * 4, (MODERN_TAIL,) * 4)
+        self.connection = Connection((SESSION_SUFFIX,) * 4, (STATELESS_SUFFIX,) * 4)
         self.connection.dispatcher = self
         self.connection.open = self.connection.structured = True
         self.connection.take_plans({name: self.plan(name) for name in PLAIN})
@@ -132,14 +132,16 @@ class Recorder:
         if kind == "batch":
             self.events.append(("elements", message.elements()))
 
-    def call_ended(self, id: bytes, tool: Any, result: Any, modern: bool) -> None:
+    def call_ended(self, id: bytes, tool: Any, result: Any, stateless: bool) -> None:
         expect(result is None, "a plain value was not written", id, result)
-        self.connection.output.line(b'{"jsonrpc":"2.0","id":%b,"none":%b}' % (id, b"01"[modern : modern + 1]))
+        self.connection.output.line(
+            b'{"jsonrpc":"2.0","id":%b,"none":%b}' % (id, b"01"[stateless : stateless + 1])
+        )
 
     def line_too_long(self) -> None:
         self.events.append(("too long", None))
 
-    def quiet(self) -> bool:
+    def on_client_idle(self) -> bool:
         return False
 
     def take(self) -> tuple[list[tuple[str, Any]], bytes]:
@@ -262,12 +264,12 @@ def check_dispatched(
         expect(element in data, "an element that is not in its batch", data, element)
 
 
-def check_answer(data: bytes, name: str, output: bytes, result: Any, modern: bool) -> None:
+def check_answer(data: bytes, name: str, output: bytes, result: Any, stateless: bool) -> None:
     answer = json.loads(output)
     if result is None:
-        expect(answer.get("none") == modern, "the era", data, output)
+        expect(answer.get("none") == stateless, "the era", data, output)
         return
-    expect(("resultType" in answer["result"]) == modern, "the era", data, output)
+    expect(("resultType" in answer["result"]) == stateless, "the era", data, output)
     (block,) = answer["result"]["content"]
     text = block["text"]
     if isinstance(result, str):
@@ -408,7 +410,7 @@ class Visit:
         if loop is not None:
             self.dispatcher.loop_runs(loop)
         if version is not None:
-            self.dispatcher.assume(version)
+            self.dispatcher.adopt_version(version)
 
     @property
     def version(self) -> str | None:

@@ -22,14 +22,14 @@ from fastrpc.tools.agent._contract import CONTRACT
 from support import images, web_server
 from support.agent_tools import EFFECTS
 from support.node_packages import put
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 from support.search_engines import search_engines
 from test_typescript_client import SOURCE, folder  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.long
 
-FORMS = (*LEGACY[2:], MODERN)  # versions in which a client can be asked
-STRUCTURED = (*LEGACY[2:], MODERN)
+FORMS = (*SESSION_VERSIONS[2:], STATELESS)  # versions in which a client can be asked
+STRUCTURED = (*SESSION_VERSIONS[2:], STATELESS)
 SKILL = """---
 name: greet
 description: Greets someone
@@ -157,7 +157,7 @@ def check(session: dict[str, Any], came: dict[str, Any], version: str) -> None:
     assert result["content"][0]["text"] == "No active callbacks."
     assert text.startswith("[callback 0 due ")
     assert text.endswith(" s ago] look again")
-    if version != MODERN:
+    if version != STATELESS:
         assert [log["logger"] for log in came["logs"]] == ["callback"]
         assert "look again" in json.dumps(came["logs"])
 
@@ -181,7 +181,7 @@ def replay(recorder: Any, tmp_path: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.* as of 2026-07-28")
-@pytest.mark.parametrize("version", [LEGACY[0], LEGACY[-1], MODERN])
+@pytest.mark.parametrize("version", [SESSION_VERSIONS[0], SESSION_VERSIONS[-1], STATELESS])
 def test_the_python_client_uses_all_thirteen_tools(
     session: dict[str, Any], version: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, recorder: Any
 ) -> None:
@@ -209,17 +209,17 @@ def test_the_python_client_uses_all_thirteen_tools(
             env=session["environment"],
             cwd=session["cwd"],
         )
-        mode = "auto" if version == MODERN else "legacy"
+        mode = "auto" if version == STATELESS else "legacy"
         options = {"elicitation_callback": on_elicit, "logging_callback": on_log}
         async with mcp.Client(server, mode=mode, cache=None, **options) as client:
             assert client.protocol_version == version
-            if version != MODERN:
+            if version != STATELESS:
                 await client.set_logging_level("info")
             came["tools"] = [plain(tool) for tool in (await client.list_tools()).tools]
             for step in session["calls"]:
                 came["results"].append(await result_of(client, step))
 
-    if version != MODERN:
+    if version != STATELESS:
         monkeypatch.setattr(handshake, "LATEST_HANDSHAKE_VERSION", version)
     asyncio.run(asyncio.wait_for(conversation(), 90))
     check(session, came, version)
@@ -235,7 +235,9 @@ def plain(model: Any) -> Any:
 
 
 @pytest.mark.timeout(360)  # the packages may have to be installed
-@pytest.mark.parametrize(("line", "version"), [("v1", LEGACY[-1]), ("v2", LEGACY[-1]), ("v2", MODERN)])
+@pytest.mark.parametrize(
+    ("line", "version"), [("v1", SESSION_VERSIONS[-1]), ("v2", SESSION_VERSIONS[-1]), ("v2", STATELESS)]
+)
 def test_the_typescript_client_uses_all_thirteen_tools(
     session: dict[str, Any],
     line: str,

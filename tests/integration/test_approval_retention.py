@@ -19,7 +19,14 @@ from fastrpc import Client
 from fastrpc.guard.approvals import retention
 from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.retention import ApprovalRetention, remove_all
-from fastrpc.guard.approvals.store import STATES, ApprovalStore, Decision, Question, new_approval, row_of
+from fastrpc.guard.approvals.store import (
+    STATES,
+    ApprovalDecision,
+    ApprovalStore,
+    Question,
+    new_approval,
+    row_of,
+)
 from fastrpc.guard.policy.approval_config import ApprovalConfig
 from fastrpc.guard.policy.references import References
 from fastrpc.guard.policy.sections import Section
@@ -78,11 +85,11 @@ def of_each_state(store: ApprovalStore) -> None:
     ids = {
         name: store.ask(question(name)).approval for name in ("used", "rejected", "void", "ignored", "unused")
     }
-    store.decide(ids["used"].id, Decision(True, "os:grace", "command line"))
+    store.decide(ids["used"].id, ApprovalDecision(True, "os:grace", "command line"))
     store.use(ids["used"].id, ids["used"].digest)
-    store.decide(ids["rejected"].id, Decision(False, "os:grace", "command line"))
+    store.decide(ids["rejected"].id, ApprovalDecision(False, "os:grace", "command line"))
     store.withdraw(ids["void"].id, "why not")
-    store.decide(ids["unused"].id, Decision(True, "os:grace", "command line"))
+    store.decide(ids["unused"].id, ApprovalDecision(True, "os:grace", "command line"))
 
 
 def test_what_is_over_is_kept_for_the_days_that_the_setting_says_and_then_removed(
@@ -109,7 +116,7 @@ def test_a_grant_in_force_stays_with_the_arguments_that_were_edited(
     store: ApprovalStore, clock: Clock
 ) -> None:
     asked = store.ask(question("wipe")).approval
-    edited = Decision(
+    edited = ApprovalDecision(
         True, "os:grace", "command line", edited_arguments='{"x": 2}', uses=9, valid_seconds=30 * DAY
     )
     store.decide(asked.id, edited)
@@ -124,7 +131,7 @@ def test_a_grant_in_force_stays_with_the_arguments_that_were_edited(
 
 def test_what_was_rejected_stays_so_although_it_is_kept_for_less(store: ApprovalStore, clock: Clock) -> None:
     asked = store.ask(question("wipe", rejection_seconds=2 * DAY)).approval
-    store.decide(asked.id, Decision(False, "os:grace", "command line"))
+    store.decide(asked.id, ApprovalDecision(False, "os:grace", "command line"))
     clock.now = NOW + 1.9 * DAY
     assert remove_all(store, config(keep_days=0.01, valid_seconds=2 * DAY)) == 0
     assert store.ask(question("wipe", rejection_seconds=2 * DAY)).approval.state == "rejected"
@@ -197,20 +204,20 @@ def test_it_runs_once_the_database_is_open_and_then_every_hour(
     fill(database_url, 3)
     opened: list[Database] = []
     looks = ApprovalRetention(lambda: opened[0] if opened else None, config)
-    looks.look()
+    looks.poll()
     opened.append(Database(database_url))
     store = ApprovalStore(opened[0])
     assert len(names(store)) == 3
-    looks.look()
+    looks.poll()
     eventually(lambda: names(store) == set())
     now = retention.monotonic()
     fill(database_url, 3)
     started: list[object] = []
     monkeypatch.setattr(looks, "_run", lambda database: started.append(database))
-    looks.look()
+    looks.poll()
     monkeypatch.setattr(retention, "monotonic", lambda: now + retention.EVERY_SECONDS)
     assert started == []
-    looks.look()
+    looks.poll()
     eventually(lambda: started == opened)
     opened[0].close()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.protocol import MODERN
-from support.stdio import MODERN_META, serve
+from support.protocol import STATELESS
+from support.stdio import STATELESS_META, serve
 
 SERVER = '''
 """Asks."""
@@ -60,7 +60,7 @@ def test_a_server_that_waits_for_an_answer_ends_with_its_input() -> None:
 
 
 def test_processes_with_one_secret_go_on_where_another_left_off_and_hand_it_to_nobody() -> None:
-    meta = dict(MODERN_META)
+    meta = dict(STATELESS_META)
     key = next(key for key in meta if key.endswith("/clientCapabilities"))
     params = {"name": "greet", "_meta": {**meta, key: {"elicitation": {}}}}
     results = []
@@ -77,4 +77,4 @@ def test_processes_with_one_secret_go_on_where_another_left_off_and_hand_it_to_n
                 assert shown["result"]["content"][0]["text"] == "None"
     assert results[1]["result"]["content"][0]["text"] == "Hello, Ada!"
     assert results[2]["error"]["code"] == -32602
-    assert MODERN in str(meta)
+    assert STATELESS in str(meta)

@@ -34,7 +34,14 @@ BEHIND_A_GUARD = (
 )
 """`fastrpc serve FILE --guard`."""
 OF_SERVERS_OF_OTHERS = (roster.SWAPPED,)
-OF_A_USERS_FILE = (roster.ECHO, roster.PAYLOAD, roster.SLEEP, roster.SLEEP_SYNC, roster.START, roster.MODERN)
+OF_A_USERS_FILE = (
+    roster.ECHO,
+    roster.PAYLOAD,
+    roster.SLEEP,
+    roster.SLEEP_SYNC,
+    roster.START,
+    roster.STATELESS,
+)
 BUILT = os.path.exists(os.path.join(BENCHMARKS, ".cache", "build", "server"))
 needs_the_reference = pytest.mark.skipif(not BUILT, reason=not_prepared("the C reference"))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support.ports import free_port
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 from support.remote_server import OFFICIAL, REPOSITORY, TOKEN, Remote
 from support.stdio import Process, serve
 from support.waiting import SECONDS, eventually
@@ -23,7 +23,11 @@ from support.waiting import SECONDS, eventually
 pytest.importorskip("httptools", reason="the bridge stands on it: pip install httptools")
 
 VARIABLE = "FASTRPC_BRIDGE_TOKEN"
-HELLO = {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+HELLO = {
+    "protocolVersion": SESSION_VERSIONS[-1],
+    "capabilities": {},
+    "clientInfo": {"name": "t", "version": "1"},
+}
 
 
 def bridge(url: str, *options: str, token: str | None = TOKEN, **popen: Any) -> Any:
@@ -58,12 +62,14 @@ def connect(tmp_path: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch) -> It
     trace = tmp_path / "trace"
 
     def connected(version: str, url: str, *arguments: str, **options: Any) -> Any:
-        if version != MODERN:
+        if version != STATELESS:
             monkeypatch.setattr(session, "LATEST_HANDSHAKE_VERSION", version)
         command = ["-m", "fastrpc", "bridge", url, "--trace", str(trace), *arguments]
         environment = {**os.environ, "PYTHONPATH": REPOSITORY, VARIABLE: TOKEN}
         parameters = mcp.StdioServerParameters(command=sys.executable, args=command, env=environment)
-        return mcp.Client(parameters, mode="auto" if version == MODERN else "legacy", cache=None, **options)
+        return mcp.Client(
+            parameters, mode="auto" if version == STATELESS else "legacy", cache=None, **options
+        )
 
     yield connected
     assert TOKEN not in trace.read_text()
@@ -72,7 +78,7 @@ def connect(tmp_path: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch) -> It
     assert recorder.lines > before
 
 
-@pytest.mark.parametrize("version", [*LEGACY, MODERN])
+@pytest.mark.parametrize("version", [*SESSION_VERSIONS, STATELESS])
 @pytest.mark.parametrize("remote", ["latest", "2025-11-25", "sse"])
 def test_the_official_client_uses_every_feature_in_every_version(
     shared_remote: Remote, connect: Callable[..., Any], remote: str, version: str
@@ -104,13 +110,13 @@ def test_the_official_client_uses_every_feature_in_every_version(
             assert prompt.messages[0].content.text == "review C kind"
             await client.call_tool("work", {}, progress_callback=on_progress)
             assert progress == [1, 2]
-            if version != MODERN:
+            if version != STATELESS:
                 assert logs == ["careful"]
 
     asyncio.run(asyncio.wait_for(conversation(), SECONDS))
 
 
-@pytest.mark.parametrize("version", [LEGACY[-1], MODERN])
+@pytest.mark.parametrize("version", [SESSION_VERSIONS[-1], STATELESS])
 @pytest.mark.parametrize("remote", ["2026-07-28", "2025-11-25"])
 def test_the_official_client_answers_questions_of_the_remote_server(
     shared_remote: Remote, connect: Callable[..., Any], remote: str, version: str
@@ -139,7 +145,7 @@ def test_a_server_of_the_official_sdk_is_bridged_to_the_official_client(
     path = "/sse" if mode == "sse" else "/mcp"
 
     async def conversation(url: str) -> None:
-        async with connect(LEGACY[-1], url) as client:
+        async with connect(SESSION_VERSIONS[-1], url) as client:
             assert client.server_info.name == "official"
             assert (await client.call_tool("add", {"a": 3})).content[0].text == "5"
             assert (await client.read_resource("docs://guide")).contents[0].text == "# read me"
@@ -151,7 +157,7 @@ def test_a_server_of_the_official_sdk_is_bridged_to_the_official_client(
 # --- the remote server goes away ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", [MODERN, LEGACY[-1]])
+@pytest.mark.parametrize("protocol", [STATELESS, SESSION_VERSIONS[-1]])
 def test_a_remote_server_that_goes_away_is_told_and_used_again_when_it_is_back(
     own_remote: Remote, protocol: str
 ) -> None:
@@ -262,7 +268,7 @@ def test_the_wrong_scheme_is_told_at_once(scheme: str, data: bytes, why: str) ->
 # --- the end ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", [MODERN, LEGACY[-1]])
+@pytest.mark.parametrize("protocol", [STATELESS, SESSION_VERSIONS[-1]])
 def test_at_the_end_of_input_what_was_asked_is_still_answered(shared_remote: Remote, protocol: str) -> None:
     with bridge(shared_remote.url, "--protocol", protocol) as server:
         server.send_message(
@@ -301,7 +307,7 @@ def test_what_takes_too_long_at_the_end_is_cancelled_there(shared_remote: Remote
         eventually(path.exists)
 
 
-@pytest.mark.parametrize("protocol", [MODERN, LEGACY[-1]])
+@pytest.mark.parametrize("protocol", [STATELESS, SESSION_VERSIONS[-1]])
 def test_a_signal_ends_it_at_once(shared_remote: Remote, tmp_path: Any, protocol: str) -> None:
     path, begun = tmp_path / "note", tmp_path / "note.begun"
     with bridge(shared_remote.url, "--protocol", protocol) as server:

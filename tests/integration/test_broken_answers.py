@@ -15,7 +15,7 @@ from support.stdio import serve
 from fastrpc import Client, Server
 from fastrpc.errors import InvalidAnswer
 from fastrpc.gateway import gateway_of
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 SECONDS = 60.0
 
@@ -98,7 +98,7 @@ def test_a_broken_answer_fails_its_call_at_once(program: list[str]) -> None:
             assert client.call_tool(name).text == "good"
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("kind", ["proxy", "gateway"])
 def test_a_broken_answer_behind_a_proxy_or_a_gateway_is_a_failure_of_the_tool(
     kind: str, version: str, program: list[str]

@@ -20,7 +20,7 @@ from support.waiting import eventually
 
 from fastrpc.guard.callers.directory import GRACE_SECONDS, TokenDirectory
 from fastrpc.guard.callers.http_source import DirectorySource
-from fastrpc.guard.callers.tokens import TokenError, TokenRecord, TokenStore
+from fastrpc.guard.callers.tokens import CallerTokens, TokenError, TokenRecord
 from fastrpc.storage.database import Database
 from fastrpc.storage.schema import change_number
 from fastrpc.transports.http.auth import Authenticator
@@ -73,7 +73,7 @@ while True:
 
 
 def test_a_revocation_is_seen_by_every_process(database_url: str, database: Database) -> None:
-    store = TokenStore(database)
+    store = CallerTokens(database)
     record, text = store.create("ada", "operator")
     watching = [
         subprocess.Popen([sys.executable, "-c", WATCH, database_url, text], stdout=subprocess.PIPE, text=True)
@@ -114,7 +114,7 @@ def test_a_token_opens_a_server_with_workers_until_it_is_revoked(
 ) -> None:
     """The directory is made before the workers are forked, and none of them has a part in the revocation."""
     (tmp_path / "server.py").write_text(textwrap.dedent(SERVER))
-    store = TokenStore(database)
+    store = CallerTokens(database)
     record, text = store.create("ada", "operator")
     with Serving(command=(sys.executable, "server.py", database_url), folder=tmp_path, token=text) as server:
         seen: set[str] = set()
@@ -128,12 +128,12 @@ def test_a_token_opens_a_server_with_workers_until_it_is_revoked(
         answers: list[int] = []
 
         def all_refuse() -> bool:
-            answers.append(server.modern("tools/call", {"name": "worker", "arguments": {}}).status)
+            answers.append(server.stateless_request("tools/call", {"name": "worker", "arguments": {}}).status)
             return answers[-12:] == [401] * 12
 
         eventually(all_refuse)
         server.token = store.create("bob", "operator")[1]
-        eventually(lambda: server.modern("tools/list", {}).status == 200)
+        eventually(lambda: server.stateless_request("tools/list", {}).status == 200)
         assert text not in server.stderr + server.stdout
         assert server.stop() == 0
 
@@ -142,7 +142,7 @@ def test_a_token_opens_a_server_with_workers_until_it_is_revoked(
 
 
 def test_of_several_who_rotate_a_token_at_once_one_does(database: Database) -> None:
-    store = TokenStore(database)
+    store = CallerTokens(database)
     record, _ = store.create("ada", "operator")
     outcomes: list[str] = []
     begin = threading.Barrier(4)
@@ -168,9 +168,9 @@ def test_of_several_who_rotate_a_token_at_once_one_does(database: Database) -> N
 
 CREATE = """
 import sys
-from fastrpc.guard.callers.tokens import TokenStore
+from fastrpc.guard.callers.tokens import CallerTokens
 from fastrpc.storage import open_database
-store = TokenStore(open_database(sys.argv[1]))
+store = CallerTokens(open_database(sys.argv[1]))
 while True:
     record, _ = store.create("ada", "operator", ["a", "b"], 60)
     other, _ = store.rotate(record.id, 10)
@@ -187,7 +187,7 @@ def settled(database: Database) -> tuple[int, list[TokenRecord]]:
             return change_number(connection, "tokens")
 
     while True:
-        before, records = number(), TokenStore(database).list()
+        before, records = number(), CallerTokens(database).list()
         if number() == before:
             return before, records
 
@@ -229,7 +229,7 @@ def test_a_process_that_is_killed_leaves_whole_tokens_or_none(
 def test_tokens_stay_valid_for_a_minute_without_postgresql(postgres: Cluster) -> None:
     name = postgres.new_database()
     database = Database(postgres.url(name))
-    store = TokenStore(database)
+    store = CallerTokens(database)
     record, text = store.create("ada", "operator")
     now = [0.0]
     directory = TokenDirectory(database, clock=lambda: now[0], threads=False)
@@ -264,7 +264,7 @@ def test_a_failover_is_no_reason_to_miss_a_revocation(postgres: Cluster) -> None
     """Behind the address there may be another server, whose number happens to be the same."""
     name = postgres.new_database()
     database = Database(postgres.url(name))
-    record, text = TokenStore(database).create("ada", "operator")
+    record, text = CallerTokens(database).create("ada", "operator")
     directory = TokenDirectory(database, threads=False)
     assert directory.verify(text.encode()) is not None
     postgres.execute(f"UPDATE fastrpc_tokens SET revoked_at = 1 WHERE id = '{record.id}'", name)

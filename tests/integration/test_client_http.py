@@ -12,7 +12,7 @@ from support.waiting import SECONDS, until
 
 from fastrpc.client import Client
 from fastrpc.errors import ConnectionLost, HttpStatusError, RemoteError, RequestTimeout
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
@@ -41,7 +41,7 @@ def test_every_feature_works_in_each_version(shared_remote: Remote, spoken: str 
     async def conversation() -> None:
         logs: list[Any] = []
         async with client_of(shared_remote, spoken, on_log=logs.append, log_level="info") as client:
-            assert client.version == {None: MODERN, "sse": LATEST_LEGACY}.get(spoken, spoken)
+            assert client.version == {None: STATELESS, "sse": LATEST_SESSION_VERSION}.get(spoken, spoken)
             assert client.server_info["name"] == "behind"
             assert client.instructions == "use it well"
             await client.ping()

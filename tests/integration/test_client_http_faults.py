@@ -23,7 +23,7 @@ from fastrpc.errors import (
     RemoteError,
     SessionExpired,
 )
-from fastrpc.protocol.versions import CAPABILITIES_KEY, MODERN, SUBSCRIPTION_KEY, VERSION_KEY
+from fastrpc.protocol.versions import CAPABILITIES_KEY, STATELESS, SUBSCRIPTION_KEY, VERSION_KEY
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
@@ -69,11 +69,11 @@ def test_a_server_of_2026_gets_its_envelope_and_headers_and_nothing_else() -> No
     server = with_script(Stateless(), call_one)
     assert server.methods() == ["POST server/discover", "POST tools/call"]
     for asked in server.requests:
-        assert asked.headers["mcp-protocol-version"] == MODERN
+        assert asked.headers["mcp-protocol-version"] == STATELESS
         assert asked.headers["mcp-method"] == asked.rpc
         assert asked.headers.get("mcp-name") == ("one" if asked.rpc == "tools/call" else None)
         meta = asked.message["params"]["_meta"]
-        assert meta[VERSION_KEY] == MODERN
+        assert meta[VERSION_KEY] == STATELESS
         assert meta[CAPABILITIES_KEY] == {}
 
 
@@ -83,7 +83,7 @@ def test_a_server_that_thinks_better_of_its_version_is_taken_by_its_word() -> No
     async def play(asked: Asked, say: Saying) -> None:
         if not refused:
             refused.append(asked)
-            await say.error(asked, 400, -32022, "Unsupported protocol version", {"supported": [MODERN]})
+            await say.error(asked, 400, -32022, "Unsupported protocol version", {"supported": [STATELESS]})
         else:
             await Stateless()(asked, say)
 

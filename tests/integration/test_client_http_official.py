@@ -13,7 +13,7 @@ from support.waiting import SECONDS, until
 
 from fastrpc.client import Client
 from fastrpc.errors import ToolCallFailed
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +32,13 @@ def run(conversation: Awaitable[Any]) -> Any:
 
 
 @pytest.mark.parametrize("official", MODES, indirect=True)
-@pytest.mark.parametrize("version", [None, LATEST_LEGACY, "2025-06-18", "2025-03-26"])
+@pytest.mark.parametrize("version", [None, LATEST_SESSION_VERSION, "2025-06-18", "2025-03-26"])
 def test_its_features_work(official: Remote, version: str | None) -> None:
     async def conversation() -> None:
         logs: list[Any] = []
         reports: list[Any] = []
         async with Client(official.url, version=version, on_log=logs.append, log_level="info") as client:
-            latest = LATEST_LEGACY if mode_of(official) == "sse" else MODERN
+            latest = LATEST_SESSION_VERSION if mode_of(official) == "sse" else STATELESS
             assert client.version == (version or latest)
             assert client.instructions == "from the SDK"
             assert {"add", "work"} <= {tool.name for tool in await client.list_tools()}
@@ -66,13 +66,13 @@ def test_it_is_called_without_a_loop(official: Remote) -> None:
 @pytest.mark.parametrize("official", ["session", "sse"], indirect=True)  # the others have no way to ask
 def test_its_questions_are_answered(official: Remote) -> None:
     async def conversation() -> None:
-        async with Client(official.url, version=LATEST_LEGACY, on_elicit={"name": "Bob"}) as client:
+        async with Client(official.url, version=LATEST_SESSION_VERSION, on_elicit={"name": "Bob"}) as client:
             assert (await client.call_tool("ask")).text == "accept Bob"
 
     run(conversation())
 
 
-@all_but("version", ("stateless", LATEST_LEGACY), ("json", None))  # they see no cancellation
+@all_but("version", ("stateless", LATEST_SESSION_VERSION), ("json", None))  # they see no cancellation
 def test_cancellation_reaches_it(official: Remote, version: str | None, tmp_path: Any) -> None:
     path, begun = tmp_path / "note", tmp_path / "note.begun"
 
@@ -87,7 +87,9 @@ def test_cancellation_reaches_it(official: Remote, version: str | None, tmp_path
     run(conversation())
 
 
-@all_but("version", ("json", LATEST_LEGACY), ("stateless", LATEST_LEGACY))  # there it has no way to tell
+@all_but(
+    "version", ("json", LATEST_SESSION_VERSION), ("stateless", LATEST_SESSION_VERSION)
+)  # there it has no way to tell
 def test_its_changes_are_heard(official: Remote, version: str | None) -> None:
     async def conversation() -> None:
         async with Client(official.url, version=version) as client, client.listen(tools=True) as changes:

@@ -16,7 +16,7 @@ import pytest
 from support.waiting import until
 
 from fastrpc import CallResult, Client, InvalidAnswer, RemoteError, RequestTimeout, ToolCallFailed
-from fastrpc.protocol.versions import ELICITATION, MODERN, VERSIONS
+from fastrpc.protocol.versions import ELICITATION, STATELESS, VERSIONS
 
 SERVER = '''
 import asyncio
@@ -213,15 +213,15 @@ def test_everything_works_without_a_loop_in_every_version(
 
 def test_the_latest_version_is_chosen_by_itself(command: list[str]) -> None:
     with Client.sync(command) as client:
-        assert client.version == MODERN
+        assert client.version == STATELESS
 
 
 def test_a_server_that_must_speak_the_latest_version_has_all_the_time_that_it_has_to_start(
     command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fastrpc.client.session.PROBE_SECONDS", 0.001)  # no process starts within that
-    with Client.sync(command, version=MODERN) as client:
-        assert client.version == MODERN
+    with Client.sync(command, version=STATELESS) as client:
+        assert client.version == STATELESS
         assert client.call_tool("lines", {"count": 1}).text
 
 

@@ -13,7 +13,7 @@ from support.terminal import on_terminal
 
 from fastrpc import Server
 from fastrpc.cli._catalogue import catalogue_of
-from fastrpc.cli._repl_completion import Completion
+from fastrpc.cli._repl_completion import ReplCompleter
 from fastrpc.client.client import Client
 from fastrpc.client.sync import SyncClient
 
@@ -285,7 +285,7 @@ class Source:
 )
 def test_what_tab_completes(before: str, word: str, found: list[str]) -> None:
     with Client.sync(shop_server()) as client:
-        assert Completion(Source(client)).candidates(before, word) == found
+        assert ReplCompleter(Source(client)).candidates(before, word) == found
 
 
 def test_a_server_that_is_gone_completes_nothing(place: Any, shop: str) -> None:
@@ -293,7 +293,7 @@ def test_a_server_that_is_gone_completes_nothing(place: Any, shop: str) -> None:
 
     command = [sys.executable, "-m", "fastrpc", "serve", str(place / shop)]
     with Client.sync(command, stderr=False) as client:
-        completion = Completion(Source(client))
+        completion = ReplCompleter(Source(client))
         assert completion.candidates("call ", "ad") == ["add "]
         with pytest.raises(ConnectionLost):
             client.call_tool("die")

@@ -18,7 +18,7 @@ from support.waiting import until
 from fastrpc import compat
 from fastrpc.compat import fastmcp
 from fastrpc.errors import ToolError
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 
 @pytest.fixture
@@ -240,7 +240,9 @@ def test_the_connection_lasts_as_long_as_the_last_block() -> None:
     run(conversation())
 
 
-@pytest.mark.parametrize(("mode", "version"), [("auto", MODERN), ("legacy", LATEST_LEGACY), (MODERN, MODERN)])
+@pytest.mark.parametrize(
+    ("mode", "version"), [("auto", STATELESS), ("legacy", LATEST_SESSION_VERSION), (STATELESS, STATELESS)]
+)
 def test_the_mode_decides_about_the_version(mode: str, version: str) -> None:
     async def conversation() -> None:
         async with compat.Client(in_memory(), mode=mode) as client:

@@ -99,10 +99,10 @@ def call(tool: str, **arguments: Any) -> dict[str, Any]:
     }
 
 
-MODERN = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}
+STATELESS = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}
 
 
-def modern_call(tool: str, **arguments: Any) -> dict[str, Any]:
+def stateless_call(tool: str, **arguments: Any) -> dict[str, Any]:
     message = call(tool, **arguments)
     message["params"]["_meta"] = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -282,7 +282,10 @@ def test_middleware_sees_every_request_and_its_origins_are_let_in(tmp_path: Any)
             return exchanged(url_of(server), message, **headers)[1]
 
         for _ in range(3):  # these would take the fast path
-            assert heads(modern_call("add", a=1, b=1), **MODERN, **{"Mcp-Name": "add"})["x-stamp"] == "seen"
+            assert (
+                heads(stateless_call("add", a=1, b=1), **STATELESS, **{"Mcp-Name": "add"})["x-stamp"]
+                == "seen"
+            )
         page = heads(call("add", a=1, b=1), Origin="https://app.example.com")
         assert page.get_all("access-control-allow-origin") == ["https://app.example.com"]
         assert post(url_of(server), call("add", a=1, b=1), Origin="https://evil.example")[0] == 403
@@ -332,12 +335,12 @@ def test_each_call_sees_its_own_request(tmp_path: Any) -> None:
             _, body = post(url_of(server), call(tool), **{"X-Caller": f"caller-{caller}"})
             return str(body["result"]["content"][0]["text"])
 
-        def modern(tool: str, caller: int) -> str:
-            heads = {**MODERN, "Mcp-Name": tool, "X-Caller": f"caller-{caller}"}
-            _, body = post(url_of(server), modern_call(tool), **heads)
+        def stateless_request(tool: str, caller: int) -> str:
+            heads = {**STATELESS, "Mcp-Name": tool, "X-Caller": f"caller-{caller}"}
+            _, body = post(url_of(server), stateless_call(tool), **heads)
             return str(body["result"]["content"][0]["text"])
 
-        for way in (ask, modern):
+        for way in (ask, stateless_request):
             for tool in ("inline", "thread", "waits"):
                 expected = [f"streamable-http /mcp caller-{number}" for number in range(8)]
                 assert list(pool.map(way, [tool] * 8, range(8))) == expected, (way.__name__, tool)

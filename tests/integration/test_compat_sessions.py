@@ -18,7 +18,7 @@ from support.compat_shop import run, script_in
 
 from fastrpc import compat
 from fastrpc.compat.models import Model
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 OFFICIAL = """
 import mcp.types as types
@@ -186,8 +186,8 @@ def test_a_session_that_discovers_speaks_the_latest_version(script: Path) -> Non
         async with compat.stdio_client(parameters) as streams, compat.ClientSession(*streams) as session:
             with pytest.raises(RuntimeError, match="initialize"):
                 await session.list_tools()
-            assert MODERN in (await session.discover()).supported_versions
-            assert session.protocol_version == MODERN
+            assert STATELESS in (await session.discover()).supported_versions
+            assert session.protocol_version == STATELESS
             assert (await session.call_tool("price", {"name": "tea"})).structured_content["amount"] == 3
 
     run(conversation())

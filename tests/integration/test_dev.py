@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.rewriting import rewrite
-from support.stdio import MODERN_META, Process, decode, encode, serve
+from support.stdio import STATELESS_META, Process, decode, encode, serve
 from support.terminal import on_terminal
 
 from fastrpc.cli.dev import Supervisor
@@ -227,14 +227,16 @@ def test_a_question_of_a_server_that_is_gone_is_taken_back(tmp_path: Any) -> Non
 def test_listeners_without_a_session_hear_of_it_and_go_on_listening(tmp_path: Any) -> None:
     wanted = {"toolsListChanged": True}
     with dev(write(tmp_path)) as server:
-        listen = server.ask("subscriptions/listen", {"_meta": MODERN_META, "notifications": wanted}, "stream")
+        listen = server.ask(
+            "subscriptions/listen", {"_meta": STATELESS_META, "notifications": wanted}, "stream"
+        )
         acknowledged = server.answer()
         assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
         write(tmp_path, "two")
         changed = server.answer()
         assert changed["method"] == "notifications/tools/list_changed"
         assert changed["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == listen
-        params = {"name": "say", "arguments": {}, "_meta": MODERN_META}
+        params = {"name": "say", "arguments": {}, "_meta": STATELESS_META}
         answer = server.request("tools/call", params)
         assert answer["result"]["content"][0]["text"] == "two day"
         assert answer["result"]["resultType"] == "complete"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.http_client import TOKEN, Serving
-from support.stdio import MODERN_META, Process, serve
+from support.stdio import STATELESS_META, Process, serve
 
 SERVER = """
 import argparse, asyncio, os, sys, threading
@@ -335,7 +335,7 @@ def test_a_tool_that_exits_behind_an_answer_of_its_client_has_failed() -> None:
         accepted = {"action": "accept", "content": {"name": "Ada"}}
         process.send_message({"jsonrpc": "2.0", "id": question["id"], "result": accepted})
         assert process.answer()["result"]["content"][0]["text"] == "SystemExit: 2"
-        params = {"name": "asks", "arguments": {}, "_meta": {**MODERN_META}}
+        params = {"name": "asks", "arguments": {}, "_meta": {**STATELESS_META}}
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
         result = process.request("tools/call", params)["result"]
         (key,) = result["inputRequests"]
@@ -402,7 +402,7 @@ def test_over_http_no_call_is_lost_because_another_one_exits(served: Serving) ->
         assert served.call("behind", how=how) == "still here", how
     session = served.session()
     assert session.call("exits").text == "SystemExit: 2"
-    answer = served.modern("resources/read", {"uri": "exits://async"})
+    answer = served.stateless_request("resources/read", {"uri": "exits://async"})
     assert answer.json["error"]["code"] == -32603
     assert b"still here" in waiting.getresponse().read()
     assert served.call("echo", text="after") == "after"

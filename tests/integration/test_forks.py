@@ -333,9 +333,9 @@ def test_over_http_calls_that_came_with_the_one_that_forks_run_once(served: Serv
 
 
 def request_of(served: Serving, tool: str, arguments: dict[str, Any]) -> bytes:
-    from support.http_client import modern
+    from support.http_client import stateless_request
 
-    message, more = modern("tools/call", {"name": tool, "arguments": arguments})
+    message, more = stateless_request("tools/call", {"name": tool, "arguments": arguments})
     body = encode(message)
     headers = {**served.headers(**more), "Host": f"127.0.0.1:{served.port}", "Content-Length": str(len(body))}
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())

@@ -12,7 +12,7 @@ from support.in_memory import with_client
 from support.waiting import until
 
 from fastrpc import CallInfo, CallRecord, Context, Server
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS, VERSIONS
 from fastrpc.proxy import UpstreamServer
 from fastrpc.testing import Client, RemoteError
 
@@ -131,7 +131,7 @@ def test_a_forwarded_result_is_the_one_that_is_parsed_and_encoded(
     assert len(seen[True]) == 3 * len(RESULTS)
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_arguments_arrive_as_they_were_sent(proxy: Server, version: str, parsed: list[str]) -> None:
     async def conversation(client: Client) -> None:
         for text in (
@@ -193,7 +193,7 @@ def test_a_result_that_is_none_fails_its_call_alone(proxy: Server, result: str, 
     with_client(proxy, conversation)
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_a_request_of_the_server_goes_to_the_client_of_the_forwarded_call(
     proxy: Server, version: str, parsed: list[str], note: Any
 ) -> None:
@@ -221,7 +221,7 @@ def test_a_request_of_the_server_goes_to_the_client_of_the_forwarded_call(
     assert asked == ["name?"]
     assert json.loads(note.read_text().splitlines()[-1])["result"] == {"action": "accept", "content": {}}
     # Sent once; a client of 2026-07-28 sends its call again, with the answer, which is then parsed.
-    assert parsed == ([] if version == LATEST_LEGACY else ["tools/call"])
+    assert parsed == ([] if version == LATEST_SESSION_VERSION else ["tools/call"])
 
 
 def test_what_the_server_logs_in_a_forwarded_call_comes_before_its_result(proxy: Server) -> None:

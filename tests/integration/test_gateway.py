@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 from support.child_processes import gone, none_left
 from support.http_server import HttpProcess
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 from support.stdio import Process, serve
 from support.waiting import eventually
 
 from fastrpc import Client, RemoteError
 from fastrpc.gateway import gateway_of
-from fastrpc.gateway.status import Health, Report, running
+from fastrpc.gateway.status import Health, StatusReporter, running
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOKEN = "the-token-of-the-gateway's-clients"
@@ -155,7 +155,7 @@ def text_of(result: dict[str, Any]) -> str:
 # --- one session --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [LEGACY[-1], MODERN])
+@pytest.mark.parametrize("version", [SESSION_VERSIONS[-1], STATELESS])
 def test_the_official_client_uses_all_servers_as_one(
     place: Place, recorder: Any, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +174,7 @@ def test_the_official_client_uses_all_servers_as_one(
         return types.ElicitResult(action="accept", content={"value": "Bob"})
 
     async def conversation() -> None:
-        mode = "auto" if version == MODERN else "legacy"
+        mode = "auto" if version == STATELESS else "legacy"
         async with mcp.Client(parameters, mode=mode, cache=None, elicitation_callback=answer) as client:
             listed = await client.list_tools()
             names = [tool.name for tool in listed.tools]
@@ -394,7 +394,7 @@ def test_a_status_that_comes_while_a_gateway_begins_does_not_hide_it(monkeypatch
 
         monkeypatch.setattr(socket, "socket", Early)
         server, gateway = gateway_of({})
-        report = Report(state, Health("mcp.json", "stdio", server, gateway))
+        report = StatusReporter(state, Health("mcp.json", "stdio", server, gateway))
         assert len(running(state)) == 1
         report.close()
 
@@ -450,7 +450,7 @@ def test_over_http_it_needs_a_token_and_has_a_status(place: Place) -> None:
         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         assert httpx.post(url, json=request, trust_env=False).status_code == 401
         assert place.states()["a"]["state"] == "not started"
-        for version in (LEGACY[-1], MODERN):
+        for version in (SESSION_VERSIONS[-1], STATELESS):
             with Client.sync(url, token=TOKEN, version=version, on_elicit={"value": "Bob"}) as client:
                 assert [tool.name for tool in client.list_tools()][::4] == ["a_pid", "b_pid"]
                 assert client.call_tool("a_ask").text == "accept Bob"
@@ -505,7 +505,7 @@ def test_names_with_colons_and_brackets_are_denied_and_what_denies_nothing_is_sa
     source = QUICK.replace('{"tools": [TOOL]}', f'{{"tools": {tools}}}')
     place.write({"s": {"command": sys.executable, "args": ["-I", "-S", "-c", source]}})
     with place.gateway("--deny", deny) as server:
-        server.initialize(LEGACY[-1])
+        server.initialize(SESSION_VERSIONS[-1])
         assert tools_of(server) == left
         assert tools_of(server) == left
         words = [line for line in server.stderr.splitlines() if "matches no tool" in line]
@@ -519,14 +519,14 @@ def test_tools_that_the_file_leaves_out_are_not_shown(place: Place) -> None:
     entries["b"]["disabledTools"] = ["del*", "touch", "no_such"]
     place.write(entries)
     with place.gateway() as server:
-        server.initialize(LEGACY[-1])
+        server.initialize(SESSION_VERSIONS[-1])
         assert tools_of(server) == ["a_pid", "a_ask", "b_pid", "b_ask"]
         server.ask("tools/call", {"name": "b_delete", "arguments": {}})
         assert server.answer()["error"]["code"] == -32602
         assert server.stderr.count("b: its entry names the tool no_such, which it does not have") == 1
 
 
-@pytest.mark.parametrize("version", [*LEGACY, None])
+@pytest.mark.parametrize("version", [*SESSION_VERSIONS, None])
 def test_the_only_server_of_a_file_has_the_tools_that_its_entry_lets_be_used(
     place: Place, version: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -545,7 +545,7 @@ def test_a_server_whose_entry_asks_for_what_only_an_editor_has_is_not_started(pl
     entries = {"a": place.entry("a"), "b": place.entry("b", KEY="${input:key}")}
     place.write(entries)
     with place.gateway() as server:
-        server.initialize(LEGACY[-1])
+        server.initialize(SESSION_VERSIONS[-1])
         assert tools_of(server)[0] == "a_pid"
         assert "b is not used: env: KEY: ${input:key}: is a question to a person" in server.stderr
         assert place.states()["b"]["state"] == "invalid"

@@ -28,7 +28,7 @@ from fastrpc.client.sync import SyncClient
 from fastrpc.errors import RemoteError
 from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.description import described
-from fastrpc.guard.approvals.store import ApprovalStore, Decision, Question, new_approval, row_of
+from fastrpc.guard.approvals.store import ApprovalDecision, ApprovalStore, Question, new_approval, row_of
 from fastrpc.storage.database import Database
 from fastrpc.storage.schema import approvals as table
 
@@ -347,13 +347,13 @@ def servers(folder: Path) -> list[int]:
 
 DECIDE = """
 import sys
-from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore, Decision
+from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore, ApprovalDecision
 from fastrpc.storage import open_database
 store = ApprovalStore(open_database(sys.argv[1]))
 sys.stdin.readline()
 for approval_id in sys.argv[3:]:
     try:
-        store.decide(approval_id, Decision(sys.argv[2] == "yes", "os:" + sys.argv[2], "command line"))
+        store.decide(approval_id, ApprovalDecision(sys.argv[2] == "yes", "os:" + sys.argv[2], "command line"))
     except ApprovalError as error:
         print("late")
     else:
@@ -407,7 +407,7 @@ def test_of_two_approvers_and_of_two_calls_one_is_first(database_url: str) -> No
     assert all({one, other} == {"first", "late"} for one, other in zip(yes, no, strict=True))
     approved = [each for each, said in zip(raced, yes, strict=True) if said == "first"]
     for each in others:  # chance may have had "no" be the first of all the others
-        approved.append(store.decide(each, Decision(True, "os:yes", "command line")).id)
+        approved.append(store.decide(each, ApprovalDecision(True, "os:yes", "command line")).id)
     here, there = at_once([USE, database_url, *found], [USE, database_url, *found])
     used = [each for each, *both in zip(found, here, there, strict=True) if "first" in both]
     assert used == approved
@@ -571,7 +571,7 @@ def fill(folder: Path, count: int) -> None:
 
 def approve(folder: Path, approval_id: str) -> None:
     database = Database(f"sqlite:///{folder}/state/guard.sqlite3")
-    ApprovalStore(database).decide(approval_id, Decision(True, "os:grace", "command line"))
+    ApprovalStore(database).decide(approval_id, ApprovalDecision(True, "os:grace", "command line"))
     database.close()
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from support.guarded_folder import fastrpc, variables
 from support.http_server import FASTRPC, HttpProcess
-from support.http_sessions import Session, Stream, modern
+from support.http_sessions import Session, Stream, stateless_request
 from support.protocol import message
 from support.raw_http import Answer, Socket
 from support.rewriting import rewrite
@@ -121,7 +121,7 @@ class Way:
     def ask(self, method: str, params: dict[str, Any]) -> Answer:
         self.id += 1
         if self.session is None:
-            self.socket.send(modern(method, params, self.id, token=self.token))
+            self.socket.send(stateless_request(method, params, self.id, token=self.token))
         else:
             self.socket.send(self.session.request(message(method, params, self.id), token=self.token))
         answer = self.socket.answer()
@@ -331,7 +331,7 @@ def test_a_token_that_is_no_longer_valid_is_refused_on_every_connection_and_its_
             token = server.tokens["ada"]
             watched = {"resourceSubscriptions": ["docs://page", "docs://other"], "toolsListChanged": True}
             listening = server.open(
-                modern("subscriptions/listen", {"notifications": watched}, 9, token=token)
+                stateless_request("subscriptions/listen", {"notifications": watched}, 9, token=token)
             )
             assert listening.message()["method"] == "notifications/subscriptions/acknowledged"
             session = Session(server, "2025-11-25", token=token)  # type: ignore[arg-type]

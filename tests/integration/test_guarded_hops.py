@@ -26,8 +26,8 @@ from support.hops import (
 
 from fastrpc import RemoteError
 from fastrpc.guard.approvals.asking import Approvals
-from fastrpc.guard.approvals.store import ApprovalStore, Decision
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.guard.approvals.store import ApprovalDecision, ApprovalStore
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.storage.database import Database
 from fastrpc.testing import Client
 
@@ -47,7 +47,7 @@ then = "ask"
 
 
 @pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("upstream", ["stdio", "stateless"])
 @pytest.mark.parametrize("hop", ["proxy", "gateway", "mounted", "between"])
 def test_what_goes_on_of_an_approved_call_is_what_was_shown(
@@ -70,7 +70,7 @@ def test_what_goes_on_of_an_approved_call_is_what_was_shown(
                 with suppress(RemoteError):  # of a resource and a prompt; of a tool it is a result
                     await client.request(method, waits)
                 (waiting,) = store.list()
-                store.decide(waiting.id, Decision(True, "os:grace", "command line"))
+                store.decide(waiting.id, ApprovalDecision(True, "os:grace", "command line"))
                 trace = {key: TRACE[key] for key in ("traceparent", "tracestate")}
                 other = {**trace, "example.com/tenant": {"id": 8}, "example.com/new": 1}
                 result = await client.request(method, {**params, "x-request": 2, "x-y": 3, "_meta": other})
@@ -94,7 +94,7 @@ hide = {hide}
 
 
 @pytest.mark.parametrize("hide", ["true", "false"])
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("is_allowed", [True, False])
 @pytest.mark.parametrize("hop", ["proxy", "gateway", "mounted", "between"])
 def test_nobody_hears_of_a_resource_outside_of_the_allowlist(
@@ -110,7 +110,7 @@ def test_nobody_hears_of_a_resource_outside_of_the_allowlist(
             async with Client(app, version=version) as client:
                 await client.list_tools()
                 method, params = "resources/subscribe", {"uri": uri}
-                if version == MODERN:
+                if version == STATELESS:
                     method, params = (
                         "subscriptions/listen",
                         {"notifications": {"resourceSubscriptions": [uri]}},
@@ -135,6 +135,6 @@ def test_nobody_hears_of_a_resource_outside_of_the_allowlist(
     if is_allowed:
         assert (codes, set(heard)) == ([], {uri})
     else:
-        refused = {"true": [], "false": [403 if version == MODERN else -32000]}
+        refused = {"true": [], "false": [403 if version == STATELESS else -32000]}
         assert heard == []
-        assert codes == refused[hide] or (hide == "true" and version != MODERN)
+        assert codes == refused[hide] or (hide == "true" and version != STATELESS)

@@ -18,7 +18,7 @@ from support.access_control import BOTH, INITIALIZE, Caller
 from support.agent_tools import EFFECTS
 from support.guarded_folder import fastrpc, records, variables
 from support.http_server import FASTRPC, HttpProcess
-from support.http_sessions import modern
+from support.http_sessions import stateless_request
 from support.raw_http import Answer, Socket
 from support.rewriting import rewrite
 from support.waiting import eventually
@@ -278,7 +278,9 @@ def test_on_a_connection_that_is_kept_two_tokens_are_two_callers_and_a_change_ho
         with Socket(server.port) as connection:
 
             def ask(token: str, tool: str, **arguments: Any) -> Answer:
-                connection.send(modern("tools/call", {"name": tool, "arguments": arguments}, token=token))
+                connection.send(
+                    stateless_request("tools/call", {"name": tool, "arguments": arguments}, token=token)
+                )
                 return connection.answer()
 
             for _ in range(50):

@@ -13,7 +13,7 @@ from support.http_server import HttpProcess
 
 from fastrpc import RemoteError, Server
 from fastrpc.compat.fastmcp import FastMCP, Namespace, ProxyClient, ProxyProvider, create_proxy
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.testing import Client
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
@@ -97,7 +97,7 @@ async def eventually(condition: Any) -> None:
         await asyncio.sleep(0.005)
 
 
-@pytest.mark.parametrize("version", ["2025-06-18", MODERN])
+@pytest.mark.parametrize("version", ["2025-06-18", STATELESS])
 @pytest.mark.parametrize("upstream", ["stdio", "http"])
 @pytest.mark.parametrize("hop", HOPS)
 def test_a_subscription_lasts_as_long_as_some_client_has_it(

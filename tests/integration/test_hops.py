@@ -29,14 +29,20 @@ from support.in_memory import ENVELOPE, RawConversation, in_loop
 from support.stdio import serve
 
 from fastrpc import RemoteError, Server
-from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, MODERN, SUBSCRIPTION_KEY, VERSIONS
+from fastrpc.protocol.versions import (
+    CAPABILITIES_KEY,
+    LATEST_SESSION_VERSION,
+    STATELESS,
+    SUBSCRIPTION_KEY,
+    VERSIONS,
+)
 from fastrpc.proxy import UpstreamServer
 from fastrpc.testing import Client
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
 HEADERS = {
-    "mcp-protocol-version": MODERN,
+    "mcp-protocol-version": STATELESS,
     "mcp-method": "tools/call",
     "mcp-name": "act",
     "content-type": "application/json",
@@ -163,7 +169,7 @@ def test_entries_are_listed_with_all_their_members(hop: str, upstream: str, vers
             assert entry["x-mark"] == MARK["x-mark"]
             if version >= "2025-06-18":
                 assert (entry["title"], entry["_meta"]) == ("Titled", META)
-            if version >= LATEST_LEGACY:
+            if version >= LATEST_SESSION_VERSION:
                 assert entry["icons"] == ICONS
             if "annotations" in sent and (member != "tools" or version >= "2025-03-26"):
                 expected = {**sent["annotations"]}
@@ -189,7 +195,7 @@ def test_a_structure_that_is_null_is_not_missing(hop: str, upstream: str) -> Non
         result = await client.request("tools/call", {"name": named("act"), "arguments": {"null": True}})
         assert result["structuredContent"] is None
 
-    through(hop, upstream, MODERN, conversation)
+    through(hop, upstream, STATELESS, conversation)
 
 
 # --- what belongs to a connection ---------------------------------------------------------------------
@@ -228,7 +234,7 @@ def test_keys_with_escapes_and_white_space_mean_what_they_say() -> None:
         app = Server.proxy(COMMAND)
         async with Client(app) as client:
             await client.list_tools()
-            talk = RawConversation(app, LATEST_LEGACY)
+            talk = RawConversation(app, LATEST_SESSION_VERSION)
             for id, (text, expected) in enumerate(
                 ((meta, {"a": 1, "b": "v"}), (plain, {"a": {"b": "}"}, "c": [1, ",{"]}), ("{}", None))
             ):
@@ -300,19 +306,19 @@ def test_log_messages_carry_theirs(hop: str, upstream: str, version: str) -> Non
 def test_updates_of_resources_carry_theirs(hop: str, version: str) -> None:
     async def conversation(client: Client, named: Any) -> None:
         uri = address(hop, URI)
-        async with client.listen(uris=[uri]) if version == MODERN else nothing():
-            if version != MODERN:
+        async with client.listen(uris=[uri]) if version == STATELESS else nothing():
+            if version != STATELESS:
                 await client.subscribe(uri)
             await client.request("tools/call", {"name": named("act"), "arguments": {"touch": True}})
             found = await eventually_in(client.notifications, "notifications/resources/updated")
         assert found["params"]["uri"] == uri
         assert_marked(found["params"])
-        assert (SUBSCRIPTION_KEY in found["params"]["_meta"]) is (version == MODERN)
+        assert (SUBSCRIPTION_KEY in found["params"]["_meta"]) is (version == STATELESS)
 
     through(hop, "stdio", version, conversation)
 
 
-@pytest.mark.parametrize("version", ["2025-06-18", LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", ["2025-06-18", LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize(
     ("hop", "upstream"), [(hop, each) for hop in HOPS for each in ("stdio", "stateless")]
 )
@@ -327,7 +333,7 @@ def test_requests_of_the_server_and_their_answers_carry_theirs(hop: str, upstrea
         client._handlers.answer = reply  # type: ignore[method-assign]
         params = {"name": named("act"), "arguments": {"ask": True}, "_meta": TRACE}
         result = await client.request("tools/call", params)
-        if version == MODERN:
+        if version == STATELESS:
             [key] = result["inputRequests"]
             asked = result["inputRequests"][key]["params"]
             again = {"requestState": result["requestState"], "inputResponses": {key: answer}}
@@ -378,7 +384,7 @@ def test_notifications_that_mcp_does_not_know_pass_in_both_directions(
     through(hop, upstream, version, conversation)
 
 
-@pytest.mark.parametrize("version", [version for version in VERSIONS if version != MODERN])
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version != STATELESS])
 @pytest.mark.parametrize("hop", ["proxy", "gateway", "mounted"])
 def test_a_notification_outside_of_calls_reaches_the_sessions(hop: str, version: str) -> None:
     async def conversation(client: Client, named: Any) -> None:
@@ -414,7 +420,10 @@ def test_a_notification_without_a_session_over_http_passes_too() -> None:
 def test_a_notification_outside_of_calls_reaches_nobody_where_principals_share_a_server() -> None:
     async def conversation() -> None:
         app = Server("shared")
-        async with Client(app, version=LATEST_LEGACY) as one, Client(app, version=LATEST_LEGACY) as other:
+        async with (
+            Client(app, version=LATEST_SESSION_VERSION) as one,
+            Client(app, version=LATEST_SESSION_VERSION) as other,
+        ):
             for principal, expected in (("", 1), ("somebody else", 1)):
                 next(iter(app.runtime.dispatchers)).principal = principal
                 app.runtime.notify_clients(echo.VENDOR, {})
@@ -453,7 +462,7 @@ def test_a_cancellation_carries_its_reason(hop: str, upstream: str, version: str
     through(hop, upstream, version, conversation)
 
 
-@pytest.mark.parametrize("version", ["2025-06-18", LATEST_LEGACY])
+@pytest.mark.parametrize("version", ["2025-06-18", LATEST_SESSION_VERSION])
 @pytest.mark.parametrize("hop", HOPS)
 def test_a_question_that_the_server_takes_back_is_cancelled_with_its_reason(hop: str, version: str) -> None:
     async def conversation(client: Client, named: Any) -> None:
@@ -488,13 +497,13 @@ def test_an_error_with_which_a_client_answers_a_question_goes_on_unchanged() -> 
         result = await client.request("tools/call", {"name": "act", "arguments": {"ask": True}})
         assert result["_meta"]["example.com/answer"] == refusal
 
-    through("proxy", "stdio", LATEST_LEGACY, conversation, on_elicit={})
+    through("proxy", "stdio", LATEST_SESSION_VERSION, conversation, on_elicit={})
 
 
 # --- processes ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [VERSIONS[0], LATEST_LEGACY])
+@pytest.mark.parametrize("version", [VERSIONS[0], LATEST_SESSION_VERSION])
 @pytest.mark.parametrize("upstream", ["http", "stateless"])
 def test_a_bridge_carries_it_all(upstream: str, version: str) -> None:
     def conversation(url: str) -> None:

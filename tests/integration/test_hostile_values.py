@@ -7,7 +7,7 @@ One table of values, for each way in which a function is run.
 from __future__ import annotations
 
 import pytest
-from support.protocol import LEGACY
+from support.protocol import SESSION_VERSIONS
 from support.stdio import encode, serve
 
 SERVER = """
@@ -141,7 +141,7 @@ MOST_LINES = 60
 )
 def test_a_value_whose_methods_raise_costs_its_own_call_alone(way: str) -> None:
     with serve(SERVER) as server:
-        server.initialize(LEGACY[-1])
+        server.initialize(SESSION_VERSIONS[-1])
         exceptions, results, awaited = server.call("kinds")["structuredContent"]["result"]
         kinds = exceptions + results + (awaited if way == "suspended" else [])
         for kind in kinds:

@@ -26,8 +26,8 @@ from support.http_client import (
     answer_of,
     children,
     handshake,
-    modern,
     request,
+    stateless_request,
 )
 from support.ports import free_port, is_open
 from support.skips import not_installed
@@ -163,12 +163,15 @@ def test_everything_is_served_under_any_server(server: Serving, tmp_path: Any) -
 def refusals(server: Serving, folder: Any) -> None:
     assert server.ask("GET", "/healthz").json == {"status": "ok"}
     assert server.ask("GET", "/nothing").status == 404
-    assert server.modern("tools/list", {}, Host="evil.example").status == 421
-    assert server.modern("tools/list", {}, Origin="http://evil.example").status == 403
-    assert server.modern("tools/list", {}, Authorization="Bearer none").status == 401
-    assert server.modern("no/such/method", {}).status == 404
-    assert server.modern("tools/list", {}, MCP_Protocol_Version="2025-11-25").json["error"]["code"] == -32020
-    long = server.modern("tools/call", {"name": "echo", "arguments": {"text": "x" * 200_000}})
+    assert server.stateless_request("tools/list", {}, Host="evil.example").status == 421
+    assert server.stateless_request("tools/list", {}, Origin="http://evil.example").status == 403
+    assert server.stateless_request("tools/list", {}, Authorization="Bearer none").status == 401
+    assert server.stateless_request("no/such/method", {}).status == 404
+    assert (
+        server.stateless_request("tools/list", {}, MCP_Protocol_Version="2025-11-25").json["error"]["code"]
+        == -32020
+    )
+    long = server.stateless_request("tools/call", {"name": "echo", "arguments": {"text": "x" * 200_000}})
     assert (long.status, long.headers.get_content_type()) == (413, "application/json")
     answer = server.ask("OPTIONS", "/mcp", Origin="http://localhost:3000")
     assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (204, "http://localhost:3000")
@@ -176,16 +179,16 @@ def refusals(server: Serving, folder: Any) -> None:
 
 def rounds(server: Serving, folder: Any) -> None:
     params: dict[str, Any] = {"name": "greet", "arguments": {}}
-    result = server.modern("tools/call", params).json["result"]
+    result = server.stateless_request("tools/call", params).json["result"]
     params["inputResponses"] = {"name": {"action": "accept", "content": {"value": "Ada"}}}
     if "requestState" in result:
         params["requestState"] = result["requestState"]
-    assert server.modern("tools/call", params).text == "Hello, Ada"
+    assert server.stateless_request("tools/call", params).text == "Hello, Ada"
 
 
 def progress(server: Serving, folder: Any) -> None:
     params = {"name": "report", "arguments": {}, "_meta": {"progressToken": "p"}}
-    answer = server.modern("tools/call", params)
+    answer = server.stateless_request("tools/call", params)
     assert answer.headers.get_content_type() == "text/event-stream"
     assert answer.headers["X-Accel-Buffering"] == "no"
     assert answer.body.count(b"notifications/progress") == 3
@@ -223,7 +226,9 @@ def resumption(server: Serving, folder: Any) -> None:
 
 
 def listening(server: Serving, folder: Any) -> None:
-    message, headers = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    message, headers = stateless_request(
+        "subscriptions/listen", {"notifications": {"toolsListChanged": True}}
+    )
     stream = Stream(server, "POST", "/mcp", message, **headers)
     assert "acknowledged" in next(stream.data())
     stream.close()
@@ -330,7 +335,7 @@ def test_a_program_of_the_document_serves(tmp_path: Any, number: int) -> None:
         server = begin("uvicorn", tmp_path, f"mounted:{name}", path=path)
     with server:
         server.token, server.path = "a-token-of-16-characters-or-more", path
-        assert server.modern("tools/list", {}).status == 200
+        assert server.stateless_request("tools/list", {}).status == 200
         if "def price" in program:
             assert server.call("price", name="tea") == "2.5"
 

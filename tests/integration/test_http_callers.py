@@ -16,8 +16,8 @@ from support.access_control import (
     CALL,
     INITIALIZE,
     METHODS,
-    MODERN,
     OTHER,
+    STATELESS,
     TOKEN,
     Caller,
     GuardedServer,
@@ -58,7 +58,7 @@ WRONG = {
 def test_a_wrong_token_is_answered_at_once_with_the_body_unread(local: GuardedServer, name: str) -> None:
     """16 MiB are announced and never sent: whoever waited for them would wait for ever."""
     headers, is_given = WRONG[name]
-    answer = local.ask("POST", "/mcp", *headers, *MODERN, "Content-Length: 16777216")
+    answer = local.ask("POST", "/mcp", *headers, *STATELESS, "Content-Length: 16777216")
     assert (answer.status, answer.code) == (401, -32600)
     assert answer.headers["connection"] == "close"
     challenge = answer.headers["www-authenticate"]
@@ -75,7 +75,7 @@ def test_a_token_of_a_megabyte_is_refused(local: GuardedServer) -> None:
 
 def test_a_token_in_the_query_opens_nothing(local: GuardedServer) -> None:
     for name in ("token", "access_token", "authorization"):
-        answer = local.ask("POST", f"/mcp?{name}={TOKEN}", *MODERN, "Mcp-Name: count", body=CALL)
+        answer = local.ask("POST", f"/mcp?{name}={TOKEN}", *STATELESS, "Mcp-Name: count", body=CALL)
         assert answer.status == 401
         assert TOKEN.encode() not in answer.body
 
@@ -94,7 +94,7 @@ def test_a_refused_call_is_not_made_and_the_connection_is_not_used_on(local: Gua
         "POST /mcp HTTP/1.1",
         "Host: localhost",
         f"Authorization: Bearer {TOKEN}",
-        *MODERN,
+        *STATELESS,
         "Mcp-Name: count",
     ]
     inner = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
@@ -357,7 +357,7 @@ def test_another_callers_background_task_looks_like_an_unknown_one(tmp_path: Any
 
         def called(token: str, tool: str, **arguments: Any) -> str:
             params = {"name": tool, "arguments": arguments}
-            return server.modern("tools/call", params, Authorization=f"Bearer {token}").text
+            return server.stateless_request("tools/call", params, Authorization=f"Bearer {token}").text
 
         assert called(TOKEN, "BackgroundBash", command="sleep 60").startswith("Started background task 1 ")
         for tool in ("ReadBgOutput", "KillBgTask"):

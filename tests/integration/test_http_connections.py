@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from support.raw_http import Answer, Server, Socket, call, head_of
 from support.waiting import eventually
 
-from fastrpc.transports.http.connections import BEGUN, IDLE, ByAddress, Connections, address_of
-from fastrpc.transports.http.limits import Limits
+from fastrpc.transports.http.connections import BEGUN, IDLE, ByAddress, ConnectionTable, address_of
+from fastrpc.transports.http.limits import ConnectionLimits
 
 PLACES = 40
 OTHER = "127.0.0.2"
@@ -289,7 +289,7 @@ def test_the_oldest_of_the_address_with_the_most_is_found(steps: list[tuple[str,
 
 
 def test_a_flood_of_connections_is_refused_without_a_look_at_all_for_each() -> None:
-    connections: Any = Connections(Limits(connections=1000), 10.0)
+    connections: Any = ConnectionTable(ConnectionLimits(connections=1000), 10.0)
 
     class Busy(Fake):
         @property
@@ -312,7 +312,7 @@ def test_a_flood_of_connections_is_refused_without_a_look_at_all_for_each() -> N
 
 
 def test_idle_ones_go_before_those_that_have_begun_a_request() -> None:
-    connections: Any = Connections(Limits(connections=4), 100.0)
+    connections: Any = ConnectionTable(ConnectionLimits(connections=4), 100.0)
     begun, young, old = Fake("a", BEGUN), Fake("b", IDLE, since=99.5), Fake("c", IDLE, since=50.0)
     for each in (begun, young, old, Fake("d", None)):
         assert connections.add(each)

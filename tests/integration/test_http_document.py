@@ -114,7 +114,7 @@ def test_the_command_of_the_image_serves_the_hosts_that_it_names(folder: Path) -
     with served(shlex.join(words), folder) as server:
         for host, status in ((HOST, 200), ("localhost", 200), ("evil.example", 421)):
             outside = Named(server.port, host)
-            assert outside.modern("tools/list", {}).status == status
+            assert outside.stateless_request("tools/list", {}).status == status
         assert Named(server.port, "localhost").ask("GET", "/healthz").status == 200
         assert server.stop() == 0
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.access_control import CALL, METHODS, MODERN, OTHER, TOKEN, Caller, GuardedServer
+from support.access_control import CALL, METHODS, OTHER, STATELESS, TOKEN, Caller, GuardedServer
 from support.http_server import in_process
 
 from fastrpc import Server
@@ -342,7 +342,7 @@ def test_a_target_with_a_host_of_its_own_is_judged_by_that(
 ) -> None:
     before = local.count()
     body = CALL.replace(b"TOOL", b"count").replace(b"ARGUMENTS", b"{}")
-    given = (f"Authorization: Bearer {TOKEN}", *MODERN, "Mcp-Name: count")
+    given = (f"Authorization: Bearer {TOKEN}", *STATELESS, "Mcp-Name: count")
     assert local.ask("POST", target, *given, body=body, host=host).status == expected
     assert local.count() == before + (2 if expected == 200 else 1)
     if "://" in target and expected in (400, 421):
@@ -404,7 +404,7 @@ def test_without_authentication_the_place_is_checked_all_the_same() -> None:
             server.ask(
                 "POST",
                 "/mcp",
-                *MODERN,
+                *STATELESS,
                 "Mcp-Name: count",
                 body=CALL.replace(b"TOOL", b"count").replace(b"ARGUMENTS", b"{}"),
             ).status

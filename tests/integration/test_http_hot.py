@@ -32,7 +32,7 @@ from fastrpc.transports.http.heads import (
 )
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.pending_response import PendingResponse
-from fastrpc.transports.http.request import Request
+from fastrpc.transports.http.request import HttpRequest
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
 
@@ -593,7 +593,7 @@ def test_every_header_that_decides_whether_a_request_is_let_in_is_part_of_its_me
     def check(path: HotPath, application: object) -> None:
         lines = [line.partition(b": ") for line in head(call()).split(b"\r\n")[1:]]
         pairs = [(name.lower(), value) for name, _, value in lines]
-        request = Request({"method": "POST", "path": "/mcp", "headers": pairs}, None, None)  # type: ignore[arg-type]
+        request = HttpRequest({"method": "POST", "path": "/mcp", "headers": pairs}, None, None)  # type: ignore[arg-type]
         asked = request.headers = Asked(request.headers)
         guard = application.guard  # type: ignore[attr-defined]
         guard.check_place(asked)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from support.guarded import guarded, policy_of, shop
 from support.http_server import HttpProcess, in_process, tool_server
-from support.http_sessions import OTHER_TOKEN, TOKEN, Session, calling, http, modern
+from support.http_sessions import OTHER_TOKEN, TOKEN, Session, calling, http, stateless_request
 from support.protocol import message
 from support.raw_http import Answer, Socket
 
@@ -177,7 +177,7 @@ Make = Callable[[str, str, dict[str, Any], int], bytes]
 
 def stateless(server: Any) -> Make:
     def make(token: str, tool: str, arguments: dict[str, Any], id: int) -> bytes:
-        return modern("tools/call", {"name": tool, "arguments": arguments}, id, token=token)
+        return stateless_request("tools/call", {"name": tool, "arguments": arguments}, id, token=token)
 
     return make
 
@@ -258,7 +258,7 @@ class Way:
 
     def take(self, token: str, tool: str, /, **arguments: Any) -> Any:
         """Return the text of a call's result, or the code of its error; None if it takes the regular path."""
-        request = modern("tools/call", {"name": tool, "arguments": arguments}, token=token)
+        request = stateless_request("tools/call", {"name": tool, "arguments": arguments}, token=token)
         head, _, body = request.partition(b"\r\n\r\n")
         known = self.path.head(head)
         answer = None if known is None else self.path.answer(known, body, [])

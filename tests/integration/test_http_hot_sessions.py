@@ -22,11 +22,11 @@ from support.http_sessions import (
     Session,
     calling,
     http,
-    modern,
     refused,
+    stateless_request,
     text_of,
 )
-from support.protocol import LEGACY, MODERN, message
+from support.protocol import SESSION_VERSIONS, STATELESS, message
 from support.raw_http import Socket
 from support.waiting import SECONDS
 from support.waiting import eventually as until
@@ -36,7 +36,7 @@ from fastrpc import Server as App
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.pending_response import PendingResponse
-from fastrpc.transports.http.sessions import Session as Kept
+from fastrpc.transports.http.sessions import HttpSession as Kept
 
 CHANCE = re.compile(rb"(mcp-session-id: |\"requestState\":)[^,\r}]+")
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
@@ -95,7 +95,7 @@ CASES: dict[str, Make] = {
     "a list of the rest": posted(message("tools/list", {"cursor": "nonsense"}, 1)),
     "a resource": posted(message("resources/read", {"uri": "docs://x"}, 1)),
     "a prompt": posted(message("prompts/get", {"name": "greet", "arguments": {"name": "x"}}, 1)),
-    "another handshake": posted(message("initialize", {"protocolVersion": LEGACY[0]}, 1)),
+    "another handshake": posted(message("initialize", {"protocolVersion": SESSION_VERSIONS[0]}, 1)),
     "what only 2026-07-28 has": posted(message("server/discover", {}, 1)),
     "a notification": posted(message("notifications/roots/list_changed")),
     "a notification of a call": posted(
@@ -107,20 +107,20 @@ CASES: dict[str, Make] = {
     "nothing": posted(b""),
     "a batch": posted([ECHO, calling("who", 2)]),
     "an empty batch": posted([]),
-    "an envelope of 2026-07-28": lambda session: modern(
+    "an envelope of 2026-07-28": lambda session: stateless_request(
         "tools/call",
         {"name": "echo", "arguments": {"text": "x"}},
         mcp_session_id=session.id,
         mcp_protocol_version="2025-11-25",
     ),
-    "2026-07-28 with a session": lambda session: modern(
+    "2026-07-28 with a session": lambda session: stateless_request(
         "tools/call", {"name": "echo", "arguments": {"text": "x"}}, mcp_session_id=session.id
     ),
     "no version": posted(ECHO, mcp_protocol_version=None),
     "a version that is not served": posted(ECHO, mcp_protocol_version="2025-01-01"),
-    "another version than the session's": posted(ECHO, mcp_protocol_version=LEGACY[0]),
+    "another version than the session's": posted(ECHO, mcp_protocol_version=SESSION_VERSIONS[0]),
     "two versions": posted(ECHO, mcp_protocol_version=["2025-11-25", "2025-11-25"]),
-    "2026-07-28 in the head alone": posted(ECHO, mcp_protocol_version=MODERN),
+    "2026-07-28 in the head alone": posted(ECHO, mcp_protocol_version=STATELESS),
     "an unknown session": posted(ECHO, mcp_session_id="x" * 43),
     "an empty session": posted(ECHO, mcp_session_id=""),
     "two sessions": posted(ECHO, mcp_session_id=["x", "y"]),
@@ -145,7 +145,7 @@ CASES: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("version", [LEGACY[1], LEGACY[-1]])
+@pytest.mark.parametrize("version", [SESSION_VERSIONS[1], SESSION_VERSIONS[-1]])
 @pytest.mark.parametrize("name", CASES)
 def test_the_answer_in_a_session_is_the_same_without_the_straight_way(
     hot: Server, cold: Server, name: str, version: str
@@ -181,7 +181,9 @@ def test_a_context_is_of_the_caller_whose_call_it_is(kind: str) -> None:
         def who(token: str, look: bool) -> str:
             arguments = {"look": look}
             if kind == "stateless":
-                request = modern("tools/call", {"name": "look", "arguments": arguments}, token=token)
+                request = stateless_request(
+                    "tools/call", {"name": "look", "arguments": arguments}, token=token
+                )
                 return server.ask(request).text
             return sessions[token].call("look", look=look).text
 
@@ -198,29 +200,29 @@ def test_a_context_is_of_the_caller_whose_call_it_is(kind: str) -> None:
     both(scene)
 
 
-STATELESS = {
-    "a Context": modern("tools/call", {"name": "who", "arguments": {}}),
-    "a Context that is used": modern("tools/call", {"name": "wide", "arguments": {}}),
-    "messages that are asked for": modern(
+STATELESS_REQUESTS = {
+    "a Context": stateless_request("tools/call", {"name": "who", "arguments": {}}),
+    "a Context that is used": stateless_request("tools/call", {"name": "wide", "arguments": {}}),
+    "messages that are asked for": stateless_request(
         "tools/call",
         {"name": "step", "arguments": {}},
         meta={"io.modelcontextprotocol/logLevel": "debug"},
     ),
-    "a coroutine that waits": modern("tools/call", {"name": "wait", "arguments": {"ms": 1}}),
-    "progress nobody asked for": modern("tools/call", {"name": "step", "arguments": {}}),
-    "an unknown tool": modern("tools/call", {"name": "nobody", "arguments": {}}),
-    "a question": modern(
+    "a coroutine that waits": stateless_request("tools/call", {"name": "wait", "arguments": {"ms": 1}}),
+    "progress nobody asked for": stateless_request("tools/call", {"name": "step", "arguments": {}}),
+    "an unknown tool": stateless_request("tools/call", {"name": "nobody", "arguments": {}}),
+    "a question": stateless_request(
         "tools/call", {"name": "ask", "arguments": {"how": "form"}}, capabilities={"elicitation": {}}
     ),
-    "a question to a client that answers none": modern(
+    "a question to a client that answers none": stateless_request(
         "tools/call", {"name": "ask", "arguments": {"how": "form"}}
     ),
 }
 
 
-@pytest.mark.parametrize("name", STATELESS)
+@pytest.mark.parametrize("name", STATELESS_REQUESTS)
 def test_a_stateless_call_of_any_shape_is_answered_alike(hot: Server, cold: Server, name: str) -> None:
-    assert answers(hot, STATELESS[name]) == answers(cold, STATELESS[name])
+    assert answers(hot, STATELESS_REQUESTS[name]) == answers(cold, STATELESS_REQUESTS[name])
 
 
 def in_order(server: Server, requests: list[bytes], together: bool) -> list[bytes]:
@@ -236,7 +238,7 @@ def test_answers_of_calls_that_wait_keep_their_order(hot: Server, cold: Server, 
         session = Session(server)
         requests = [session.request(calling("echo", number, text=str(number))) for number in range(12)]
         requests[2] = session.request(calling("wait", 2, ms=30))
-        requests[3] = modern("tools/call", {"name": "wait", "arguments": {"ms": 20}}, 3)
+        requests[3] = stateless_request("tools/call", {"name": "wait", "arguments": {"ms": 20}}, 3)
         requests[7] = session.request(calling("say", 7, count=2, pause_ms=5))
         requests[9] = session.request(calling("wait", 9, ms=10))
         found.append(in_order(server, requests, together))
@@ -340,7 +342,7 @@ def test_a_call_in_a_session_goes_on_when_its_client_leaves() -> None:
 def test_a_stateless_call_is_cancelled_when_its_client_leaves() -> None:
     def scene(server: Server) -> str:
         with Socket(server.port) as connection:
-            connection.send(modern("tools/call", {"name": "hold", "arguments": {"name": "left"}}))
+            connection.send(stateless_request("tools/call", {"name": "hold", "arguments": {"name": "left"}}))
             server.call("begun", name="left")
         outcome = server.call("outcome", name="left")
         until(lambda: server.counts()["running"] == 0)
@@ -353,7 +355,7 @@ def test_a_stateless_call_is_cancelled_when_its_client_leaves() -> None:
 @pytest.mark.parametrize("kind", ["in a session", "stateless"])
 def test_a_client_that_waits_long_hears_something(kind: str, seconds: float) -> None:
     def scene(server: Server) -> bytes:
-        request = modern("tools/call", {"name": "hold", "arguments": {"name": "long"}})
+        request = stateless_request("tools/call", {"name": "hold", "arguments": {"name": "long"}})
         if kind == "in a session":
             request = Session(server).request(calling("hold", name="long"))
         with Socket(server.port) as connection:
@@ -376,7 +378,7 @@ def test_a_call_that_waits_when_the_server_ends_is_answered(kind: str, ends: str
     name, arguments = ("outlast", {}) if ends == "in time" else ("wait", {"ms": 60_000})
 
     def scene(server: Server) -> bytes:
-        request = modern("tools/call", {"name": name, "arguments": arguments})
+        request = stateless_request("tools/call", {"name": name, "arguments": arguments})
         if kind == "in a session":
             request = Session(server).request(calling(name, **arguments))
         with Socket(server.port) as connection:
@@ -448,7 +450,7 @@ def straight(scene: Callable[[Straight], Any]) -> None:
         async with in_process(app, token=TOKEN) as server:
             application = server.application
             path = HotPath(application, asyncio.get_running_loop())
-            request = modern("tools/call", {"name": "echo", "arguments": {}})
+            request = stateless_request("tools/call", {"name": "echo", "arguments": {}})
             known = path.head(request.partition(b"\r\n\r\n")[0])
             assert known is not None
             done = scene(Straight(path, application, known.principal))
@@ -472,7 +474,7 @@ def test_what_answers_at_once_goes_straight_in_a_session(body: dict[str, Any]) -
 
 def test_an_answer_is_of_the_version_of_its_session() -> None:
     def scene(way: Straight) -> None:
-        older = Straight(way.path, way.application, way.session.principal, LEGACY[1])
+        older = Straight(way.path, way.application, way.session.principal, SESSION_VERSIONS[1])
         for _ in range(2):
             for each, structured in ((way, True), (older, False)):
                 answer = each.take(calling("numbers"))
@@ -510,7 +512,10 @@ def test_a_call_that_waits_is_begun_straight_and_answered_when_it_has_ended() ->
         message(None, id=1, result={}),
         [ECHO],
         b"{",
-        {**ECHO, "params": {**ECHO["params"], "_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}}},
+        {
+            **ECHO,
+            "params": {**ECHO["params"], "_meta": {"io.modelcontextprotocol/protocolVersion": STATELESS}},
+        },
     ],
 )
 def test_what_is_no_request_of_a_session_goes_the_long_way_untouched(body: Any) -> None:
@@ -538,11 +543,11 @@ def test_an_id_that_is_in_flight_is_not_for_the_connection_that_sessions_share()
         assert isinstance(pending, PendingResponse)
         woken = asyncio.Event()
         pending.on_message(woken.set)
-        way.session.alone = 0
+        way.session.bypasses_left = 0
         refused = way.take(calling("echo", 7, text="x"))
         assert isinstance(refused, bytes)
         assert b"in flight" in refused
-        way.session.alone = 0
+        way.session.bypasses_left = 0
         other = way.take(calling("echo", 8, text="x"))
         assert isinstance(other, bytes)
         assert b"result" in other

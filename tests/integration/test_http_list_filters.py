@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from support.http_server import HttpProcess, tool_server
-from support.http_sessions import OTHER_TOKEN, TOKEN, Server, Session, http, modern
-from support.protocol import LEGACY, message
+from support.http_sessions import OTHER_TOKEN, TOKEN, Server, Session, http, stateless_request
+from support.protocol import SESSION_VERSIONS, message
 from support.raw_http import Socket
 from support.stdio import serve
 
@@ -120,7 +120,7 @@ def test_stateless_requests_of_two_callers_see_their_own_lists(shop: Shop) -> No
             for token, expected in CALLERS:
 
                 def ask(params: dict[str, Any], token: str = token) -> Any:
-                    connection.send(modern("tools/list", params, token=token))
+                    connection.send(stateless_request("tools/list", params, token=token))
                     answer = connection.answer()
                     assert answer.json["result"]["cacheScope"] == "private"
                     return answer.json
@@ -139,7 +139,7 @@ def test_sessions_of_two_callers_see_their_own_lists(shop: Shop) -> None:
             assert names_of(ask) == expected
 
 
-@pytest.mark.parametrize("version", LEGACY)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_requests_without_a_session_see_their_callers_lists(shop: Shop, version: str) -> None:
     for _ in range(ROUNDS):
         for token, expected in CALLERS:
@@ -154,16 +154,16 @@ def test_requests_without_a_session_see_their_callers_lists(shop: Shop, version:
 def test_other_lists_and_hints_are_the_callers_own(shop: Shop) -> None:
     for _ in range(ROUNDS):
         for token, is_staff in ((TOKEN, True), (OTHER_TOKEN, False)):
-            resources = shop.ask(modern("resources/list", token=token)).json["result"]["resources"]
+            resources = shop.ask(stateless_request("resources/list", token=token)).json["result"]["resources"]
             assert [each["uri"] for each in resources] == ["docs://open", "docs://secret"][: 1 + is_staff]
-            prompts = shop.ask(modern("prompts/list", token=token)).json["result"]["prompts"]
+            prompts = shop.ask(stateless_request("prompts/list", token=token)).json["result"]["prompts"]
             assert [each["name"] for each in prompts] == ["secret_prompt"][: int(is_staff)]
             for call in (
-                modern("tools/call", {"name": "secret_9"}, token=token),
+                stateless_request("tools/call", {"name": "secret_9"}, token=token),
                 http(
                     body=message("tools/call", {"name": "secret_9"}, 1),
                     token=token,
-                    mcp_protocol_version=LEGACY[-1],
+                    mcp_protocol_version=SESSION_VERSIONS[-1],
                 ),
             ):
                 text = shop.ask(call).json["error"]["message"]
@@ -174,7 +174,7 @@ def test_a_filter_is_asked_once_for_each_class_however_its_callers_come(shop: Sh
     sessions = [Session(shop, token=token) for token, _ in CALLERS]
     for _ in range(ROUNDS):
         for token, _ in CALLERS:
-            shop.ask(modern("tools/list", token=token))
+            shop.ask(stateless_request("tools/list", token=token))
         for session in sessions:
             session.post(message("tools/list", {}, 1))
     assert shop.call("count_asked") == str(2 * len(ALL))
@@ -182,11 +182,14 @@ def test_a_filter_is_asked_once_for_each_class_however_its_callers_come(shop: Sh
 
 def test_a_caller_that_is_promoted_is_told_and_sees_more(shop: Shop) -> None:
     wanted = {"notifications": {"toolsListChanged": True}}
-    with shop.open(modern("subscriptions/listen", wanted, token=OTHER_TOKEN)) as stream:
+    with shop.open(stateless_request("subscriptions/listen", wanted, token=OTHER_TOKEN)) as stream:
         assert stream.message()["method"] == "notifications/subscriptions/acknowledged"
         shop.call("promote", principal=shop.principals[1])
         assert stream.message()["method"] == "notifications/tools/list_changed"
-    assert names_of(lambda params: shop.ask(modern("tools/list", params, token=OTHER_TOKEN)).json) == ALL
+    assert (
+        names_of(lambda params: shop.ask(stateless_request("tools/list", params, token=OTHER_TOKEN)).json)
+        == ALL
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -195,7 +198,7 @@ def test_a_filter_that_is_added_while_the_server_runs_holds_at_once(way: str) ->
         session = Session(shop, token=OTHER_TOKEN)
 
         def lists() -> list[str]:
-            connection.send(modern("tools/list", token=OTHER_TOKEN))
+            connection.send(stateless_request("tools/list", token=OTHER_TOKEN))
             stateless = connection.answer().json
             in_session = session.post(message("tools/list", {}, 1)).json
             return [tool["name"] for answer in (stateless, in_session) for tool in answer["result"]["tools"]]
@@ -211,7 +214,7 @@ def test_over_stdio_there_is_one_class() -> None:
     given: dict[str, Any] = {"names": {}, "staff": "ada", "late": False}
     source = f"given = {given}\n{TOOLS}\napp.run()\n"
     with serve(source) as server:
-        server.initialize(LEGACY[-1])
+        server.initialize(SESSION_VERSIONS[-1])
         for _ in range(ROUNDS):
             assert names_of(lambda params: server.request("tools/list", params)) == OPEN
         server.send_message(message("tools/call", {"name": "secret_9"}, "x"))

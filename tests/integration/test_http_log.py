@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.http_client import TOKEN, Serving, handshake, modern
+from support.http_client import TOKEN, Serving, handshake, stateless_request
 from support.waiting import SECONDS, eventually
 
 TOOLS = """
@@ -68,7 +68,7 @@ def logged(text: str) -> list[tuple[str, str]]:
 
 def test_each_refusal_says_why(folder: Path) -> None:
     with serve(folder, "--allow-origin", "https://app.test") as server:
-        message, headers = modern("tools/list", {})
+        message, headers = stateless_request("tools/list", {})
         server.token = None
         server.ask("POST", "/mcp", message, **headers)
         server.token = "a-token-of-nobody-at-all"
@@ -81,11 +81,11 @@ def test_each_refusal_says_why(folder: Path) -> None:
         server.ask("POST", "/mcp", "{", **headers)
         server.ask("POST", "/mcp", message, **{**headers, "Mcp_Method": "tools/call"})
         server.ask("GET", "/mcp", Mcp_Session_Id="a-session-of-nobody")
-        server.modern("no/such", {})
-        server.modern("tools/call", {"name": "nobody", "arguments": {}})
+        server.stateless_request("no/such", {})
+        server.stateless_request("tools/call", {"name": "nobody", "arguments": {}})
         send_bytes(server, b"nonsense\r\n\r\n")
         send_bytes(server, b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n")
-        assert server.modern("tools/list", {}).status == 200  # of which nothing is said
+        assert server.stateless_request("tools/list", {}).status == 200  # of which nothing is said
         assert server.stop() == 0
     expected = [
         r"401 POST /mcp from 127.0.0.1: Unauthorized: this server needs a token .*",
@@ -140,7 +140,7 @@ def test_tokens_that_cannot_be_read_say_why(folder: Path) -> None:
     with serve(folder, "--token-file", "tokens", command=[sys.executable, "-c", code]) as server:
         server.token = "a-token-that-was-right"
         path.unlink()
-        eventually(lambda: server.modern("tools/list", {}).status == 503)
+        eventually(lambda: server.stateless_request("tools/list", {}).status == 503)
         assert server.stop() == 0
     records = logged(server.stderr)
     assert (

@@ -17,7 +17,14 @@ from support.waiting import until
 
 from fastrpc import Server
 from fastrpc.client.http import session as session_transport
-from fastrpc.protocol.versions import CAPABILITIES_KEY, LATEST_LEGACY, LOG_KEY, MODERN, VERSION_KEY, VERSIONS
+from fastrpc.protocol.versions import (
+    CAPABILITIES_KEY,
+    LATEST_SESSION_VERSION,
+    LOG_KEY,
+    STATELESS,
+    VERSION_KEY,
+    VERSIONS,
+)
 from fastrpc.testing import Client, RemoteError
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
@@ -36,7 +43,7 @@ def proxy_of(remote: Remote, upstream: str | None, **options: Any) -> Server:
 # --- what passes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [VERSIONS[0], LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [VERSIONS[0], LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("upstream", UPSTREAM)
 def test_every_feature_passes_between_any_two_versions(
     shared_remote: Remote, upstream: str | None, version: str
@@ -50,7 +57,7 @@ def test_every_feature_passes_between_any_two_versions(
     with_client(proxy_of(shared_remote, upstream), conversation, version=version, log_level="warning")
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("upstream", [None, "2025-11-25", "2025-06-18"])
 def test_questions_go_to_the_client_and_its_answers_back(
     shared_remote: Remote, upstream: str | None, version: str
@@ -67,7 +74,7 @@ def test_questions_go_to_the_client_and_its_answers_back(
     with_client(proxy_of(shared_remote, upstream), conversation, version=version, **options)
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_what_a_call_did_once_is_not_done_again_for_its_questions(own_remote: Remote, version: str) -> None:
     """The upstream server keeps its state in requestState, which must come back to it in each round."""
 
@@ -181,13 +188,13 @@ def test_each_client_of_a_proxy_is_asked_what_it_can_be_asked(shared_remote: Rem
     app = proxy_of(shared_remote, None)
 
     async def conversation(first: Client) -> None:
-        async with Client(app, version=MODERN, on_elicit={"value": "Eve"}, on_sample="hi") as second:
+        async with Client(app, version=STATELESS, on_elicit={"value": "Eve"}, on_sample="hi") as second:
             with pytest.raises(RemoteError) as error:
                 await first.call("ask")
             assert error.value.code == -32021
             assert (await second.call("ask")).text == "accept Eve, hi"
 
-    with_client(app, conversation, version=MODERN)
+    with_client(app, conversation, version=STATELESS)
 
 
 CHAIN = """
@@ -271,7 +278,7 @@ def test_one_that_is_not_there_is_told_and_found_when_it_comes(
 def with_script(
     play: Play,
     conversation: Callable[[Client, Scripted], Awaitable[Any]],
-    version: str = LATEST_LEGACY,
+    version: str = LATEST_SESSION_VERSION,
     tls: Any = None,
     **options: Any,
 ) -> Scripted:
@@ -460,18 +467,18 @@ def test_a_server_of_2026_gets_its_envelope_and_headers_and_nothing_else() -> No
     server = with_script(Stateless(), call_one)
     assert server.methods() == ["POST server/discover", "POST tools/list", "POST tools/call"]
     for asked in server.requests:
-        assert asked.headers["mcp-protocol-version"] == MODERN
+        assert asked.headers["mcp-protocol-version"] == STATELESS
         assert asked.headers["mcp-method"] == asked.rpc
         assert asked.headers.get("mcp-name") == ("one" if asked.rpc == "tools/call" else None)
         assert "mcp-session-id" not in asked.headers
         meta = asked.message["params"]["_meta"]
-        assert meta[VERSION_KEY] == MODERN
+        assert meta[VERSION_KEY] == STATELESS
         assert meta[CAPABILITIES_KEY] == {}
 
 
 @pytest.mark.parametrize(
     ("version", "asked_for", "level"),
-    [(MODERN, None, None), (MODERN, "error", "error"), (LATEST_LEGACY, None, "info")],
+    [(STATELESS, None, None), (STATELESS, "error", "error"), (LATEST_SESSION_VERSION, None, "info")],
 )
 def test_a_server_of_2026_is_asked_for_the_log_messages_that_the_client_gets(
     version: str, asked_for: Any, level: str | None
@@ -526,7 +533,7 @@ def test_one_that_thinks_better_of_its_version_is_taken_by_its_word() -> None:
     async def play(asked: Asked, say: Saying) -> None:
         if not refused:
             refused.append(asked)
-            await say.error(asked, 400, -32022, "Unsupported protocol version", {"supported": [MODERN]})
+            await say.error(asked, 400, -32022, "Unsupported protocol version", {"supported": [STATELESS]})
         else:
             await Stateless()(asked, say)
 

@@ -12,7 +12,7 @@ from support.remote_server import Remote
 from support.waiting import until
 
 from fastrpc import Server
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client
 
 
@@ -28,8 +28,8 @@ def official(request: pytest.FixtureRequest, started_in: Callable[[str], Remote]
 
 
 @pytest.mark.parametrize("official", MODES, indirect=True)
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
-@pytest.mark.parametrize("upstream", [None, LATEST_LEGACY, "2025-03-26"])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
+@pytest.mark.parametrize("upstream", [None, LATEST_SESSION_VERSION, "2025-03-26"])
 def test_its_features_pass(official: Remote, upstream: str | None, version: str) -> None:
     async def conversation() -> None:
         app = Server.proxy(official.url, protocol_version=upstream)
@@ -53,14 +53,14 @@ def test_its_features_pass(official: Remote, upstream: str | None, version: str)
 @pytest.mark.parametrize("official", ["session", "sse"], indirect=True)  # the others have no way to ask
 def test_its_questions_are_answered(official: Remote) -> None:
     async def conversation() -> None:
-        app = Server.proxy(official.url, protocol_version=LATEST_LEGACY)
+        app = Server.proxy(official.url, protocol_version=LATEST_SESSION_VERSION)
         async with Client(app, on_elicit={"name": "Bob"}) as client:
             assert (await client.call("ask")).text == "accept Bob"
 
     asyncio.run(asyncio.wait_for(conversation(), 30))
 
 
-@all_but("upstream", ("stateless", LATEST_LEGACY), ("json", None))  # they see no cancellation
+@all_but("upstream", ("stateless", LATEST_SESSION_VERSION), ("json", None))  # they see no cancellation
 def test_cancellation_reaches_it(official: Remote, upstream: str | None, tmp_path: Any) -> None:
     path, begun = tmp_path / "note", tmp_path / "note.begun"
 
@@ -74,7 +74,9 @@ def test_cancellation_reaches_it(official: Remote, upstream: str | None, tmp_pat
     asyncio.run(asyncio.wait_for(conversation(), 30))
 
 
-@all_but("upstream", ("json", LATEST_LEGACY), ("stateless", LATEST_LEGACY))  # there it has no way to tell
+@all_but(
+    "upstream", ("json", LATEST_SESSION_VERSION), ("stateless", LATEST_SESSION_VERSION)
+)  # there it has no way to tell
 def test_its_changes_are_told(official: Remote, upstream: str | None) -> None:
     async def conversation() -> None:
         async with Client(Server.proxy(official.url, protocol_version=upstream)) as client:

@@ -19,13 +19,13 @@ from support.waiting import SECONDS
 from fastrpc import DefinitionError, Server
 from fastrpc.client.http import dialing, stateless, wire
 from fastrpc.client.http.address import Remote
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.testing import Client, RemoteError
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
 
-modern = Stateless()
+stateless_play = Stateless()
 
 
 def run(coroutine: Awaitable[Any]) -> Any:
@@ -100,7 +100,7 @@ def test_what_the_server_says_of_the_token_is_masked() -> None:
         if asked.rpc == "tools/call":
             await say.error(asked, 400, -32602, f"{asked.headers['x-key']} {asked.headers['authorization']}")
         else:
-            await modern(asked, say)
+            await stateless_play(asked, say)
 
     async def call() -> None:
         async with Scripted(later) as server:
@@ -168,7 +168,7 @@ def test_an_environments_proxy_is_used_but_not_for_servers_on_this_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def conversation() -> None:
-        async with Scripted(modern) as way_out, Scripted(modern) as local:
+        async with Scripted(stateless_play) as way_out, Scripted(stateless_play) as local:
             for name in ("http_proxy", "HTTP_PROXY"):
                 monkeypatch.setenv(name, f"http://localhost:{way_out.port}")
             for name in ("no_proxy", "NO_PROXY"):
@@ -190,7 +190,7 @@ def test_an_environments_proxy_is_used_but_not_for_servers_on_this_machine(
 @pytest.mark.parametrize("protocol_version", [None, "2025-11-25"])
 def test_nobody_else_is_shown_the_token_by_a_redirect(status: int, protocol_version: str | None) -> None:
     async def conversation() -> None:
-        async with Scripted(modern) as other:
+        async with Scripted(stateless_play) as other:
 
             async def play(asked: Asked, say: Saying) -> None:
                 await say.answer(status, location=f"http://127.0.0.1:{other.port}/mcp?a=b")
@@ -211,7 +211,7 @@ def test_a_redirect_within_the_server_is_followed_and_remembered() -> None:
             await say.answer(307, location="/mcp/")
         else:
             assert asked.headers["authorization"] == f"Bearer {TOKEN}"
-            await modern(asked, say)
+            await stateless_play(asked, say)
 
     async def conversation() -> None:
         async with Scripted(play) as server, Client(Server.proxy(server.url, token=TOKEN)) as client:
@@ -223,7 +223,7 @@ def test_a_redirect_within_the_server_is_followed_and_remembered() -> None:
 
 def test_an_endpoint_of_another_origin_is_not_posted_to() -> None:
     async def conversation() -> None:
-        async with Scripted(modern) as other:
+        async with Scripted(stateless_play) as other:
 
             async def play(asked: Asked, say: Saying) -> None:
                 if asked.method == "GET":
@@ -255,7 +255,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_unless_it_is_trusted(
     context.load_cert_chain(*certificate)
 
     async def conversation() -> None:
-        async with Scripted(modern, context) as server:
+        async with Scripted(stateless_play, context) as server:
             message = await failure_of(Server.proxy(server.url, token=TOKEN))
             assert "cannot be reached: its certificate is not trusted" in message
             assert server.requests == []
@@ -273,7 +273,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_unless_it_is_trusted(
 
 def test_a_machine_that_is_switched_off_is_noticed_by_the_system() -> None:
     async def conversation() -> None:
-        async with Scripted(modern) as server:
+        async with Scripted(stateless_play) as server:
             way = dialing.Route(Remote(server.url))
             connection = await way.dial(lambda _: None, lambda _: None)
             opened = connection.transport.get_extra_info("socket")
@@ -322,7 +322,7 @@ def test_a_tool_that_asks_for_headers_as_none_may_is_left_out_and_the_others_sta
         if asked.rpc == "tools/list":
             await say.result(asked, {"tools": tools})
         else:
-            await modern(asked, say)
+            await stateless_play(asked, say)
 
     async def conversation() -> None:
         async with Scripted(play) as server, Client(Server.proxy(server.url)) as client:
@@ -363,7 +363,7 @@ def test_what_has_no_end_is_not_kept(
     monkeypatch.setattr(stateless, "LONGEST_BODY", 20_000)
 
     async def whole(asked: Asked, say: Saying) -> None:
-        await (play if asked.rpc == "tools/call" else modern)(asked, say)
+        await (play if asked.rpc == "tools/call" else stateless_play)(asked, say)
 
     async def conversation() -> None:
         async with Scripted(whole) as server, Client(Server.proxy(server.url)) as client:
@@ -374,11 +374,11 @@ def test_what_has_no_end_is_not_kept(
     run(conversation())
 
 
-@pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+@pytest.mark.parametrize("version", ["2025-11-25", STATELESS])
 def test_a_key_may_stand_for_another_question_in_the_next_round(version: str) -> None:
     async def play(asked: Asked, say: Saying) -> None:
         if asked.rpc != "tools/call":
-            await modern(asked, say)
+            await stateless_play(asked, say)
             return
         params = asked.message["params"]
         answers = [*params.get("requestState", "").split(), *_named(params.get("inputResponses", {}))]
@@ -426,7 +426,7 @@ def test_a_result_without_sense_fails_its_call_alone(result: dict[str, Any]) -> 
         if asked.rpc == "tools/call" and "odd" in asked.message["params"]["arguments"]:
             await say.result(asked, result)
         else:
-            await modern(asked, say)
+            await stateless_play(asked, say)
 
     async def conversation() -> None:
         async with Scripted(play) as server, Client(Server.proxy(server.url), roots=["file:///x"]) as client:

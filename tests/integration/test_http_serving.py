@@ -19,7 +19,16 @@ from typing import Any
 import pytest
 from support import certificates, stdio
 from support.child_processes import gone, is_alive
-from support.http_client import ECHO_AND_WAIT, TOKEN, Answer, Serving, Stream, answer_of, environment, modern
+from support.http_client import (
+    ECHO_AND_WAIT,
+    TOKEN,
+    Answer,
+    Serving,
+    Stream,
+    answer_of,
+    environment,
+    stateless_request,
+)
 from support.http_server import FASTRPC
 from support.waiting import SECONDS, eventually
 
@@ -348,9 +357,9 @@ def test_who_has_spoken_tls_is_not_closed_for_who_has_not(folder: Any, certifica
 
 
 def test_a_tls_client_cannot_have_the_handshake_repeated(certificate: tuple[str, str]) -> None:
-    from fastrpc.transports.http.settings import Settings
+    from fastrpc.transports.http.settings import HttpSettings
 
-    settings = Settings("127.0.0.1:0", token=TOKEN, tls_cert=certificate[0], tls_key=certificate[1])
+    settings = HttpSettings("127.0.0.1:0", token=TOKEN, tls_cert=certificate[0], tls_key=certificate[1])
     context = settings.context()
     assert context is not None
     assert context.options & ssl.OP_NO_RENEGOTIATION
@@ -459,7 +468,9 @@ def test_the_second_signal_ends_soon(folder: Any) -> None:
 def test_streams_end_with_an_event(folder: Any) -> None:
     with serve(folder) as server:
         own, before = server.session().listen(), server.session("2025-06-18").listen()
-        message, headers = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        message, headers = stateless_request(
+            "subscriptions/listen", {"notifications": {"toolsListChanged": True}}
+        )
         listening = Stream(server, "POST", "/mcp", message, **headers)
         oldest = Stream(server, "GET", "/sse")
         assert "acknowledged" in next(listening.data())
@@ -534,7 +545,7 @@ def test_run_serves_until_a_signal_comes(folder: Any, options: str) -> None:
         assert server.call("echo", text="hello") == "hello"
         assert TOKEN not in server.call("inherited")
         server.token = "a-token-that-is-none"
-        assert server.modern("tools/list", {}).status == (200 if token is None else 401)
+        assert server.stateless_request("tools/list", {}).status == (200 if token is None else 401)
         assert server.stop() == 0
     assert server.stdout == ""
 

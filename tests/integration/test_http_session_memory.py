@@ -6,8 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.http_sessions import OTHER_TOKEN, TOKEN, Server, Session, Stream, calling, http, modern, refused
-from support.protocol import LEGACY, message
+from support.http_sessions import (
+    OTHER_TOKEN,
+    TOKEN,
+    Server,
+    Session,
+    Stream,
+    calling,
+    http,
+    refused,
+    stateless_request,
+)
+from support.protocol import SESSION_VERSIONS, message
 from support.raw_http import Answer
 from support.waiting import eventually as until
 
@@ -22,7 +32,7 @@ def server() -> Iterator[Server]:
 
 def handshake(client: Any = None, capabilities: Any = None, token: str = TOKEN) -> bytes:
     params = {
-        "protocolVersion": LEGACY[-1],
+        "protocolVersion": SESSION_VERSIONS[-1],
         "capabilities": capabilities or {},
         "clientInfo": client or {"name": "raw", "version": "1"},
     }
@@ -137,7 +147,7 @@ def test_the_sessions_of_the_older_transport_count_too(server: Server) -> None:
 def test_streams_of_changes_count_as_long_as_they_are_open(server: Server) -> None:
     def listen(uris: list[str]) -> Stream:
         wanted = {"notifications": {"resourceSubscriptions": uris}}
-        return server.open(modern("subscriptions/listen", wanted, 1))
+        return server.open(stateless_request("subscriptions/listen", wanted, 1))
 
     with listen(["docs://" + "x" * MEGABYTE]) as too_long:
         refused(too_long.answer(), 400, -32602, 1)
@@ -250,7 +260,7 @@ def test_an_idle_session_takes_little_memory() -> None:
 def test_a_waiting_call_keeps_its_arguments_alone_and_leaves_nothing() -> None:
     """100 of a megabyte each took 600 MB, and with each such burst more of it stayed."""
     called = {"name": "wait", "arguments": {"ms": 600_000}}
-    request = modern("tools/call", called, meta={"filling": "x" * MEGABYTE})
+    request = stateless_request("tools/call", called, meta={"filling": "x" * MEGABYTE})
     with Server() as server:
         before = memory(server)
         for _ in range(6):

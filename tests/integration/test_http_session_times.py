@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.http_server import InProcess, in_process
 from support.http_sessions import TOKEN, Server, calling, http, refused, text_of
-from support.protocol import LEGACY, message
+from support.protocol import SESSION_VERSIONS, message
 from support.waiting import eventually, until
 
 from fastrpc import Server as App
@@ -22,7 +22,7 @@ IDLE_SECONDS = 100.0
 
 def test_a_session_that_is_not_used_ends_by_itself() -> None:
     with Server(session_idle_seconds=0.3) as server:
-        opened = server.ask(http(body=message("initialize", {"protocolVersion": LEGACY[-1]}, 1)))
+        opened = server.ask(http(body=message("initialize", {"protocolVersion": SESSION_VERSIONS[-1]}, 1)))
         eventually(lambda: server.counts()["sessions"] == 0)
         given = {"mcp_session_id": opened.headers["mcp-session-id"]}
         refused(server.ask(http(body=calling("echo", text="hi"), **given)), 404, -32001)
@@ -43,7 +43,7 @@ class Timed:
         self.now += times * IDLE_SECONDS
 
     async def open(self) -> str:
-        _, _, headers = await self.ask(message("initialize", {"protocolVersion": LEGACY[-1]}, 1))
+        _, _, headers = await self.ask(message("initialize", {"protocolVersion": SESSION_VERSIONS[-1]}, 1))
         return str(headers[b"mcp-session-id"].decode())
 
     async def ask(self, body: Any, method: str = "POST", **headers: str) -> Any:

@@ -17,11 +17,11 @@ from support.http_sessions import (
     Stream,
     calling,
     http,
-    modern,
     refused,
+    stateless_request,
     text_of,
 )
-from support.protocol import EVERYTHING, LEGACY, MODERN, message
+from support.protocol import EVERYTHING, SESSION_VERSIONS, STATELESS, message
 from support.raw_http import Answer
 from support.waiting import eventually as until
 
@@ -38,7 +38,7 @@ def server() -> Iterator[Server]:
 # --- ids --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", LEGACY)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/http"])
 def test_a_session_begins_with_initialize_and_serves_its_version(
     server: Server, version: str, path: str
@@ -144,8 +144,10 @@ fastrpc.Server("behind").run()
 
 def test_an_initialize_that_waits_for_a_server_behind_leaves_no_session_if_given_up(tmp_path: Path) -> None:
     path = tmp_path / "ready"
-    opening = http(body=message("initialize", {"protocolVersion": LEGACY[-1]}, 1))
-    impatient = http(body=message("initialize", {"protocolVersion": LEGACY[-1]}, 1), x_give_up="0.05")
+    opening = http(body=message("initialize", {"protocolVersion": SESSION_VERSIONS[-1]}, 1))
+    impatient = http(
+        body=message("initialize", {"protocolVersion": SESSION_VERSIONS[-1]}, 1), x_give_up="0.05"
+    )
     with Server(behind=BEHIND.format(path=str(path))) as server:
         with server.open(opening) as waiting:
             with server.open(opening) as leaving, pytest.raises(TimeoutError):
@@ -153,7 +155,7 @@ def test_an_initialize_that_waits_for_a_server_behind_leaves_no_session_if_given
             assert server.ask(impatient).status == 500
             path.touch()
             answer = waiting.answer()
-            assert answer.json["result"]["protocolVersion"] == LEGACY[-1]
+            assert answer.json["result"]["protocolVersion"] == SESSION_VERSIONS[-1]
         assert server.counts()["sessions"] == 1
         given = {"mcp_session_id": answer.headers["mcp-session-id"]}
         assert server.ask(http(body=calling("echo", text="hi"), **given)).text == "hi"
@@ -189,7 +191,7 @@ def test_a_caller_with_too_many_sessions_loses_the_one_that_was_idle_the_longest
                 assert session.call("echo", text="hi").status == 200
             with first.listen() as one, fourth.listen() as two:
                 assert one.head.status == two.head.status == 200
-                params = {"protocolVersion": LEGACY[-1]}
+                params = {"protocolVersion": SESSION_VERSIONS[-1]}
                 busy = server.ask(http(body=message("initialize", params, 1)))
                 refused(busy, 429)
                 assert int(busy.headers["retry-after"]) > 0
@@ -199,7 +201,9 @@ def test_a_caller_with_too_many_sessions_loses_the_one_that_was_idle_the_longest
 def test_when_there_are_too_many_in_all_nobody_loses_anothers_session() -> None:
     with Server(sessions_per_caller=3, max_sessions=3) as server:
         others = [Session(server, token=OTHER_TOKEN) for _ in range(3)]
-        refused(server.ask(http(body=message("initialize", {"protocolVersion": LEGACY[-1]}, 1))), 429)
+        refused(
+            server.ask(http(body=message("initialize", {"protocolVersion": SESSION_VERSIONS[-1]}, 1))), 429
+        )
         for session in others:
             assert session.call("echo", text="hi").status == 200
         others[0].delete()
@@ -209,7 +213,7 @@ def test_when_there_are_too_many_in_all_nobody_loses_anothers_session() -> None:
 def test_a_session_that_rests_keeps_less() -> None:
     with Server(patch={"transports.http.sessions.SWEEP_SECONDS": 0.1}) as server:
         call = Session(server).request(calling("who"))  # a plain call needs no connection of the session's
-        count = modern("tools/call", {"name": "counts", "arguments": {}})
+        count = stateless_request("tools/call", {"name": "counts", "arguments": {}})
         for _ in range(2):
             with server.open(call + count) as connection:  # in one packet: nothing comes between them
                 assert connection.answer().status == 200
@@ -240,7 +244,7 @@ def test_ended_sessions_leave_nothing_behind(server: Server) -> None:
 def test_sessions_that_come_and_go_do_not_fill_the_memory() -> None:
     """Though a collection of what hangs together may be far off."""
     with Server(sessions_per_caller=20) as server:
-        opening = http(body=message("initialize", {"protocolVersion": LEGACY[-1]}, 1))
+        opening = http(body=message("initialize", {"protocolVersion": SESSION_VERSIONS[-1]}, 1))
 
         def come_and_go(count: int) -> int:
             with Stream(server.port) as connection:
@@ -327,7 +331,7 @@ def test_initialize_is_not_taken_in_a_batch(server: Server) -> None:
 # --- without a session ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [*LEGACY, None])
+@pytest.mark.parametrize("version", [*SESSION_VERSIONS, None])
 def test_a_client_that_keeps_no_session_is_served(server: Server, version: str | None) -> None:
     def ask(body: Any) -> Answer:
         return server.ask(http(body=body, mcp_protocol_version=version))
@@ -349,12 +353,12 @@ def test_a_client_that_keeps_no_session_is_served(server: Server, version: str |
 
 
 def test_requests_without_a_session_are_served_each_by_its_own_version(server: Server) -> None:
-    for version in (*LEGACY, *LEGACY):
+    for version in (*SESSION_VERSIONS, *SESSION_VERSIONS):
         body = calling("step", meta={"progressToken": 1})
         with server.open(http(body=body, mcp_protocol_version=version)) as stream:
             report = stream.message()["params"]
             stream.rest()
-        assert report.get("message") == (None if version == LEGACY[0] else "half"), version
+        assert report.get("message") == (None if version == SESSION_VERSIONS[0] else "half"), version
 
 
 def test_a_client_without_a_session_that_goes_away_has_not_cancelled(server: Server) -> None:
@@ -543,7 +547,7 @@ def ask(session: Session, how: str) -> Stream:
 
 
 @pytest.mark.parametrize(("how", "text"), ASKED)
-@pytest.mark.parametrize("version", LEGACY)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_questions_come_on_the_calls_own_stream_and_are_answered_by_posts(
     server: Server, version: str, how: str, text: str
 ) -> None:
@@ -624,5 +628,5 @@ def test_a_call_without_a_client_that_can_be_asked_says_so(server: Server) -> No
 def test_2026_07_28_is_served_beside_a_session(server: Server) -> None:
     session = Session(server)
     assert server.call("echo", text="new") == "new"
-    refused(session.post(calling("echo", text="hi"), mcp_protocol_version=MODERN), 400, -32602, 1)
+    refused(session.post(calling("echo", text="hi"), mcp_protocol_version=STATELESS), 400, -32602, 1)
     assert session.call("echo", text="old").text == "old"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.http_sessions import ANSWERS, OTHER_TOKEN, TOKEN, Server, Stream, calling, http, refused, text_of
-from support.protocol import LEGACY, message
+from support.protocol import SESSION_VERSIONS, message
 from support.raw_http import Answer, Socket
 from support.waiting import eventually as until
 
@@ -28,7 +28,7 @@ class Client:
         self,
         server: Server,
         addresses: tuple[str, str] = ADDRESSES[0],
-        version: str = LEGACY[0],
+        version: str = SESSION_VERSIONS[0],
         token: str | None = TOKEN,
     ) -> None:
         self.server = server
@@ -92,10 +92,10 @@ def test_a_whole_session(server: Server, addresses: tuple[str, str]) -> None:
     until(lambda: server.counts()["sse"] == 0)
 
 
-@pytest.mark.parametrize("version", [*LEGACY, "2026-07-28"])
+@pytest.mark.parametrize("version", [*SESSION_VERSIONS, "2026-07-28"])
 def test_whatever_version_is_agreed_on_is_served(server: Server, version: str) -> None:
     with Client(server, version=version) as client:
-        assert client.result["protocolVersion"] == min(version, LEGACY[-1])
+        assert client.result["protocolVersion"] == min(version, SESSION_VERSIONS[-1])
         assert text_of(client.request(calling("wait", 1, ms=1))) == "waited"
 
 

@@ -19,17 +19,17 @@ from support.http_sessions import (
     calling,
     given_up,
     http,
-    modern,
     peak_memory,
     refused,
+    stateless_request,
     text_of,
 )
-from support.protocol import LEGACY, MODERN, message
+from support.protocol import SESSION_VERSIONS, STATELESS, message
 from support.raw_http import Closed
 from support.waiting import eventually as until
 
+from fastrpc.transports.http.streams import EventStream as Kept
 from fastrpc.transports.http.streams import Store
-from fastrpc.transports.http.streams import Stream as Kept
 
 DROPPED_STREAMS = 1000
 LOG = "io.modelcontextprotocol/logLevel"
@@ -60,7 +60,7 @@ def test_a_stream_of_2025_11_25_begins_with_an_event_to_resume_from(server: Serv
         assert [event.kind for event in events] == ["message", "message"]
 
 
-@pytest.mark.parametrize("version", LEGACY[:-1])
+@pytest.mark.parametrize("version", SESSION_VERSIONS[:-1])
 def test_older_clients_get_no_event_without_a_message(server: Server, version: str) -> None:
     session = Session(server, version)
     with session.open(calling("say", count=1)) as stream, session.listen() as listening:
@@ -293,11 +293,11 @@ def test_a_call_may_send_its_client_away_to_come_back_later(server: Server) -> N
     assert text_of(got[-1]) == "said 6"
 
 
-@pytest.mark.parametrize("version", [*LEGACY[:-1], MODERN, None])
+@pytest.mark.parametrize("version", [*SESSION_VERSIONS[:-1], STATELESS, None])
 def test_other_clients_are_not_sent_away(server: Server, version: str | None) -> None:
-    if version == MODERN:
+    if version == STATELESS:
         arguments = {"name": "say", "arguments": {"count": 6, "polls": 2}}
-        stream = server.open(modern("tools/call", arguments, meta={LOG: "info"}))
+        stream = server.open(stateless_request("tools/call", arguments, meta={LOG: "info"}))
     elif version is None:
         stream = server.open(http(body=calling("say", count=6, polls=2)))
     else:
@@ -460,9 +460,9 @@ def test_what_has_gone_does_not_fill_a_store_behind_what_stays() -> None:
 def test_calls_in_flight_end_within_the_grace_time_and_streams_end_with_an_event() -> None:
     with Server(drain_seconds=10) as server:
         session = Session(server)
-        new = server.open(modern("tools/call", {"name": "hold", "arguments": {"name": "new"}}))
+        new = server.open(stateless_request("tools/call", {"name": "hold", "arguments": {"name": "new"}}))
         wanted = {"notifications": {"toolsListChanged": True}}
-        changes = server.open(modern("subscriptions/listen", wanted, "changes"))
+        changes = server.open(stateless_request("subscriptions/listen", wanted, "changes"))
         assert changes.message()["method"] == "notifications/subscriptions/acknowledged"
         listening = session.listen()
         listening.event()
@@ -496,10 +496,12 @@ def test_calls_that_do_not_end_in_time_are_answered_with_an_error() -> None:
     with Server(drain_seconds=0.2) as server:
         session = Session(server)
         older = Session(server, "2025-03-26")
-        silent = server.open(modern("tools/call", {"name": "hold", "arguments": {"name": "a"}}, "a"))
+        silent = server.open(
+            stateless_request("tools/call", {"name": "hold", "arguments": {"name": "a"}}, "a")
+        )
         arguments = {"name": "b", "say": True}
         loud = server.open(
-            modern("tools/call", {"name": "hold", "arguments": arguments}, "b", meta={LOG: "info"})
+            stateless_request("tools/call", {"name": "hold", "arguments": arguments}, "b", meta={LOG: "info"})
         )
         old = session.open(calling("hold", "c", name="c"))
         old_loud = session.open(calling("hold", "d", name="d", say=True))
@@ -536,7 +538,7 @@ def test_an_application_that_ends_while_its_host_goes_on_lets_nothing_in() -> No
             server.call("stop", grace_seconds=0.1)
             assert listening.event().retry == 5000
             for request in (
-                modern("tools/call", {"name": "echo", "arguments": {"text": "hi"}}),
+                stateless_request("tools/call", {"name": "echo", "arguments": {"text": "hi"}}),
                 session.request(calling("echo", text="hi")),
                 session.request(method="GET"),
                 http("GET", "/sse"),

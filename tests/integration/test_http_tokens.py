@@ -19,7 +19,7 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from support.access_control import BOTH, INITIALIZE, MODERN, TOKEN, Caller, GuardedServer
+from support.access_control import BOTH, INITIALIZE, STATELESS, TOKEN, Caller, GuardedServer
 from support.http_server import HttpProcess
 from support.raw_http import Answer
 from support.token_issuer import (
@@ -208,7 +208,7 @@ def test_a_wrong_token_is_refused_with_the_body_unread(
 ) -> None:
     assert call(guarded, issuing.token()).status == 200
     token = WRONG[name](issuing)
-    lines = (f"Authorization: Bearer {token}", *MODERN, "Mcp-Name: count", "Content-Length: 1000000")
+    lines = (f"Authorization: Bearer {token}", *STATELESS, "Mcp-Name: count", "Content-Length: 1000000")
     answer = guarded.ask("POST", "/mcp", *lines)
     check_refused(answer)
     for part in token.split("."):

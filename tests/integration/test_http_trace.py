@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.http_client import TOKEN, Serving, Stream, modern
+from support.http_client import TOKEN, Serving, Stream, stateless_request
 
 TOOLS = """
 import asyncio
@@ -59,7 +59,9 @@ def traced(folder: Path) -> list[tuple[str, str, str, Any]]:
 def test_a_call_is_two_lines_and_the_answer_is_what_it_was(folder: Path) -> None:
     with serve(folder) as server:
         for _ in range(2):
-            message, headers = modern("tools/call", {"name": "echo", "arguments": {"text": "a\nb"}})
+            message, headers = stateless_request(
+                "tools/call", {"name": "echo", "arguments": {"text": "a\nb"}}
+            )
             answer = server.ask("POST", "/mcp?x=y", json.dumps(message, indent=2), **headers)
             assert answer.text == "a\nb"
         assert server.stop() == 0

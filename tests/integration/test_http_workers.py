@@ -29,8 +29,8 @@ from support.http_client import (
     children,
     environment,
     handshake,
-    modern,
     request,
+    stateless_request,
 )
 from support.waiting import SECONDS, eventually
 
@@ -116,7 +116,7 @@ class Connection:
 
     def send(self, method: str, **params: Any) -> Any:
         """Send a request of 2026-07-28 and return its result, or its error."""
-        message, headers = modern(method, params)
+        message, headers = stateless_request(method, params)
         answer = ask(self.plain, "POST", "/mcp", message, self.server.headers(**headers)).json
         return answer.get("result") or answer["error"]
 
@@ -195,7 +195,7 @@ def test_a_request_state_of_one_machine_is_accepted_by_another_with_the_same_sec
 @contextmanager
 def heard_at_each(server: Serving, **notifications: Any) -> Iterator[list[Iterator[Any]]]:
     """Listen for notifications of 2026-07-28 at each worker; yield the messages that come there."""
-    message, headers = modern("subscriptions/listen", {"notifications": notifications})
+    message, headers = stateless_request("subscriptions/listen", {"notifications": notifications})
     with ExitStack() as open_streams:
         found = []
         for connection in one_to_each(server):
@@ -431,7 +431,7 @@ def test_if_the_parent_is_killed_nobody_is_left(tmp_path: Any, busy: bool) -> No
         assert len(pids) == 2
         calls = one_to_each(server) if busy else []
         for call in calls:
-            message, headers = modern("tools/call", {"name": "wait", "arguments": {"seconds": 30}})
+            message, headers = stateless_request("tools/call", {"name": "wait", "arguments": {"seconds": 30}})
             call.plain.request("POST", "/mcp", json.dumps(message), server.headers(**headers))
         server.has_begun(len(calls))
         server.kill(signal.SIGKILL)

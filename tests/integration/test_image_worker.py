@@ -22,8 +22,8 @@ from PIL import Image
 from support import chromium, images
 from support.child_processes import gone, reaper_below, reapers
 from support.image_calls import run
-from support.protocol import LEGACY, MODERN
-from support.stdio import MODERN_META, Process, serve
+from support.protocol import SESSION_VERSIONS, STATELESS
+from support.stdio import STATELESS_META, Process, serve
 from support.waiting import SECONDS, eventually, until
 
 from fastrpc import ToolError
@@ -108,15 +108,15 @@ def idle_worker() -> int:
 # --- over the wire ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [*LEGACY, MODERN])
+@pytest.mark.parametrize("version", [*SESSION_VERSIONS, STATELESS])
 def test_an_image_goes_over_the_wire_in_every_version(version: str, tmp_path: Any, small_image: str) -> None:
     """ReadImage: a result is an image block with the right MIME type and a line with format, size in pixels,
     bytes and what was done.
     """
     with serve(environment={"FASTRPC_STATE_DIR": str(tmp_path)}, folder=str(tmp_path)) as server:
         asked: dict[str, Any] = {"name": "ReadImage", "arguments": {"file_path": small_image}}
-        if version == MODERN:
-            asked["_meta"] = MODERN_META
+        if version == STATELESS:
+            asked["_meta"] = STATELESS_META
         else:
             server.initialize(version)
         result = server.request("tools/call", asked)["result"]

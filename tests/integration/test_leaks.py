@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.stdio import MODERN_META, SECONDS, Process, decode, encode, serve
+from support.stdio import SECONDS, STATELESS_META, Process, decode, encode, serve
 
 pytestmark = pytest.mark.long
 
@@ -170,7 +170,7 @@ GOOD: list[Maker] = [
     lambda id, text: (call("echo", id, text=text), FINE),
     lambda id, text: (call("echo", id, text=text), FINE),
     lambda id, text: (call("echo", id, text=text + '"\n\\é', unknown=[text]), FINE),
-    lambda id, text: (call("echo", id, MODERN_META, text=text), FINE),
+    lambda id, text: (call("echo", id, STATELESS_META, text=text), FINE),
     lambda id, text: (call("echo", id, {"progressToken": text}, text=text), FINE),
     lambda id, text: (call("echo", id, text=text * 400), FINE),
     lambda id, text: (call("add", id, a=id, b=len(text)), FINE),
@@ -181,8 +181,8 @@ GOOD: list[Maker] = [
     lambda id, text: (call("soon", id, text=text), FINE),
     lambda id, text: (call("soon", id, {"progressToken": id}, text=text), FINE),
     lambda id, text: (request("tools/list", id), FINE),
-    lambda id, text: (request("tools/list", id, _meta=MODERN_META), FINE),
-    lambda id, text: (request("server/discover", id, _meta=MODERN_META), FINE),
+    lambda id, text: (request("tools/list", id, _meta=STATELESS_META), FINE),
+    lambda id, text: (request("server/discover", id, _meta=STATELESS_META), FINE),
     lambda id, text: (request("ping", id), FINE),
     lambda id, text: (encode({"jsonrpc": "2.0", "method": f"notifications/{text}"})[:-1], SILENT),
     lambda id, text: (encode({"jsonrpc": "2.0", "id": id, "result": {text: text}})[:-1], SILENT),

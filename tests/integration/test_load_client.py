@@ -27,7 +27,7 @@ LIAR = r"""
 import json, os, sys, time
 mode, when = sys.argv[1], int(sys.argv[2])
 calls = 0
-MODERN = "io.modelcontextprotocol/protocolVersion"
+STATELESS = "io.modelcontextprotocol/protocolVersion"
 
 
 def content(text):
@@ -51,7 +51,7 @@ def result_of(request):
         result = content(printed)
     else:
         result = content(given["text"])
-    if params.get("_meta", {}).get(MODERN) == "2026-07-28":
+    if params.get("_meta", {}).get(STATELESS) == "2026-07-28":
         result["resultType"] = "complete"
     elif mode == "modern only":
         raise ValueError("no envelope")
@@ -249,7 +249,7 @@ COMMAND = ("--workload", "shell", "--tool", "shell")
 PRINTING = (*COMMAND, "--shell", "printing", "--printed")
 SLEEPERS = ("--workload", "sleepers", "--sleepers", "8")
 MEMORY = ("--workload", "memory", "--sleepers", "0", "--calls", "100")
-MODERN = ("--workload", "echo", "--wire", "modern")
+STATELESS = ("--workload", "echo", "--wire", "modern")
 
 
 @pytest.mark.parametrize(
@@ -270,8 +270,8 @@ MODERN = ("--workload", "echo", "--wire", "modern")
         ((*PRINTING, "5000"), "shorter", "expected 5000 bytes"),
         (MEMORY, "a byte", "expected the text"),
         (MEMORY, "other id", "nothing in flight"),
-        (MODERN, "no type", "resultType"),
-        (MODERN, "a byte", "expected the text"),
+        (STATELESS, "no type", "resultType"),
+        (STATELESS, "a byte", "expected the text"),
     ],
 )
 def test_a_wrong_answer_voids_the_run(client: str, workload: tuple[str, ...], mode: str, reason: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from support.in_memory import SECONDS, every_version, with_client
 
 from fastrpc import Context, Server, ToolError
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.testing import Client
 
 SERVER = """
@@ -105,7 +105,7 @@ SAID = ["line 0", "line 1", "line 2", "own", 1]
 def test_what_a_thread_says_comes_before_the_answer_in_order(name: str, version: str) -> None:
     async def conversation(client: Client) -> list[Any]:
         meta = {"progressToken": "p"}
-        if version == MODERN:
+        if version == STATELESS:
             meta["io.modelcontextprotocol/logLevel"] = "info"
         method, key = ("resources/read", "uri") if "://" in name else ("tools/call", "name")
         await client.request(method, {key: name, "_meta": meta})

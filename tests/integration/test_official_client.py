@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support.features import FEATURES
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 from support.waiting import until
 
 mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
@@ -215,9 +215,11 @@ def test_the_high_level_client_negotiates_the_newest_version(parameters: Any) ->
 
 # --- every feature in every version ---
 
-each_version = pytest.mark.parametrize("version", [*LEGACY, MODERN])
-FORMS = LEGACY[2:]  # versions with a handshake in which forms, structured content and titles are known
-MODES = LEGACY[3:]
+each_version = pytest.mark.parametrize("version", [*SESSION_VERSIONS, STATELESS])
+FORMS = SESSION_VERSIONS[
+    2:
+]  # versions with a handshake in which forms, structured content and titles are known
+MODES = SESSION_VERSIONS[3:]
 
 
 @pytest.fixture
@@ -234,9 +236,9 @@ def connecting(transport_to: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     @contextlib.asynccontextmanager
     async def connected(version: str, source: str = FEATURES, **options: Any) -> AsyncIterator[Any]:
-        if version != MODERN:
+        if version != STATELESS:
             monkeypatch.setattr(session, "LATEST_HANDSHAKE_VERSION", version)
-        mode = "auto" if version == MODERN else "legacy"
+        mode = "auto" if version == STATELESS else "legacy"
         async with mcp.Client(transport_to(source), mode=mode, cache=None, **options) as client:
             assert client.protocol_version == version
             yield client
@@ -263,8 +265,8 @@ def test_the_server_is_described_with_what_a_version_knows(connect: Any, version
             assert client.instructions == "Try everything."
             info = client.server_info
             assert (info.name, info.version) == ("features", "2.0")
-            assert info.title == ("All features" if version in (*FORMS, MODERN) else None)
-            known = version in (*MODES, MODERN)
+            assert info.title == ("All features" if version in (*FORMS, STATELESS) else None)
+            known = version in (*MODES, STATELESS)
             assert info.description == ("One of each" if known else None)
             assert info.website_url == ("https://example.com" if known else None)
             assert bool(info.icons) == known
@@ -274,7 +276,7 @@ def test_the_server_is_described_with_what_a_version_knows(connect: Any, version
             assert can.resources.list_changed
             assert can.resources.subscribe
             assert can.logging is not None
-            assert (can.completions is not None) == (version != LEGACY[0])
+            assert (can.completions is not None) == (version != SESSION_VERSIONS[0])
 
     run(conversation())
 
@@ -284,17 +286,17 @@ def test_tools_have_the_results_that_a_version_knows(connect: Any, version: str)
     async def conversation() -> None:
         async with connect(version) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            structured = version in (*FORMS, MODERN)
+            structured = version in (*FORMS, STATELESS)
             assert (tools["point"].output_schema is not None) == structured
             assert tools["point"].title == ("Make a point" if structured else None)
-            assert (tools["point"].annotations is not None) == (version != LEGACY[0])
+            assert (tools["point"].annotations is not None) == (version != SESSION_VERSIONS[0])
             result = await client.call_tool("point", {"x": 3})
             assert result.structured_content == ({"x": 3, "y": 0} if structured else None)
             assert '"x":3' in result.content[0].text.replace(" ", "")
             blocks = [block.type for block in (await client.call_tool("mixed", {})).content]
             assert blocks[:2] == ["text", "image"]
             assert len(blocks) == 5
-            assert ("audio" in blocks) == (version != LEGACY[0])
+            assert ("audio" in blocks) == (version != SESSION_VERSIONS[0])
             assert ("resource_link" in blocks) == structured
             assert (await client.call_tool("point", {"x": "three"})).is_error
             assert await refused(client.call_tool("nobody", {})) == -32602
@@ -324,7 +326,7 @@ def test_resources_are_listed_and_read(connect: Any, version: str) -> None:
         async with connect(version) as client:
             guide, logo = (await client.list_resources()).resources
             assert (str(guide.uri), guide.mime_type) == ("docs://guide", "text/markdown")
-            assert guide.title == ("The guide" if version in (*FORMS, MODERN) else None)
+            assert guide.title == ("The guide" if version in (*FORMS, STATELESS) else None)
             assert logo.mime_type == "image/png"
             (template,) = (await client.list_resource_templates()).resource_templates
             assert template.uri_template == "notes://{name}/{part*}"
@@ -334,7 +336,7 @@ def test_resources_are_listed_and_read(connect: Any, version: str) -> None:
             assert note.mime_type == "application/json"
             assert '"part":"a b"' in note.text.replace('": ', '":')
             nowhere = await refused(client.read_resource("docs://nowhere"))
-            assert nowhere == (-32602 if version == MODERN else -32002)
+            assert nowhere == (-32602 if version == STATELESS else -32002)
 
     run(conversation())
 
@@ -347,7 +349,7 @@ def test_prompts_are_filled_in_and_arguments_completed(connect: Any, version: st
         async with connect(version) as client:
             (prompt,) = (await client.list_prompts()).prompts
             assert (prompt.name, prompt.description) == ("review", "Have code reviewed.")
-            assert prompt.title == ("Review code" if version in (*FORMS, MODERN) else None)
+            assert prompt.title == ("Review code" if version in (*FORMS, STATELESS) else None)
             assert [(one.name, bool(one.required)) for one in prompt.arguments] == [
                 ("code", True),
                 ("language", False),
@@ -359,7 +361,7 @@ def test_prompts_are_filled_in_and_arguments_completed(connect: Any, version: st
             review = PromptReference(name="review")
             found = await client.complete(review, {"name": "language", "value": "r"})
             assert found.completion.values == ["rust"]
-            others = {"language": "rust"} if version in (*FORMS, MODERN) else None
+            others = {"language": "rust"} if version in (*FORMS, STATELESS) else None
             found = await client.complete(review, {"name": "code", "value": "x"}, others)
             assert found.completion.values == ["x in rust" if others else "x in any"]
             note = ResourceTemplateReference(uri="notes://{name}/{part*}")
@@ -378,7 +380,7 @@ def test_log_messages_come_from_the_level_that_was_asked_for(connect: Any, versi
 
     async def conversation() -> None:
         async with connect(version, logging_callback=on_log, log_level="info") as client:
-            if version != MODERN:
+            if version != STATELESS:
                 await client.set_logging_level("info")
             await client.call_tool("noisy", {})
             await until(lambda: len(logs) == 2)
@@ -395,7 +397,7 @@ def test_a_request_without_a_level_brings_no_log_messages(connect: Any) -> None:
         logs.append(params)
 
     async def conversation() -> None:
-        async with connect(MODERN, logging_callback=on_log) as client:
+        async with connect(STATELESS, logging_callback=on_log) as client:
             await client.call_tool("noisy", {})
             await client.call_tool("point", {"x": 1})
             assert logs == []
@@ -443,14 +445,14 @@ def test_the_client_is_asked(connect: Any, version: str) -> None:
             assert (await client.call_tool("where", {})).content[0].text == "file:///work"
             form = await client.call_tool("who", {})
             page = await client.call_tool("visit", {})
-            if version in (*FORMS, MODERN):
+            if version in (*FORMS, STATELESS):
                 assert form.content[0].text == "7,0"
                 assert asked[1].message == "Where?"
                 everything = await client.call_tool("everything", {})
                 assert everything.content[0].text == "7 is seven in 1"
             else:
                 assert form.is_error
-            if version in (*MODES, MODERN):
+            if version in (*MODES, STATELESS):
                 assert page.content[0].text == "accept"
             else:
                 assert page.is_error
@@ -458,7 +460,7 @@ def test_the_client_is_asked(connect: Any, version: str) -> None:
     run(conversation())
 
 
-@pytest.mark.parametrize("version", [*FORMS, MODERN])
+@pytest.mark.parametrize("version", [*FORMS, STATELESS])
 def test_prompts_and_resources_ask_too_and_several_things_at_once(connect: Any, version: str) -> None:
     async def conversation() -> None:
         options = handlers()
@@ -486,7 +488,7 @@ def test_lists_come_in_pages_and_say_for_how_long_they_hold(connect: Any, versio
             assert rest.next_cursor is None
             assert await refused(client.list_tools(cursor="?")) == -32602
             hints = (first.ttl_ms, first.cache_scope)
-            assert (hints == (7000, "public")) == (version == MODERN)
+            assert (hints == (7000, "public")) == (version == STATELESS)
 
     run(conversation())
 
@@ -503,7 +505,7 @@ def test_a_client_that_cannot_be_asked_is_not(connect: Any, version: str) -> Non
                     assert result.is_error
                     assert result.content[0].text
                     continue
-                assert version == MODERN
+                assert version == STATELESS
                 assert await refused(client.call_tool(tool, {})) == -32021
 
     run(conversation())
@@ -518,7 +520,7 @@ def test_changes_are_told(connect: Any, version: str) -> None:
 
     async def conversation() -> None:
         async with connect(version, message_handler=on_message) as client:
-            if version == MODERN:
+            if version == STATELESS:
                 everything = {f"{kind}_list_changed": True for kind in ("tools", "prompts", "resources")}
                 async with client.listen(resource_subscriptions=["docs://guide"], **everything) as changes:
                     assert changes.honored.tools_list_changed
@@ -545,7 +547,7 @@ def test_changes_are_told(connect: Any, version: str) -> None:
 
 def test_what_the_newest_version_has_no_more_is_refused(connect: Any) -> None:
     async def conversation() -> None:
-        async with connect(MODERN) as client:
+        async with connect(STATELESS) as client:
             for request in (
                 client.session.send_ping(),
                 client.session.set_logging_level("info"),

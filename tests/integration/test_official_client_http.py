@@ -19,7 +19,7 @@ import test_official_client as piped
 from support import chromium
 from support.features import FEATURES
 from support.official_client import ServedHttp, recording_client, serve_http
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 from support.waiting import until
 from test_official_client import SERVER, connecting, each_version, run
 from test_typescript_client import PLAIN
@@ -158,7 +158,7 @@ def test_two_workers_serve_as_one(kind: str, recorder: Any, monkeypatch: pytest.
     """Connections go to either of them, whichever keeps the session; it is all there."""
     with serve_http(FEATURES, "--workers", "2") as server:
         connect = connecting(lambda source: transport(kind, server, recorder), monkeypatch)
-        for version in (LEGACY[0], LEGACY[-1], MODERN):
+        for version in (SESSION_VERSIONS[0], SESSION_VERSIONS[-1], STATELESS):
             piped.test_progress_comes_in_its_order(connect, version)
             piped.test_log_messages_come_from_the_level_that_was_asked_for(connect, version)
             piped.test_the_client_is_asked(connect, version)
@@ -203,7 +203,7 @@ def test_a_subscription_holds_until_it_is_ended(connect: Any, version: str) -> N
     async def conversation() -> None:
         async with connect(version, PLAIN, message_handler=on_message) as client:
             await client.call_tool("touch", {})
-            if version == MODERN:
+            if version == STATELESS:
                 async with client.listen(resource_subscriptions=["docs://guide"]) as changes:
                     await client.call_tool("touch", {})
                     assert (await anext(changes)).uri == "docs://guide"
@@ -374,7 +374,7 @@ def walk(servers: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 STEPS = [f"step {number}" for number in range(1, 6)]
-RESUMING = LEGACY[1:]
+RESUMING = SESSION_VERSIONS[1:]
 
 
 @pytest.mark.parametrize("version", RESUMING)
@@ -389,12 +389,12 @@ def test_a_stream_that_breaks_is_taken_up_where_it_broke(walk: Any, version: str
     run(conversation())
 
 
-@pytest.mark.parametrize("version", LEGACY)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_a_client_that_is_sent_away_comes_back_for_the_rest(walk: Any, version: str) -> None:
     """Only 2025-11-25 has that; for the others the stream goes on."""
 
     async def conversation() -> None:
-        resumed = 1 if version == LEGACY[-1] else 0
+        resumed = 1 if version == SESSION_VERSIONS[-1] else 0
         assert await walk(version, [], leave=True) == (STEPS, "arrived", resumed)
 
     run(conversation())
@@ -444,7 +444,7 @@ def test_a_request_is_resumed_by_its_token(servers: Any, recorder: Any) -> None:
 agent_session = agents.session
 
 
-@pytest.mark.parametrize("version", [LEGACY[-1]])
+@pytest.mark.parametrize("version", [SESSION_VERSIONS[-1]])
 def test_the_agents_tools_are_served_over_http(
     version: str, agent_session: dict[str, Any], recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

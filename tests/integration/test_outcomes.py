@@ -23,8 +23,8 @@ from support.waiting import SECONDS, eventually
 
 TOKENS = {"a-token-of-alice-of-16": "alice", "a-token-of-bob-of-16-0": "bob"}
 ALICE, BOB = TOKENS
-MODERN, LEGACY = "2026-07-28", "2025-11-25"
-WIRES = (MODERN, LEGACY)
+STATELESS, SESSION_VERSIONS = "2026-07-28", "2025-11-25"
+WIRES = (STATELESS, SESSION_VERSIONS)
 ROADS = ("straight", "application")
 PAUSE_SECONDS = 0.001  # not 0.05: all records and lines are waited for, one after the other
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -82,7 +82,7 @@ class Client:
         self.road = road
         self.token = token
         self.session = ""
-        if wire != MODERN:
+        if wire != STATELESS:
             params = {
                 "protocolVersion": wire,
                 "capabilities": {},
@@ -102,8 +102,8 @@ class Client:
         ]
         if self.road != "straight":
             headers.append(("Origin", "http://localhost"))
-        if self.wire == MODERN:
-            headers.append(("MCP-Protocol-Version", MODERN))
+        if self.wire == STATELESS:
+            headers.append(("MCP-Protocol-Version", STATELESS))
             if isinstance(body, dict) and "method" in body:
                 headers.append(("Mcp-Method", body["method"]))
                 if body["method"] in NAMED:
@@ -114,7 +114,7 @@ class Client:
 
     def message(self, id: int | None, method: str, params: Any = None) -> Any:
         params = dict(params or {})
-        if self.wire == MODERN:
+        if self.wire == STATELESS:
             params["_meta"] = envelope()
         return message(method, params, id=id)
 
@@ -247,7 +247,7 @@ def test_a_call_that_takes_too_long(server: Outcomes, way: str, wire: str, road:
 @pytest.mark.parametrize("wire", WIRES)
 def test_an_answer_that_is_a_stream_of_events(server: Outcomes, wire: str, road: str) -> None:
     client = Client(server, wire, road)
-    if wire == MODERN:
+    if wire == STATELESS:
         level = {"io.modelcontextprotocol/logLevel": "info"}
     else:
         level = {}
@@ -276,7 +276,7 @@ def begun(server: Outcomes, client: Client, way: str, id: int) -> Iterator[Any]:
 @pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("way", ["hold", "hold_context", "hold_thread"])
 def test_a_stateless_call_is_cancelled_when_its_client_goes(server: Outcomes, way: str, road: str) -> None:
-    client = Client(server, MODERN, road)
+    client = Client(server, STATELESS, road)
     id = server.new_id()
     with begun(server, client, way, id):
         pass
@@ -290,7 +290,7 @@ def test_a_stateless_call_is_cancelled_when_its_client_goes(server: Outcomes, wa
 @pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("way", ["hold", "hold_context", "hold_thread"])
 def test_a_call_in_a_session_goes_on_when_its_connection_ends(server: Outcomes, way: str, road: str) -> None:
-    client = Client(server, LEGACY, road)
+    client = Client(server, SESSION_VERSIONS, road)
     id = server.new_id()
     with begun(server, client, way, id):
         pass
@@ -304,7 +304,7 @@ def test_a_call_in_a_session_goes_on_when_its_connection_ends(server: Outcomes, 
 @pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("way", ["hold", "hold_context", "hold_thread"])
 def test_a_call_in_a_session_that_its_client_cancels(server: Outcomes, way: str, road: str) -> None:
-    client = Client(server, LEGACY, road)
+    client = Client(server, SESSION_VERSIONS, road)
     id = server.new_id()
     with begun(server, client, way, id) as connection:
         client.ask(message("notifications/cancelled", {"requestId": id}))
@@ -320,13 +320,13 @@ def test_a_call_in_a_session_that_its_client_cancels(server: Outcomes, way: str,
 def test_a_call_whose_session_ends_says_that_its_client_saw_an_error(
     server: Outcomes, way: str, road: str
 ) -> None:
-    client = Client(server, LEGACY, road)
+    client = Client(server, SESSION_VERSIONS, road)
     id = server.new_id()
     with begun(server, client, way, id) as connection:
         assert client.ask(None, "DELETE").status == 200
         assert connection.answer().code == -32603
     assert server.entry(id)["outcome"] == "protocol_error"
-    Client(server, MODERN, road).call("release", server.new_id())
+    Client(server, STATELESS, road).call("release", server.new_id())
     if server.observed:
         assert server.record(id)["outcome"] == "protocol_error"
 
@@ -393,7 +393,7 @@ class Pipes:
             stderr=subprocess.PIPE,
         )
         self.last_id = 0
-        if wire != MODERN:
+        if wire != STATELESS:
             params = {
                 "protocolVersion": wire,
                 "capabilities": {},
@@ -424,7 +424,7 @@ class Pipes:
 
     def message(self, method: str, params: Any) -> Any:
         self.last_id += 1
-        meta = {"_meta": envelope()} if self.wire == MODERN else {}
+        meta = {"_meta": envelope()} if self.wire == STATELESS else {}
         return message(method, {**params, **meta}, id=self.last_id)
 
     def call(self, name: str, **arguments: Any) -> Any:

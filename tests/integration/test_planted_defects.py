@@ -36,14 +36,14 @@ Guard.__init__ = counted_alone
         "unit/test_caller_directory.py::test_a_revoked_token_opens_nothing_after_the_next_poll",
         """
 from fastrpc.guard.callers import tokens
-revoke = tokens.TokenStore.revoke
+revoke = tokens.CallerTokens.revoke
 def untold(self, *arguments):
     note, tokens.note_change = tokens.note_change, lambda *what: None
     try:
         return revoke(self, *arguments)
     finally:
         tokens.note_change = note
-tokens.TokenStore.revoke = untold
+tokens.CallerTokens.revoke = untold
 """,
     ),
     "what was decided about a caller is kept when its token changes": (

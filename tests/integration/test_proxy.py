@@ -16,7 +16,7 @@ from support.waiting import SECONDS, until
 
 from fastrpc import DefinitionError, Server
 from fastrpc.gateway import gateway_of
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -57,7 +57,7 @@ def test_every_feature_passes_in_every_version(command: list[str], version: str)
     with_client(Server.proxy(command), conversation, version=version)
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_questions_go_to_the_client_and_logs_by_its_level(command: list[str], version: str) -> None:
     async def conversation(client: Client) -> None:
         assert (await client.call("ask")).text == "accept Bob, hello"

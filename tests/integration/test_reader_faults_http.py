@@ -21,7 +21,7 @@ pytest.importorskip("httptools", reason="the client's side of HTTP stands on it:
 
 from fastrpc import Client, Server, proxy
 from fastrpc.errors import RemoteError, RequestTimeout
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client as InMemoryClient
 
 # `together` answers when `of` calls have come, the last one first.
@@ -63,7 +63,7 @@ async def _rounds(url: str, version: str) -> list[list[int]]:
     return numbers
 
 
-@pytest.mark.parametrize("version", [MODERN, LATEST_LEGACY])
+@pytest.mark.parametrize("version", [STATELESS, LATEST_SESSION_VERSION])
 @pytest.mark.parametrize("through", ["proxy", "itself"])
 def test_calls_beyond_the_connections_that_are_kept_are_all_answered(
     tmp_path: Path, through: str, version: str
@@ -125,7 +125,7 @@ async def _all(url: str, tool: str, version: str, count: int) -> list[object]:
         )
 
 
-@pytest.mark.parametrize("version", [MODERN, LATEST_LEGACY])
+@pytest.mark.parametrize("version", [STATELESS, LATEST_SESSION_VERSION])
 @pytest.mark.parametrize(
     ("raises", "tool"),
     [
@@ -203,7 +203,7 @@ def _failed(results: list[Any]) -> list[Any]:
     return [each for each in results if isinstance(each, BaseException) or each.is_error]
 
 
-@pytest.mark.parametrize("version", [MODERN, LATEST_LEGACY])
+@pytest.mark.parametrize("version", [STATELESS, LATEST_SESSION_VERSION])
 @pytest.mark.parametrize("name", ["tool_result_of", "translated"])
 def test_a_proxy_forwards_all_answers_but_the_one_that_raises(
     monkeypatch: pytest.MonkeyPatch, behind: list[str], name: str, version: str

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from support.agent_tools import EFFECTS
 from support.http_client import Serving, request
-from support.protocol import LEGACY, MODERN
-from support.stdio import MODERN_META, SECONDS, Process, serve
+from support.protocol import SESSION_VERSIONS, STATELESS
+from support.stdio import SECONDS, STATELESS_META, Process, serve
 
 LISTS = 200
 NOTED = """
@@ -91,13 +91,13 @@ def lists_become_ready(notes: Notes, ask: Callable[[], Any]) -> None:
 
 def lister(server: Process, version: str) -> Callable[[], Any]:
     """Return a function that asks a server for its tools on a version's wire."""
-    if version == MODERN:
-        return lambda: server.request("tools/list", {"_meta": MODERN_META})["result"]["tools"]
+    if version == STATELESS:
+        return lambda: server.request("tools/list", {"_meta": STATELESS_META})["result"]["tools"]
     server.initialize(version)
     return lambda: server.request("tools/list", {})["result"]["tools"]
 
 
-@pytest.mark.parametrize("version", [*LEGACY, MODERN])
+@pytest.mark.parametrize("version", [*SESSION_VERSIONS, STATELESS])
 def test_a_list_asks_neither_the_file_system_nor_the_dispatcher(
     server: Process, notes: Notes, version: str
 ) -> None:
@@ -124,7 +124,7 @@ def test_a_list_over_http_asks_neither_the_file_system_nor_the_dispatcher(
     with serving(tmp_path, notes, environment) as served:
 
         def ask() -> Any:
-            return served.modern("tools/list", {}).json["result"]["tools"]
+            return served.stateless_request("tools/list", {}).json["result"]["tools"]
 
         tools = ask()
         assert len(tools) == len(EFFECTS)
@@ -134,7 +134,7 @@ def test_a_list_over_http_asks_neither_the_file_system_nor_the_dispatcher(
         assert notes.more() == []
 
 
-@pytest.mark.parametrize("version", LEGACY)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_a_list_of_a_session_over_http_asks_no_file_system(
     tmp_path: Any, notes: Notes, environment: dict[str, str], version: str
 ) -> None:

@@ -21,7 +21,7 @@ from conftest import REPOSITORY
 from support import twin
 from support.child_processes import gone
 from support.json_cases import BLANK, cases, is_accepted
-from support.protocol import LEGACY
+from support.protocol import SESSION_VERSIONS
 from support.skips import not_prepared
 from support.stdio import Process, decode, encode, serve
 from support.waiting import SECONDS
@@ -68,7 +68,7 @@ def server(reference: str) -> Iterator[Process]:
 
 @pytest.fixture
 def wire(server: Process) -> Conversation:
-    return Conversation(server, LEGACY[-1])
+    return Conversation(server, SESSION_VERSIONS[-1])
 
 
 def text_of(result: Any) -> str:
@@ -80,12 +80,12 @@ def text_of(result: Any) -> str:
 # --- the reference: methods and tools ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("asked", [*LEGACY, "2026-07-28", "1.0"])
+@pytest.mark.parametrize("asked", [*SESSION_VERSIONS, "2026-07-28", "1.0"])
 def test_initialize_agrees_on_a_version_that_shakes_hands(reference: str, asked: str) -> None:
     with serve(command=[reference]) as server:
         params = {"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
         result = server.request("initialize", params)["result"]
-        assert result["protocolVersion"] == (asked if asked in LEGACY else LEGACY[-1])
+        assert result["protocolVersion"] == (asked if asked in SESSION_VERSIONS else SESSION_VERSIONS[-1])
         assert result["capabilities"] == {"tools": {}}
         assert set(result["serverInfo"]) == {"name", "version"}
 
@@ -166,7 +166,7 @@ def test_arguments_that_do_not_fit_are_told_to_the_model(
     assert field in text_of(result)
 
 
-@pytest.mark.parametrize("version", LEGACY)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_payload_returns_the_object_as_text_and_where_known_as_structure(
     reference: str, version: str
 ) -> None:

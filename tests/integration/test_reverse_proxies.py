@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.held_calls import GATES
-from support.http_client import Serving, Stream, answer_of, ask, handshake, modern, request
+from support.http_client import Serving, Stream, answer_of, ask, handshake, request, stateless_request
 from support.ports import free_port
 from support.reverse_proxies import HOST, PROXIES, Front, Http2, reverse_proxy
 from support.waiting import SECONDS, eventually
@@ -67,7 +67,7 @@ def change() -> str:
     return "changed"
 """
 )
-LEGACY = ["2025-03-26", "2025-06-18", "2025-11-25"]
+SESSION_VERSIONS = ["2025-03-26", "2025-06-18", "2025-11-25"]
 MIB = 1024 * 1024
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 ORIGIN = "https://app.example.com"
@@ -100,7 +100,7 @@ def name(request: Any) -> str:
 def called(tool: str, **arguments: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """A call of 2026-07-28 that wants to hear what the tool logs, and its headers."""
     params = {"name": tool, "arguments": arguments, "_meta": {LOG_LEVEL: "info"}}
-    return modern("tools/call", params)
+    return stateless_request("tools/call", params)
 
 
 def held(front: Front, name: str, events: int = 0) -> Stream:
@@ -120,14 +120,16 @@ def hang_up(stream: Stream) -> None:
 
 def test_a_call_of_either_era_is_answered(front: Front) -> None:
     assert front.call("echo", text="hello") == "hello"
-    for version in LEGACY:
+    for version in SESSION_VERSIONS:
         assert front.session(version).call("echo", text=version).text == version
 
 
 def test_one_connection_carries_many_calls(front: Front) -> None:
     connection = front.connection()
     for number in range(50):
-        message, headers = modern("tools/call", {"name": "echo", "arguments": {"text": f"{number} é"}})
+        message, headers = stateless_request(
+            "tools/call", {"name": "echo", "arguments": {"text": f"{number} é"}}
+        )
         assert ask(connection, "POST", "/mcp", message, front.headers(**headers)).text == f"{number} é"
     connection.close()
 
@@ -175,7 +177,9 @@ def test_what_belongs_to_no_call_passes_at_once(front: Front) -> None:
 
 
 def test_a_subscription_of_2026_passes_at_once(front: Front) -> None:
-    message, headers = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    message, headers = stateless_request(
+        "subscriptions/listen", {"notifications": {"toolsListChanged": True}}
+    )
     stream = Stream(front, "POST", "/mcp", message, **headers)
     events = stream.data()
     assert "acknowledged" in next(events)
@@ -317,7 +321,7 @@ def test_without_a_right_token_nobody_comes_in(server: Serving, front: Front) ->
     for token in (None, "a-token-that-is-none-of-ours"):
         outside = Front(front.port, front.tls)
         outside.token = token
-        answer = outside.modern("tools/list", {})
+        answer = outside.stateless_request("tools/list", {})
         assert answer.status == 401
         assert answer.headers["WWW-Authenticate"].startswith("Bearer")
         assert answer.json["error"]["code"] == -32600
@@ -325,7 +329,7 @@ def test_without_a_right_token_nobody_comes_in(server: Serving, front: Front) ->
 
 @pytest.mark.parametrize("host", ["evil.example.org", "mcp.example.com.evil.example.org", "10.0.0.1"])
 def test_another_host_is_not_served(front: Front, host: str) -> None:
-    answer = Front(front.port, front.tls, host).modern("tools/list", {})
+    answer = Front(front.port, front.tls, host).stateless_request("tools/list", {})
     assert answer.status == 421 or answer.body == b""  # Caddy itself has no such site
 
 
@@ -340,13 +344,16 @@ def test_what_a_client_says_about_its_way_changes_nothing(front: Front) -> None:
     }
     outside = Front(front.port, front.tls)
     outside.token = None
-    assert outside.modern("tools/list", {}, **forged).status == 401
-    assert outside.modern("tools/list", {}, **{**forged, "Origin": "https://evil.example"}).status == 403
-    assert front.modern("tools/list", {}, **forged).status == 200
+    assert outside.stateless_request("tools/list", {}, **forged).status == 401
+    assert (
+        outside.stateless_request("tools/list", {}, **{**forged, "Origin": "https://evil.example"}).status
+        == 403
+    )
+    assert front.stateless_request("tools/list", {}, **forged).status == 200
 
 
 def test_a_page_of_an_allowed_origin_is_answered_with_cors(front: Front) -> None:
-    answer = front.modern("tools/list", {}, Origin=ORIGIN)
+    answer = front.stateless_request("tools/list", {}, Origin=ORIGIN)
     assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (200, ORIGIN)
     asked = front.ask("OPTIONS", "/mcp", Origin=ORIGIN, Access_Control_Request_Method="POST")
     assert (asked.status, asked.headers["Access-Control-Allow-Origin"]) == (204, ORIGIN)
@@ -367,9 +374,9 @@ def test_a_server_that_ends_and_begins_anew_is_found_again(name: str, tmp_path: 
         server.kill()
         assert "retry: 5000" in [*stream.lines()]  # the last event passes, too
         assert server.wait() == 0
-        assert front.modern("tools/list", {}).status in (502, 503, 504)
+        assert front.stateless_request("tools/list", {}).status in (502, 503, 504)
         with serve(tmp_path, place):
-            eventually(lambda: front.modern("tools/list", {}).status == 200)
+            eventually(lambda: front.stateless_request("tools/list", {}).status == 200)
             assert front.call("echo", text="two") == "two"
             assert session.call("echo", text="lost").status == 404
 

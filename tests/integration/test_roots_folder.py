@@ -8,10 +8,10 @@ import time
 from typing import Any
 
 import pytest
-from support.protocol import LEGACY
-from support.stdio import MODERN_META, Process, serve
+from support.protocol import SESSION_VERSIONS
+from support.stdio import STATELESS_META, Process, serve
 
-HANDSHAKES = LEGACY[1:]
+HANDSHAKES = SESSION_VERSIONS[1:]
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
@@ -46,7 +46,7 @@ def uris(*paths: Any) -> list[dict[str, str]]:
     return [{"uri": path.as_uri() if hasattr(path, "as_uri") else path} for path in paths]
 
 
-class Modern:
+class StatelessClient:
     """A client of 2026-07-28: roots are asked for in a result, and the call is sent again."""
 
     def __init__(self, server: Process, roots: list[dict[str, str]] | None) -> None:
@@ -54,7 +54,7 @@ class Modern:
         self.roots = roots
         self.asked = 0
         declared = {} if roots is None else {"roots": {}}
-        self.meta = {**MODERN_META, CAPABILITIES: declared}
+        self.meta = {**STATELESS_META, CAPABILITIES: declared}
 
     def call(self, tool: str, **arguments: Any) -> Any:
         params: dict[str, Any] = {"name": tool, "arguments": arguments, "_meta": self.meta}
@@ -69,11 +69,11 @@ class Modern:
         return message
 
 
-class Legacy:
+class SessionClient:
     """A client of a version with sessions: the server asks with a request of its own."""
 
     def __init__(
-        self, server: Process, roots: list[dict[str, str]] | None, version: str = LEGACY[-1]
+        self, server: Process, roots: list[dict[str, str]] | None, version: str = SESSION_VERSIONS[-1]
     ) -> None:
         self.server = server
         self.roots = roots
@@ -95,7 +95,7 @@ class Legacy:
                 return message
 
 
-CLIENTS = [pytest.param(Legacy, id="2025-11-25"), pytest.param(Modern, id="2026-07-28")]
+CLIENTS = [pytest.param(SessionClient, id="2025-11-25"), pytest.param(StatelessClient, id="2026-07-28")]
 
 
 def place(client: Any) -> str:
@@ -117,7 +117,7 @@ def test_the_clients_single_root_is_where_the_tools_work(folders: Any, client_of
 @pytest.mark.parametrize("version", HANDSHAKES)
 def test_every_version_with_sessions_is_asked(folders: Any, version: str) -> None:
     with started(folders) as server:
-        assert place(Legacy(server, uris(folders / "root"), version)) == str(folders / "root")
+        assert place(SessionClient(server, uris(folders / "root"), version)) == str(folders / "root")
 
 
 @pytest.mark.parametrize("client_of", CLIENTS)
@@ -185,7 +185,7 @@ def test_the_roots_settings_may_switch_off_and_never_back_on(folders: Any, clien
     )
     with started(folders) as server:
         client = client_of(server, uris(folders / "root"))
-        meta = {} if client_of is Legacy else {"_meta": client.meta}
+        meta = {} if client_of is SessionClient else {"_meta": client.meta}
         before = [tool["name"] for tool in server.request("tools/list", meta)["result"]["tools"]]
         assert "BackgroundBash" in before
         assert "KillBgTask" not in before
@@ -211,14 +211,14 @@ def test_what_the_environment_says_stays_above_the_roots_settings(folders: Any) 
         "TOOLS": "true",
     }
     with serve(environment=environment, folder="/") as server:
-        assert place(Legacy(server, uris(folders / "root"))) == str(folders / "root")
+        assert place(SessionClient(server, uris(folders / "root"))) == str(folders / "root")
 
 
 def test_a_root_may_switch_all_tools_off(folders: Any) -> None:
     (folders / "root" / ".claude").mkdir()
     (folders / "root" / ".claude" / "scorpiox-env.txt").write_text("TOOLS=false\n")
     with started(folders) as server:
-        client = Legacy(server, uris(folders / "root"))
+        client = SessionClient(server, uris(folders / "root"))
         assert client.call("ListBgTasks")["error"]["code"] == -32602
         assert server.request("tools/list")["result"]["tools"] == []
 
@@ -228,7 +228,7 @@ def test_the_lists_of_skills_follow_into_the_root(folders: Any) -> None:
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\nname: local\ndescription: Of the root.\n---\nThe body.\n")
     with started(folders) as server:
-        client = Legacy(server, uris(folders / "root"))
+        client = SessionClient(server, uris(folders / "root"))
         result = client.call("InvokeSkill", skill_name="local")["result"]
         assert result["content"][0]["text"].startswith("The body.")
 
@@ -251,7 +251,7 @@ def test_calls_that_come_together_all_run_in_the_root(folders: Any) -> None:
 
 def test_calls_of_2026_07_28_that_come_together_all_run_in_the_root(folders: Any) -> None:
     with started(folders) as server:
-        meta = {**MODERN_META, CAPABILITIES: {"roots": {}}}
+        meta = {**STATELESS_META, CAPABILITIES: {"roots": {}}}
         params = {"name": "Bash", "arguments": {"command": "pwd"}, "_meta": meta}
         for _ in range(8):
             server.ask("tools/call", params)
@@ -315,7 +315,7 @@ def test_nothing_is_asked_before_a_tool_is_called(folders: Any) -> None:
 def test_a_home_folder_that_is_not_there_is_no_failure(folders: Any) -> None:
     (folders / "home").rmdir()
     with started(folders) as server:
-        client = Legacy(server, uris(folders / "root"))
+        client = SessionClient(server, uris(folders / "root"))
         assert place(client) == str(folders / "root")
 
 
@@ -329,7 +329,7 @@ def test_what_a_dead_server_left_is_taken_over_in_the_root(folders: Any, client_
         dying.wait()
     with started(folders, command=hurried("Server.watch.__defaults__ = (0.05,)")) as server:
         client = client_of(server, uris(folders / "root"))
-        meta = {} if client_of is Legacy else {"_meta": client.meta}
+        meta = {} if client_of is SessionClient else {"_meta": client.meta}
         assert server.request("tools/list", meta)["result"]["tools"]
         time.sleep(0.5)  # the server has looked at what it watches
         assert server.request("tools/list", meta)["result"]["tools"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support import process_list
 from support.http_client import Serving, request
-from support.stdio import MODERN_META, SECONDS, Process, TimedOut, serve
+from support.stdio import SECONDS, STATELESS_META, Process, TimedOut, serve
 from support.waiting import eventually
 
 TOLD = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -162,7 +162,7 @@ def test_a_client_that_begins_late_is_told(server: Process, folders: Any) -> Non
 
 def test_a_list_of_2026_07_28_has_a_new_skill_though_nobody_listens(server: Process, folders: Any) -> None:
     def ask() -> str:
-        tools = server.request("tools/list", {"_meta": MODERN_META})["result"]["tools"]
+        tools = server.request("tools/list", {"_meta": STATELESS_META})["result"]["tools"]
         return next(str(tool["description"]) for tool in tools if tool["name"] == "InvokeSkill")
 
     ask()
@@ -179,7 +179,7 @@ def test_a_list_over_http_has_a_new_skill(folders: Any) -> None:
         session = served.session()
 
         def stateless() -> str:
-            return served.modern("tools/list", {}).body.decode()
+            return served.stateless_request("tools/list", {}).body.decode()
 
         def of_session() -> str:
             return session.send(request("tools/list", {})).body.decode()
@@ -219,14 +219,14 @@ def test_the_description_follows_the_mtime_alone(server: Process, folders: Any) 
 
 
 def test_a_subscriber_of_2026_07_28_is_told(server: Process, folders: Any) -> None:
-    server.ask("subscriptions/listen", {"_meta": MODERN_META, "notifications": {"toolsListChanged": True}})
+    server.ask("subscriptions/listen", {"_meta": STATELESS_META, "notifications": {"toolsListChanged": True}})
     assert server.answer()["method"] == "notifications/subscriptions/acknowledged"
-    assert server.request("tools/list", {"_meta": MODERN_META})["result"]["tools"]
+    assert server.request("tools/list", {"_meta": STATELESS_META})["result"]["tools"]
     time.sleep(0.5)
     put(folders, "modern", "New.")
     message = server.answer()
     assert message["method"] == TOLD["method"]
-    tools = server.request("tools/list", {"_meta": MODERN_META})["result"]["tools"]
+    tools = server.request("tools/list", {"_meta": STATELESS_META})["result"]["tools"]
     assert any("- modern: New." in tool["description"] for tool in tools)
 
 

@@ -23,7 +23,7 @@ from support.waiting import eventually
 from fastrpc import Client
 from fastrpc.errors import RemoteError
 from fastrpc.guard.audit import segments, verify
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 SECONDS = 60
 TOOLS = """
@@ -48,7 +48,7 @@ async def wait(text: str) -> str:
 """
 GUARD = '[expose]\ntools = ["*"]\n[audit]\nmode = "strict"\n'
 ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/protocolVersion": STATELESS,
     "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
@@ -113,7 +113,7 @@ def test_over_http_a_killed_server_has_recorded_every_answer_that_was_read(folde
     def ask(port: int, first: int) -> None:
         connection = HTTPConnection("127.0.0.1", port, timeout=SECONDS)
         headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-        headers |= {"mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "search"}
+        headers |= {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": "search"}
         try:
             for id in range(first, first + 10_000):
                 connection.request("POST", "/mcp", call_of(id, "search"), headers)

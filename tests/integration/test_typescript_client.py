@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from support.features import FEATURES
 from support.node_packages import folder_with, put
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = os.path.join(TESTS, "typescript")
@@ -153,8 +153,8 @@ CHECKS = {
     "what a server has not is neither promised nor served",
     "the client has nothing to complain of",
 }
-LEGACY_CHECKS = {"the level can be raised, and only to one there is"}
-MODERN_CHECKS = {"a request without a level brings no log messages"}
+SESSION_CHECKS = {"the level can be raised, and only to one there is"}
+STATELESS_CHECKS = {"a request without a level brings no log messages"}
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def all_pass(folder: str, line: str, version: str, *arguments: str) -> None:
     checks = [json.loads(check) for check in done.stdout.splitlines()]
     failed = [f"{check['name']}: {check['detail']}" for check in checks if not check["ok"]]
     assert not failed, "\n".join(failed) + "\n" + done.stderr
-    expected = CHECKS | (MODERN_CHECKS if version == MODERN else LEGACY_CHECKS)
+    expected = CHECKS | (STATELESS_CHECKS if version == STATELESS else SESSION_CHECKS)
     assert sorted(check["name"] for check in checks) == sorted(expected)
 
 
@@ -181,7 +181,10 @@ def all_pass(folder: str, line: str, version: str, *arguments: str) -> None:
 @pytest.mark.timeout(660)  # the packages may have to be installed
 @pytest.mark.parametrize(
     ("line", "version"),
-    [*(("v1", version) for version in LEGACY), *(("v2", version) for version in (*LEGACY, MODERN))],
+    [
+        *(("v1", version) for version in SESSION_VERSIONS),
+        *(("v2", version) for version in (*SESSION_VERSIONS, STATELESS)),
+    ],
 )
 def test_the_typescript_client_is_served_every_feature(
     line: str, version: str, folder: str, tmp_path: Any, recorder: Any

@@ -15,18 +15,25 @@ from typing import Any
 
 import pytest
 from support.official_client import serve_http
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 from test_typescript_client import (
     SERVERS,
     all_pass,
     folder,  # noqa: F401 - a fixture
 )
 
-LINES = [*(("v1", version) for version in LEGACY), *(("v2", version) for version in (*LEGACY, MODERN))]
+LINES = [
+    *(("v1", version) for version in SESSION_VERSIONS),
+    *(("v2", version) for version in (*SESSION_VERSIONS, STATELESS)),
+]
 SESSIONS = [
     *((line, version, "http") for line, version in LINES),
     # HTTP+SSE carries what a pipe does, as it does: its own version, and the newest one it may speak.
-    *((line, version, "sse") for line in ("v1", "v2") for version in (LEGACY[0], LEGACY[-1])),
+    *(
+        (line, version, "sse")
+        for line in ("v1", "v2")
+        for version in (SESSION_VERSIONS[0], SESSION_VERSIONS[-1])
+    ),
 ]
 
 

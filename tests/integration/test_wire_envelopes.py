@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 from support.stdio import decode, encode, serve
 from support.wire_conversation import SERVER, VERSIONS, Conversation, error_of, id_text, talk
 
@@ -363,7 +363,7 @@ def test_all_fifteen_examples_of_the_specification_are_there() -> None:
 )
 def test_an_example_of_the_json_rpc_specification(wire: Conversation, line: str, expected: Any) -> None:
     data = line.replace("\n", " ").encode()
-    if wire.version == MODERN and isinstance(expected, tuple) and expected[0] == -32601:
+    if wire.version == STATELESS and isinstance(expected, tuple) and expected[0] == -32601:
         expected = (INVALID, expected[1])  # without that version's envelope it waits for a handshake
     if isinstance(expected, list) and wire.version != BATCH_VERSION:
         expected = ALONE
@@ -381,10 +381,10 @@ def test_an_example_of_the_json_rpc_specification(wire: Conversation, line: str,
 def test_an_unknown_version_is_answered_with_the_latest_that_has_a_handshake(asked: str) -> None:
     with serve(SERVER) as server:
         params = {"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
-        assert server.request("initialize", params)["result"]["protocolVersion"] == LEGACY[-1]
+        assert server.request("initialize", params)["result"]["protocolVersion"] == SESSION_VERSIONS[-1]
 
 
-@pytest.mark.parametrize("version", LEGACY)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_a_known_version_is_answered_with_itself(version: str) -> None:
     with serve(SERVER) as server:
         assert server.initialize(version)["protocolVersion"] == version
@@ -405,19 +405,24 @@ def test_a_request_before_initialize_is_refused_and_ping_is_not() -> None:
 
 def test_requests_of_2026_07_28_are_served_before_and_behind_a_handshake() -> None:
     with serve(SERVER) as server:
-        modern = Conversation(server, MODERN)
+        stateless_request = Conversation(server, STATELESS)
         for behind in (False, True):
             if behind:
                 server.initialize("2024-11-05")
-            answer = decode(modern.exchange(modern.request(1, "server/discover")) or b"")
+            answer = decode(
+                stateless_request.exchange(stateless_request.request(1, "server/discover")) or b""
+            )
             assert answer["result"]["resultType"] == "complete"
-            assert MODERN in answer["result"]["supportedVersions"]
-            listed = decode(modern.exchange(modern.request(2, "tools/list")) or b"")
+            assert STATELESS in answer["result"]["supportedVersions"]
+            listed = decode(stateless_request.exchange(stateless_request.request(2, "tools/list")) or b"")
             assert listed["result"]["resultType"] == "complete"
-            incomplete = modern.request(4, "tools/list").replace(b'clientCapabilities"', b'other"')
-            assert modern.error(incomplete) == (PARAMS, b"4")
-            unknown = modern.request(5, "tools/list").replace(MODERN.encode(), b"2999-01-01")
-            assert modern.error(unknown) == (-32022, b"5")
-            assert modern.error(b'{"jsonrpc":"2.0","id":6,"method":"server/discover"}') == (PARAMS, b"6")
+            incomplete = stateless_request.request(4, "tools/list").replace(b'clientCapabilities"', b'other"')
+            assert stateless_request.error(incomplete) == (PARAMS, b"4")
+            unknown = stateless_request.request(5, "tools/list").replace(STATELESS.encode(), b"2999-01-01")
+            assert stateless_request.error(unknown) == (-32022, b"5")
+            assert stateless_request.error(b'{"jsonrpc":"2.0","id":6,"method":"server/discover"}') == (
+                PARAMS,
+                b"6",
+            )
             for method in ("initialize", "ping", "logging/setLevel", "no/such"):
-                assert modern.error(modern.request(3, method)) == (-32601, b"3")
+                assert stateless_request.error(stateless_request.request(3, method)) == (-32601, b"3")

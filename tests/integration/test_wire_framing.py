@@ -10,7 +10,7 @@ import random
 
 import pytest
 from support import twin
-from support.protocol import LEGACY
+from support.protocol import SESSION_VERSIONS
 from support.stdio import decode, encode, serve
 from support.wire_conversation import SERVER, Conversation, echo_line, echoed, error_of, id_text
 
@@ -150,7 +150,7 @@ def test_a_message_cut_at_every_byte_is_answered_as_a_whole_one(wire: Conversati
         assert echoed(wire.server.line()) == "é\u2028😀"
 
 
-@pytest.mark.parametrize("version", LEGACY)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_a_session_that_arrives_byte_by_byte_loses_and_reorders_nothing(version: str) -> None:
     """The first bytes are read before the event loop is imported, the last by it."""
     client = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}

@@ -14,9 +14,9 @@ import jsonschema_rs
 import pytest
 from support import published
 from support.features import FEATURES
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 from support.schema_recorder import Schema
-from support.stdio import MODERN_META, Process, encode, serve
+from support.stdio import STATELESS_META, Process, encode, serve
 from support.wire_conversation import VERSIONS
 
 SERVER = '''
@@ -108,9 +108,9 @@ def test_the_schema_check_refuses_a_wrong_result(data_folder: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_line_is_valid_by_the_versions_schema(version: str, data_folder: str) -> None:
     schema = Schema(schemas_in(data_folder), version)
-    modern = version == MODERN
+    stateless_request = version == STATELESS
     client = {"name": "t", "version": "1"}
-    if modern:
+    if stateless_request:
         requests: list[tuple[str, dict[str, Any]]] = [("server/discover", {})]
     else:
         requests = [
@@ -133,8 +133,8 @@ def test_every_line_is_valid_by_the_versions_schema(version: str, data_folder: s
         for id, (method, params) in enumerate(requests):
             methods[id] = method
             meta = {"progressToken": f"token {id}"} if method == "tools/call" else {}
-            if modern:
-                meta |= MODERN_META
+            if stateless_request:
+                meta |= STATELESS_META
             params = {**params, "_meta": meta} if meta else params
             server.send(encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
             if id == 0:
@@ -162,15 +162,17 @@ def test_every_line_is_valid_by_the_versions_schema(version: str, data_folder: s
         else:
             kinds.add("error")
     expected = {"ListToolsResult", "CallToolResult", "progress", "error"}
-    assert kinds >= expected | ({"DiscoverResult"} if modern else {"InitializeResult", "EmptyResult"})
+    assert kinds >= expected | (
+        {"DiscoverResult"} if stateless_request else {"InitializeResult", "EmptyResult"}
+    )
 
 
 def test_the_tools_are_described_with_the_fields_that_a_version_knows() -> None:
     fields: dict[str, set[str]] = {}
     for version in VERSIONS:
         with serve(SERVER) as server:
-            if version == MODERN:
-                answer = server.request("tools/list", {"_meta": MODERN_META})
+            if version == STATELESS:
+                answer = server.request("tools/list", {"_meta": STATELESS_META})
             else:
                 server.initialize(version)
                 answer = server.request("tools/list")
@@ -180,7 +182,7 @@ def test_the_tools_are_described_with_the_fields_that_a_version_knows() -> None:
     assert fields["2024-11-05"] == {"name", "description", "inputSchema"}
     assert fields["2025-03-26"] == fields["2024-11-05"] | {"annotations"}
     assert fields["2025-06-18"] == fields["2025-03-26"] | {"title", "outputSchema"}
-    assert fields[MODERN] == fields["2025-11-25"] == fields["2025-06-18"]
+    assert fields[STATELESS] == fields["2025-11-25"] == fields["2025-06-18"]
 
 
 # --- every method and every message of a version, and no other ---
@@ -190,7 +192,7 @@ GUIDE = {"uri": "docs://guide"}
 REFERENCE = {"type": "ref/prompt", "name": "review"}
 PARAMS: dict[str, dict[str, Any]] = {
     "initialize": {
-        "protocolVersion": LEGACY[-1],
+        "protocolVersion": SESSION_VERSIONS[-1],
         "capabilities": {},
         "clientInfo": {"name": "t", "version": "1"},
     },
@@ -220,13 +222,13 @@ class Peer:
         self.version = version
         self.heard: set[str] = set()
         self.count = 0
-        if version != MODERN:
+        if version != STATELESS:
             server.initialize(version, **CAPABILITIES)
 
     def params(self, params: dict[str, Any]) -> dict[str, Any]:
         meta: dict[str, Any] = {"progressToken": f"t{self.count}"}
-        if self.version == MODERN:
-            meta |= MODERN_META
+        if self.version == STATELESS:
+            meta |= STATELESS_META
             meta["io.modelcontextprotocol/clientCapabilities"] = {**CAPABILITIES, "roots": {}}
             meta["io.modelcontextprotocol/logLevel"] = "debug"
         return {**params, "_meta": meta}
@@ -286,7 +288,7 @@ def test_a_version_has_its_methods_and_no_other(version: str, data_folder: str) 
                 assert "result" in answer, (method, answer)
             else:
                 assert answer["error"]["code"] == -32601, (method, answer)
-        if version == MODERN:
+        if version == STATELESS:
             assert "result" in peer.request("server/discover", {})
         else:  # these two are of the other era, and so is a request that has no envelope
             assert (
@@ -309,7 +311,7 @@ def test_a_server_sends_every_message_of_a_version_and_no_other(version: str, da
     with serve(FEATURES) as server:
         peer = Peer(server, version)
         stream = ""
-        if version == MODERN:
+        if version == STATELESS:
             wanted = {f"{kind}ListChanged": True for kind in ("tools", "prompts", "resources")}
             wanted["resourceSubscriptions"] = ["docs://guide"]
             stream = peer.begin("subscriptions/listen", {"notifications": wanted})
@@ -327,11 +329,11 @@ def test_a_server_sends_every_message_of_a_version_and_no_other(version: str, da
         peer.hear(*changes)
         for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):
             assert "result" in peer.request(method, {})
-        if version != MODERN:
+        if version != STATELESS:
             ask_and_withdraw(peer)
         server.close_stdin()
         rest = [json.loads(line) for line in server.rest().splitlines()]
-        assert [message["id"] for message in rest] == ([stream] if version == MODERN else [])
+        assert [message["id"] for message in rest] == ([stream] if version == STATELESS else [])
     assert peer.heard == expected
 
 

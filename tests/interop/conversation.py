@@ -17,7 +17,7 @@ from fastrpc.errors import HttpStatusError, RemoteError
 
 SECONDS = 60.0
 UNKNOWN_METHOD = -32601
-MODERN = "2026-07-28"
+STATELESS = "2026-07-28"
 ROOT = {"uri": "file:///srv/interop", "name": "interop"}
 ANSWERS = {
     "name": "Ann",

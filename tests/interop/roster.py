@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from interop.conversation import (
-    MODERN,
     ROOT,
     SAMPLED,
+    STATELESS,
     Step,
     asks,
     binary,
@@ -33,9 +33,9 @@ from interop.conversation import (
 )
 from interop.packages import program
 
-LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+SESSION_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 WITH_ELICITATION = ("2025-06-18", "2025-11-25")
-FROM_2025_06 = (*WITH_ELICITATION, MODERN)
+FROM_2025_06 = (*WITH_ELICITATION, STATELESS)
 FROM_2025_03 = ("2025-03-26", *FROM_2025_06)
 PNG = b"\x89PNG"
 
@@ -147,7 +147,7 @@ TYPESCRIPT = (
                 "to the call which runs then, and before a client of 2026-07-28 such a call runs again from "
                 "its start",
                 tuple(f"{transport}, {THROUGH_THE_PROXY}" for transport in ("stdio", HTTP, SSE)),
-                (MODERN,),
+                (STATELESS,),
             )
             for step in ("progress", "cancellation")
         ),
@@ -251,7 +251,13 @@ def fixture_steps(
         progress("test_tool_with_progress", {}, 3),
         cancellation("test_tool_with_progress", {}),
         logs("test_tool_with_logging", 3),
-        asks("sampling", "test_sampling", {"prompt": "?"}, f"LLM response: {SAMPLED}", versions=LEGACY),
+        asks(
+            "sampling",
+            "test_sampling",
+            {"prompt": "?"},
+            f"LLM response: {SAMPLED}",
+            versions=SESSION_VERSIONS,
+        ),
         asks("elicitation", "test_elicitation", {"message": "?"}, "accept", versions=WITH_ELICITATION),
         resource("test://static-text", resource_text),
         binary("test://static-binary", PNG),
@@ -261,13 +267,13 @@ def fixture_steps(
     )
 
 
-STATELESS = (
-    asks("elicitation", "test_input_required_result_elicitation", {}, "Hello, Ann!", versions=(MODERN,)),
-    asks("sampling", "test_input_required_result_sampling", {}, SAMPLED, versions=(MODERN,)),
-    asks("roots", "test_input_required_result_list_roots", {}, "1 root", versions=(MODERN,)),
-    asks("three rounds", "test_input_required_result_multi_round", {}, "Ann", versions=(MODERN,)),
+STATELESS_STEPS = (
+    asks("elicitation", "test_input_required_result_elicitation", {}, "Hello, Ann!", versions=(STATELESS,)),
+    asks("sampling", "test_input_required_result_sampling", {}, SAMPLED, versions=(STATELESS,)),
+    asks("roots", "test_input_required_result_list_roots", {}, "1 root", versions=(STATELESS,)),
+    asks("three rounds", "test_input_required_result_multi_round", {}, "Ann", versions=(STATELESS,)),
     tool("test_x_mcp_header", {"region": "eu, süd"}, "region=eu, süd", "parameter in a header"),
-    list_change("test_trigger_tool_change", versions=(MODERN,)),
+    list_change("test_trigger_tool_change", versions=(STATELESS,)),
 )
 """What they have for 2026-07-28 besides."""
 
@@ -332,7 +338,7 @@ PYTHON = (
         sdk="Python 2.3.0",
         folder="python-2",
         ways=sdk_ways("python-2", "mcp.run('sse', port=int(sys.argv[1]))"),
-        steps=(*fixture_steps(), *STATELESS),
+        steps=(*fixture_steps(), *STATELESS_STEPS),
         notes=(
             Note(
                 "changed list",
@@ -369,7 +375,7 @@ PYTHON = (
             Note(
                 "elicitation",
                 "FastMCP 4.1.2: `Context.elicit` raises an error in 2026-07-28",
-                versions=(MODERN,),
+                versions=(STATELESS,),
             ),
         ),
     ),
@@ -431,11 +437,11 @@ GO = (
             block(
                 "greet (content with ResourceLink)", {"name": "Ann"}, "resource_link", versions=FROM_2025_06
             ),
-            tool("ping", {}, "", "ping by the server", versions=LEGACY),
+            tool("ping", {}, "", "ping by the server", versions=SESSION_VERSIONS),
             logs("log", 1),
-            asks("sampling", "sample", {}, SAMPLED, versions=LEGACY),
+            asks("sampling", "sample", {}, SAMPLED, versions=SESSION_VERSIONS),
             asks("elicitation", "elicit (form)", {}, "seven", versions=WITH_ELICITATION),
-            asks("roots", "roots", {}, ROOT["uri"], versions=LEGACY),
+            asks("roots", "roots", {}, ROOT["uri"], versions=SESSION_VERSIONS),
             resource("embedded:info", "This is the hello example server."),
             prompt("greet", {"name": "Ann"}, "Say hi to Ann"),
             completion("greet", "name", "An", ["Anx"]),
@@ -463,14 +469,14 @@ GO = (
                 "/",
             ),
         ),
-        steps=(*fixture_steps(), *STATELESS, updates("test://watched-resource")),
+        steps=(*fixture_steps(), *STATELESS_STEPS, updates("test://watched-resource")),
         notes=tuple(
             Note(
                 step,
                 "Go 1.8.0: without sessions the server can send requests and notifications only in "
                 "2026-07-28",
                 (HTTP,),
-                LEGACY,
+                SESSION_VERSIONS,
             )
             for step in ("sampling", "elicitation", "subscription")
         ),

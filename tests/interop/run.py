@@ -31,7 +31,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from interop import packages  # noqa: E402
-from interop.conversation import ALWAYS, MODERN, SECONDS, NotOffered, Step, Talk  # noqa: E402
+from interop.conversation import ALWAYS, SECONDS, STATELESS, NotOffered, Step, Talk  # noqa: E402
 from interop.report import RESULTS, render, results  # noqa: E402
 from interop.roster import SERVERS, THROUGH_THE_PROXY, Server, Way  # noqa: E402
 from support.ports import free_port, is_open  # noqa: E402
@@ -40,7 +40,7 @@ from support.waiting import eventually  # noqa: E402
 
 from fastrpc import Server as OwnServer  # noqa: E402
 from fastrpc.errors import ClientError, HttpStatusError, RemoteError, RequestTimeout  # noqa: E402
-from fastrpc.protocol.versions import LATEST_LEGACY, VERSIONS  # noqa: E402
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, VERSIONS  # noqa: E402
 
 LAST_WORDS = 2000
 
@@ -149,8 +149,8 @@ def tried(server: Server, only_version: str, is_direct: bool) -> Iterator[Outcom
             yield outcome
         for version in versions if server.through_proxy and not is_direct else ():
             # To a server that it starts, and to one without 2026-07-28, a proxy speaks an older version.
-            may_be_modern = MODERN in spoken and not way.is_stdio
-            behind = version if version != MODERN or may_be_modern else LATEST_LEGACY
+            may_be_stateless = STATELESS in spoken and not way.is_stdio
+            behind = version if version != STATELESS or may_be_stateless else LATEST_SESSION_VERSION
             yield asyncio.run(outcome_of(server, way, version, behind))
 
 

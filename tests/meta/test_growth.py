@@ -42,7 +42,7 @@ from fastrpc.openapi.tools import TakenNames
 from fastrpc.protocol.pagination import page_of
 from fastrpc.protocol.uri_template import Template, normal, without_dots
 from fastrpc.transports.http.guard import Refused, origin_form
-from fastrpc.transports.http.request import Request
+from fastrpc.transports.http.request import HttpRequest
 from tools.agent import _text, _web_address
 from tools.agent._documents import to_html, to_markdown, to_text
 
@@ -184,7 +184,7 @@ texts(
 
 def accepts(text: str) -> None:
     scope = {"method": "POST", "path": "/", "headers": [(b"accept", text.encode())], "http_version": "1.1"}
-    Request(scope, None, None).accepts("application/json", "text/event-stream")  # type: ignore[arg-type]
+    HttpRequest(scope, None, None).accepts("application/json", "text/event-stream")  # type: ignore[arg-type]
 
 
 texts("a header of media types", 60_000, accepts, ",", ";", "a/b,", " ")

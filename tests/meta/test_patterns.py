@@ -34,7 +34,7 @@ MADE_AT_RUN_TIME = {
     "fastrpc/cli/_client_files.py:_prune_copies": "a literal name, on names of the user's own copies",
     "fastrpc/cli/_client_formats.py:TomlClient._take": "literal names, on the user's own configuration",
     "fastrpc/cli/_client_formats.py:YamlClient._take": "literal names, on the user's own configuration",
-    "fastrpc/cli/_repl_completion.py:Completion._of_template": "on the word that the user types",
+    "fastrpc/cli/_repl_completion.py:ReplCompleter._of_template": "on the word that the user types",
     "fastrpc/client_requests/forms.py:_check_text": "the author's, whose form it is",
     "fastrpc/guard/policy/patterns.py:Patterns.__init__": "globs by fnmatch: tried below",
     "fastrpc/guard/shell/masking.py:WORDS": "a table, tried below",

@@ -13,14 +13,14 @@ import time
 from typing import Any
 
 import pytest
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 from support.schema_recorder import Recorder
-from support.stdio import MODERN_META, encode, serve
+from support.stdio import STATELESS_META, encode, serve
 
 from fastrpc import Server
 from fastrpc.testing import Client
 
-OLDEST, SECOND, THIRD, FOURTH = LEGACY
+OLDEST, SECOND, THIRD, FOURTH = SESSION_VERSIONS
 SERVER_INFO = {"name": "s", "version": "1"}
 COMPLETE = {"resultType": "complete"}
 TOOL = {"name": "a", "inputSchema": {"type": "object"}}
@@ -36,12 +36,12 @@ def judged(
 ) -> list[str]:
     """Return what is found wrong in one answer, or in what the server says by itself."""
     conversation = own.conversation("test")
-    if version != MODERN:
+    if version != STATELESS:
         conversation.sent(encode({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}))
         agreed = {"protocolVersion": version, "capabilities": {}, "serverInfo": SERVER_INFO}
         conversation.received(encode({"jsonrpc": "2.0", "id": 0, "result": agreed}))
     assert own.take_violations() == []
-    params = {"_meta": {**MODERN_META, "progressToken": "t"}} if version == MODERN else {}
+    params = {"_meta": {**STATELESS_META, "progressToken": "t"}} if version == STATELESS else {}
     conversation.sent(encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     conversation.received(encode({"jsonrpc": "2.0", **answer}))
     return own.take_violations()
@@ -54,9 +54,9 @@ def judged(
         (SECOND, "tools/call", {"content": [{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]}),
         (THIRD, "tools/call", {"content": [], "structuredContent": {}}),
         (FOURTH, "ping", {}),
-        (MODERN, "tools/call", {"content": [], "structuredContent": [1], **COMPLETE}),
-        (MODERN, "tools/call", {"resultType": "input_required", "requestState": "s"}),
-        (MODERN, "tools/list", {"tools": [], "ttlMs": 1, "cacheScope": "private", **COMPLETE}),
+        (STATELESS, "tools/call", {"content": [], "structuredContent": [1], **COMPLETE}),
+        (STATELESS, "tools/call", {"resultType": "input_required", "requestState": "s"}),
+        (STATELESS, "tools/list", {"tools": [], "ttlMs": 1, "cacheScope": "private", **COMPLETE}),
     ],
 )
 def test_what_a_version_allows_passes(own: Recorder, version: str, method: str, result: Any) -> None:
@@ -74,9 +74,9 @@ def test_what_a_version_allows_passes(own: Recorder, version: str, method: str, 
         (THIRD, "tools/call", {"content": [], "structuredContent": [1]}, "structuredContent"),
         (FOURTH, "ping", [], "object"),
         (FOURTH, "tools/list", {"tools": [], "ttlMs": 1}, "ListToolsResult.ttlMs"),
-        (MODERN, "tools/list", {"tools": [], "ttlMs": 1, **COMPLETE}, "cacheScope"),
-        (MODERN, "tools/call", {"content": []}, "resultType"),
-        (MODERN, "prompts/list", {"resultType": "input_required", "requestState": "s"}, "prompts"),
+        (STATELESS, "tools/list", {"tools": [], "ttlMs": 1, **COMPLETE}, "cacheScope"),
+        (STATELESS, "tools/call", {"content": []}, "resultType"),
+        (STATELESS, "prompts/list", {"resultType": "input_required", "requestState": "s"}, "prompts"),
     ],
 )  # fmt: skip
 def test_what_a_version_does_not_allow_is_seen(
@@ -89,19 +89,19 @@ def test_what_a_version_does_not_allow_is_seen(
 @pytest.mark.usefixtures("every_schema")
 def test_errors_are_judged(own: Recorder) -> None:
     fine = {"code": -32601, "message": "no"}
-    for version in (*LEGACY, MODERN):
+    for version in (*SESSION_VERSIONS, STATELESS):
         assert judged(own, version, {"id": 1, "error": fine}) == []
         assert judged(own, version, {"id": None, "error": fine}) == []
         assert judged(own, version, {"id": 1, "error": {"code": "x", "message": "no"}})
         assert judged(own, version, {"id": 1.5, "error": fine})
         assert (
             judged(own, version, {"id": 1, "error": {"code": -32002, "message": "no"}}) == []
-            or version == MODERN
+            or version == STATELESS
         )
     unsupported = {"code": -32022, "message": "no", "data": {"supported": [], "requested": "x"}}
-    assert judged(own, MODERN, {"id": 1, "error": unsupported}) == []
-    assert judged(own, MODERN, {"id": 1, "error": {**unsupported, "data": {}}})
-    assert "must not" in judged(own, MODERN, {"id": 1, "error": {"code": -32002, "message": "no"}})[0]
+    assert judged(own, STATELESS, {"id": 1, "error": unsupported}) == []
+    assert judged(own, STATELESS, {"id": 1, "error": {**unsupported, "data": {}}})
+    assert "must not" in judged(own, STATELESS, {"id": 1, "error": {"code": -32002, "message": "no"}})[0]
 
 
 @pytest.mark.usefixtures("every_schema")
@@ -109,7 +109,7 @@ def test_notifications_and_requests_are_judged(own: Recorder) -> None:
     report = {"progressToken": "t", "progress": 1, "message": "m"}
     say = {"method": "notifications/progress", "params": report}
     assert judged(own, FOURTH, say) == []
-    assert judged(own, MODERN, say) == []
+    assert judged(own, STATELESS, say) == []
     assert "message" in judged(own, OLDEST, say)[0]
     assert (
         "progress"
@@ -117,7 +117,7 @@ def test_notifications_and_requests_are_judged(own: Recorder) -> None:
     )
     assert "ServerNotification" in judged(own, FOURTH, {"method": "notifications/nonsense"})[0]
     assert judged(own, FOURTH, {"id": 7, "method": "roots/list"}) == []
-    assert "ServerRequest" in judged(own, MODERN, {"id": 7, "method": "roots/list"})[0]
+    assert "ServerRequest" in judged(own, STATELESS, {"id": 7, "method": "roots/list"})[0]
     assert "ServerRequest" in judged(own, SECOND, {"id": 7, "method": "elicitation/create", "params": {}})[0]
 
 
@@ -141,7 +141,7 @@ def test_a_batch_is_judged_element_by_element(own: Recorder) -> None:
 def test_a_line_is_judged_in_little_time(own: Recorder) -> None:
     """Or nobody would leave the recorder on. The bar is wide: the machine is shared."""
     conversation = own.conversation("test")
-    sent = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": MODERN_META}})
+    sent = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": STATELESS_META}})
     result = {
         "content": [{"type": "text", "text": "a" * 100}],
         "structuredContent": {"a": [1, 2]},

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
-from fastrpc.client.http.connection import Connection, Response
+from fastrpc.client.http.connection import HttpConnection, Response
 
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 RESPONSES = int(os.environ.get("FASTRPC_RESPONSES", "300"))
@@ -109,8 +109,8 @@ def read(parts: list[bytes], before: bytes = b"") -> tuple[Any, ...] | None:
     connection cannot be used again after the response `before`."""
     loop = asyncio.new_event_loop()
     try:
-        idle: list[Connection] = []
-        connection = Connection(loop, idle.append, lambda _: None)
+        idle: list[HttpConnection] = []
+        connection = HttpConnection(loop, idle.append, lambda _: None)
         transport = Transport()
         connection.connection_made(transport)
         if before:
@@ -174,13 +174,13 @@ def test_a_response_means_the_same_behind_another_one_with_the_same_head_or_not(
 
 def test_a_head_that_comes_again_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     headers: list[bytes] = []
-    on_header = Connection.on_header
+    on_header = HttpConnection.on_header
 
-    def noting(self: Connection, name: bytes, value: bytes) -> None:
+    def noting(self: HttpConnection, name: bytes, value: bytes) -> None:
         headers.append(name)
         on_header(self, name, value)
 
-    monkeypatch.setattr(Connection, "on_header", noting)
+    monkeypatch.setattr(HttpConnection, "on_header", noting)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     first, same, other = head % 2 + b"{}", head % 2 + b"[]", head % 4 + b"null"
     for before, data, count in ((b"", first, 2), (first, same, 2), (first, other, 4)):

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 from support.in_memory import connected
-from support.stdio import MODERN_META
+from support.stdio import STATELESS_META
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.protocol.lifecycle import LOG_LEVELS
-from fastrpc.protocol.versions import BATCHES, LOG_KEY, MODERN, SUBSCRIPTION_KEY, VERSIONS
+from fastrpc.protocol.versions import BATCHES, LOG_KEY, STATELESS, SUBSCRIPTION_KEY, VERSIONS
 
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 PARTS = 4
@@ -128,7 +128,7 @@ class Conversation:
 
     def __init__(self, version: str, seed: str) -> None:
         self.version = version
-        self.modern = version == MODERN
+        self.stateless = version == STATELESS
         self.chance = random.Random(seed)
         self.app = make_server()
         self.dispatcher = self.app.connect()
@@ -181,7 +181,7 @@ class Conversation:
             self.judge_result(asked, message["result"], cancelled)
 
     def judge_result(self, asked: Asked, result: dict[str, Any], cancelled: bool) -> None:
-        assert ("resultType" in result) == self.modern
+        assert ("resultType" in result) == self.stateless
         text = result["content"][0]["text"]
         if asked.tool == "limited" and result["isError"]:
             assert "did not end" in text
@@ -218,7 +218,7 @@ class Conversation:
         asked.logs.append(params["level"])
 
     def stream_of(self, params: dict[str, Any]) -> Stream:
-        if not self.modern:
+        if not self.stateless:
             assert "_meta" not in params
             return self.session
         return self.streams[params["_meta"][SUBSCRIPTION_KEY]]
@@ -252,7 +252,7 @@ class Conversation:
         return self.count if self.chance.random() < 0.5 else f"id {self.count}"
 
     def request(self, id: Any, method: str, params: dict[str, Any], **meta: Any) -> dict[str, Any]:
-        meta = {**MODERN_META, **meta} if self.modern else meta
+        meta = {**STATELESS_META, **meta} if self.stateless else meta
         if meta:
             params = {**params, "_meta": meta}
         return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
@@ -271,7 +271,7 @@ class Conversation:
     def expect(self, asked: Asked, method: str, params: dict[str, Any]) -> None:
         if method == "tools/list":
             asked.expected = list(self.tools)
-        elif self.modern:
+        elif self.stateless:
             asked.error = -32601
 
     def new_call(self) -> dict[str, Any]:
@@ -286,8 +286,8 @@ class Conversation:
             asked.offset = arguments["offset"] = chance.randrange(8)
         if chance.random() < 0.6:
             asked.token = meta["progressToken"] = chance.choice([self.count, f"token {self.count}"])
-        asked.levels = {None if self.modern else self.level}
-        if self.modern and chance.random() < 0.6:
+        asked.levels = {None if self.stateless else self.level}
+        if self.stateless and chance.random() < 0.6:
             meta[LOG_KEY] = chance.choice(LEVELS)
             asked.levels = {meta[LOG_KEY]}
         if tool.startswith("extra") and tool not in self.tools:
@@ -331,7 +331,7 @@ class Conversation:
 
     def do_set_level(self) -> None:
         level = self.chance.choice(LEVELS)
-        if not self.modern:
+        if not self.stateless:
             self.level = level
             for asked in self.asked.values():
                 asked.levels.add(level)
@@ -355,19 +355,19 @@ class Conversation:
         if uris:
             wanted["resourceSubscriptions"] = uris
         id = self.new_id()
-        if self.modern:
+        if self.stateless:
             stream = self.streams[id] = Stream(wanted)
         else:
             self.asked[id] = asked = Asked()
             asked.error = -32601
         self.send(self.request(id, "subscriptions/listen", {"notifications": wanted}))
-        if self.modern and not stream.acknowledged:
+        if self.stateless and not stream.acknowledged:
             self.problems.append("a stream was not acknowledged at once")
 
     # --- what the server's own code does --------------------------------------------------------------
 
     def owe(self, name: str) -> None:
-        for stream in self.streams.values() if self.modern else [self.session]:
+        for stream in self.streams.values() if self.stateless else [self.session]:
             if any(LISTS.get(wanted) == name for wanted in stream.wanted):
                 stream.owed.add(name)
                 stream.allowed.add(name)
@@ -395,7 +395,7 @@ class Conversation:
 
     def do_update(self) -> None:
         uri = self.chance.choice([*URIS, "docs://nowhere"])
-        if not self.modern and uri in self.subscribed:
+        if not self.stateless and uri in self.subscribed:
             self.session.updates.append(uri)
         for stream in self.streams.values():
             if uri in stream.wanted.get("resourceSubscriptions", ()):
@@ -405,7 +405,7 @@ class Conversation:
     # --- the whole ------------------------------------------------------------------------------------
 
     async def hold(self) -> None:
-        if not self.modern:
+        if not self.stateless:
             self.asked[0] = Asked()
             self.send(self.request(0, "initialize", {"protocolVersion": self.version}))
             self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})

@@ -16,14 +16,14 @@ from support.in_memory import connected
 
 from fastrpc import Server
 from fastrpc.errors import LONGEST_EXCERPT, excerpt, suggest
-from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, VERSIONS
+from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS, VERSIONS
 
 MOST = 4096
 """Bytes of an error answer: some excerpts and a few hundred words, each character up to 12 bytes of JSON."""
 SIZE = 20_000
 """Of what is huge: some times MOST, whatever is said of it."""
 META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/protocolVersion": STATELESS,
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
     "io.modelcontextprotocol/logLevel": "info",
@@ -92,8 +92,8 @@ def answers(app: Server, version: str | None, message: bytes) -> list[bytes]:
     found: list[bytes] = []
     dispatcher = app.connect()
     transport = connected(dispatcher.connection, found.append)
-    if version in LEGACY_VERSIONS:
-        dispatcher.assume(version)
+    if version in SESSION_VERSIONS:
+        dispatcher.adopt_version(version)
     transport.send(message)
     dispatcher.close()
     return found
@@ -138,7 +138,7 @@ def check(found: list[bytes]) -> None:
 def test_no_error_is_larger_than_some_words(version: str, how: str) -> None:
     app = server()
     for method, params in METHODS:
-        meta = {"_meta": META} if version == MODERN else {}
+        meta = {"_meta": META} if version == STATELESS else {}
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, **meta}}
         for path in paths(message):
             if path == ("id",) and how == "value":

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fastrpc import Context, Server, ToolError, tracebacks
 from fastrpc.errors import ArgumentError, InvalidParams, MissingRequiredClientCapability
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 SECRET = "a-planted-secret"
 INITIALIZE = (
@@ -22,7 +22,7 @@ INITIALIZE = (
 )
 META = (
     b',"_meta":{"io.modelcontextprotocol/protocolVersion":"%b",'
-    b'"io.modelcontextprotocol/clientCapabilities":{}}' % MODERN.encode()
+    b'"io.modelcontextprotocol/clientCapabilities":{}}' % STATELESS.encode()
 )
 
 

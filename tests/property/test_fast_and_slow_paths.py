@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from support.http_server import InProcess, in_process
-from support.http_sessions import http, modern
+from support.http_sessions import http, stateless_request
 from support.in_memory import ENVELOPE, RawConversation
 from support.protocol import message
 
@@ -34,7 +34,7 @@ from fastrpc.definitions.completion import key_of
 from fastrpc.guard.guard import Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.transports.http.guard import Admission
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.pending_response import PendingResponse
@@ -327,7 +327,7 @@ Ask = Callable[[str, str, dict[str, Any]], Any]
 
 
 def of(params: dict[str, Any], version: str) -> dict[str, Any]:
-    return {**params, "_meta": ENVELOPE} if version == MODERN else dict(params)
+    return {**params, "_meta": ENVELOPE} if version == STATELESS else dict(params)
 
 
 class Line:
@@ -386,7 +386,7 @@ class Http:
     async def open(self, principal: str) -> None:
         """Begin a session."""
         begin = {
-            "protocolVersion": LATEST_LEGACY,
+            "protocolVersion": LATEST_SESSION_VERSION,
             "capabilities": {},
             "clientInfo": {"name": "t", "version": "1"},
         }
@@ -396,11 +396,11 @@ class Http:
         }
         _, _, headers = await self.server.ask("POST", "/mcp", message("initialize", begin, id=1), **named)
         self.sessions[principal] = headers[b"mcp-session-id"].decode()
-        named |= {"mcp-session-id": self.sessions[principal], "mcp-protocol-version": LATEST_LEGACY}
+        named |= {"mcp-session-id": self.sessions[principal], "mcp-protocol-version": LATEST_SESSION_VERSION}
         await self.server.ask("POST", "/mcp", message("notifications/initialized"), **named)
 
     async def stateless(self, principal: str, method: str, params: dict[str, Any]) -> Any:
-        return await self.send(modern(method, params, token=f"a-token-of-{principal}"))
+        return await self.send(stateless_request(method, params, token=f"a-token-of-{principal}"))
 
     async def in_session(self, principal: str, method: str, params: dict[str, Any]) -> Any:
         return await self.send(
@@ -408,7 +408,7 @@ class Http:
                 body=message(method, params, id=1),
                 token=f"a-token-of-{principal}",
                 mcp_session_id=self.sessions[principal],
-                mcp_protocol_version=LATEST_LEGACY,
+                mcp_protocol_version=LATEST_SESSION_VERSION,
             )
         )
 
@@ -457,21 +457,21 @@ def test_every_way_answers_as_a_server_that_remembers_nothing(
             subject.pending()
             return "altered"
 
-        alterer = Line(subject.app, MODERN)
+        alterer = Line(subject.app, STATELESS)
         async with in_process(subject.app, token_sources=[Tokens(state)]) as server:
             fast = Http(server)
             for principal in PRINCIPALS:
                 await fast.open(principal)
-            turns = Line(subject.app, MODERN)
+            turns = Line(subject.app, STATELESS)
             ways: list[tuple[str, bool, dict[str, Ask]]] = [
                 (version, False, {each: Line(subject.app, version).ask for each in PRINCIPALS})
-                for version in (MODERN, LATEST_LEGACY)
+                for version in (STATELESS, LATEST_SESSION_VERSION)
             ]
             batches = {each: Line(subject.app, BATCHED, in_batches=True).ask for each in PRINCIPALS}
             ways.append((BATCHED, False, batches))
-            ways.append((MODERN, False, dict.fromkeys(PRINCIPALS, turns.ask)))
-            ways.append((MODERN, True, dict.fromkeys(PRINCIPALS, fast.stateless)))
-            ways.append((LATEST_LEGACY, True, dict.fromkeys(PRINCIPALS, fast.in_session)))
+            ways.append((STATELESS, False, dict.fromkeys(PRINCIPALS, turns.ask)))
+            ways.append((STATELESS, True, dict.fromkeys(PRINCIPALS, fast.stateless)))
+            ways.append((LATEST_SESSION_VERSION, True, dict.fromkeys(PRINCIPALS, fast.in_session)))
             made: list[str] = []
             for _ in range(CHANGES):
                 await compare(subject, chance, ways, made)
@@ -498,7 +498,7 @@ async def compare(
     new = Subject(subject.state, subject.folder, subject.rates)
     limited = subject.state.limited
     for principal in PRINCIPALS if limited else ():  # nobody has calls left
-        await Line(new.app, MODERN).ask(principal, "tools/call", {"name": limited, "arguments": {}})
+        await Line(new.app, STATELESS).ask(principal, "tools/call", {"name": limited, "arguments": {}})
     for method, params in chance.sample(REQUESTS, 3):
         principal = chance.choice(PRINCIPALS)
         for version, needs_token, asks in ways:

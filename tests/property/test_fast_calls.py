@@ -31,7 +31,7 @@ SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 LINES = int(os.environ.get("FASTRPC_DOCUMENTS", "20000"))
 PARTS = 10
 ABSENT = "absent"  # the default of every parameter
-MODERN = {
+STATELESS = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
@@ -41,8 +41,8 @@ METAS: list[Any] = [
     None,
     {},
     {"traceparent": "00-ab"},
-    MODERN,
-    {**MODERN, "x": 1},
+    STATELESS,
+    {**STATELESS, "x": 1},
     {"progressToken": 1},
 ]
 
@@ -74,7 +74,7 @@ class Recorder:
     def line_too_long(self) -> None:
         self.seen.append("too long")
 
-    def quiet(self) -> bool:
+    def on_client_idle(self) -> bool:
         return False
 
     def feed(self, line: bytes) -> bytes:
@@ -201,7 +201,7 @@ def check(recorder: Recorder, line: bytes) -> bool:
     assert repr(recorder.called) == repr(expected(verdict)), line
     assert output.startswith(b'{"jsonrpc":"2.0","id":' + (verdict.id or b"?") + b',"result":'), line
     meta = verdict.params.get("_meta") or {}
-    assert output.endswith(b'"modern":true}}\n') == (meta.get(next(iter(MODERN))) == "2026-07-28"), line
+    assert output.endswith(b'"modern":true}}\n') == (meta.get(next(iter(STATELESS))) == "2026-07-28"), line
     return True
 
 

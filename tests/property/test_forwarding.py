@@ -14,7 +14,7 @@ from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.client_stream import ClientStream
 from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc.errors import ClientError
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.proxy.entries import PassedTool, tool_result_of
 from fastrpc.proxy.hop import with_carried_meta
 from fastrpc.proxy.upstream import translated
@@ -63,7 +63,7 @@ class Upstream:
         self.stream.attach(asyncio.get_running_loop())
         self.stream.carry = self.receive
         self.route = UpstreamRoute(tool_result_of, translated, with_carried_meta)
-        self.route.stream, self.route.version = self.stream, LATEST_LEGACY
+        self.route.stream, self.route.version = self.stream, LATEST_SESSION_VERSION
         self.answers = iter(answers)
         self.received: list[dict[str, Any]] = []
         self.parsed = 0
@@ -107,7 +107,11 @@ async def conversation(calls: Calls, forwarded: bool) -> tuple[list[dict[str, An
     lines: asyncio.Queue[bytes] = asyncio.Queue()
     transport = MemoryTransport(lines.put_nowait)
     await transport.start(Connections(lambda: app.connect().connection))
-    params: dict[str, Any] = {"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": CLIENT}
+    params: dict[str, Any] = {
+        "protocolVersion": LATEST_SESSION_VERSION,
+        "capabilities": {},
+        "clientInfo": CLIENT,
+    }
     transport.send(line_of({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}, {}))
     await lines.get()
     transport.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')

@@ -14,15 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastrpc import Client
-from fastrpc.client.transport import Transport
+from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import FastrpcError, InvalidAnswer
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 SECONDS = 60.0
 
-DISCOVERED = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "instructions": "a", "_meta": {}}
+DISCOVERED = {
+    "supportedVersions": [STATELESS],
+    "capabilities": {"tools": {}},
+    "instructions": "a",
+    "_meta": {},
+}
 INITIALIZED = {
-    "protocolVersion": LATEST_LEGACY,
+    "protocolVersion": LATEST_SESSION_VERSION,
     "capabilities": {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "logging": {}},
     "serverInfo": {"name": "s", "version": "1"},
 }
@@ -90,7 +95,7 @@ def mutated(value: Any, place: tuple[Any, ...], how: Any) -> Any:
     return changed
 
 
-class Scripted(Transport):
+class Scripted(ConnectionTransport):
     """Answers each request with what `answers` has for its method, or with what stands in `errors`."""
 
     shown = "scripted"
@@ -157,7 +162,7 @@ async def use(client: Client) -> None:
     assert isinstance(client.instructions, str | None)
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN, None])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS, None])
 @pytest.mark.parametrize("method", ANSWERS)
 @given(st.data())
 @settings(deadline=None, max_examples=40)
@@ -186,7 +191,7 @@ def test_a_request_for_input_that_is_none_is_an_error_of_the_tree(place: tuple[A
     answers = {**ANSWERS, "tools/call": mutated(INPUT, place, how)}
 
     async def run() -> None:
-        async with client_of(answers, version=MODERN, on_elicit={}) as client:
+        async with client_of(answers, version=STATELESS, on_elicit={}) as client:
             await use(client)
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
@@ -207,7 +212,7 @@ def test_a_request_for_input_that_is_none_is_an_error_of_the_tree(place: tuple[A
 )
 def test_a_member_of_a_wrong_type_is_named(method: str, result: Any, said: str) -> None:
     async def run() -> None:
-        async with client_of({**ANSWERS, method: result}, version=MODERN, on_elicit={}) as client:
+        async with client_of({**ANSWERS, method: result}, version=STATELESS, on_elicit={}) as client:
             with pytest.raises(InvalidAnswer, match=said):
                 await client.call_tool("b")
 

@@ -11,9 +11,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
+from fastrpc._core.encoder import (
+    OBJECT_FORM,
+    TEXT_FORM,
+    WRAPPED_FORM,
+    OutputBuffer,
+    dumps,
+    plain_json,
+    result_of,
+)
 from fastrpc.engine.results import Results
-from fastrpc.protocol.versions import LATEST_LEGACY, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, VERSIONS
 from fastrpc.schema import describe
 from fastrpc.tool_style import PLAIN
 
@@ -128,7 +136,7 @@ def test_both_ways_to_a_result_agree(value: Any, form: int, version: str) -> Non
         likely = RESULTS._rare_value(value, TEXT_FORM, version)
         form = TEXT_FORM
     assert of == likely
-    output = Output()
+    output = OutputBuffer()
     assert output.value(b"7", value, form, RESULTS.endings(version)[form])
     assert output.take() == b'{"jsonrpc":"2.0","id":7,"result":' + of + b"}\n"
     result = json.loads(of)
@@ -140,10 +148,10 @@ def test_both_ways_to_a_result_agree(value: Any, form: int, version: str) -> Non
 @settings(max_examples=200)
 @given(MIXED)
 def test_what_is_refused_leaves_nothing_behind(value: Any) -> None:
-    output = Output()
-    output.value(b"1", [1], TEXT_FORM, RESULTS.endings(LATEST_LEGACY)[0])
+    output = OutputBuffer()
+    output.value(b"1", [1], TEXT_FORM, RESULTS.endings(LATEST_SESSION_VERSION)[0])
     before = output.end
-    written = output.value(b"2", [value], WRAPPED_FORM, RESULTS.endings(LATEST_LEGACY)[2])
+    written = output.value(b"2", [value], WRAPPED_FORM, RESULTS.endings(LATEST_SESSION_VERSION)[2])
     assert written == is_plain(value) == (plain_json(value) is not None)
     assert (result_of([value], TEXT_FORM, b'"}]}') is not None) == written
     lines = output.take().splitlines()

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastrpc._core.connection import Connection
-from fastrpc._core.encoder import Output, quoted
+from fastrpc._core.encoder import OutputBuffer, quoted
 from fastrpc._core.message import Message
 from fastrpc._core.plan import REQUIRED, Plan
 
@@ -109,7 +109,7 @@ def check_reading(raw: bytes) -> None:
 
 def check_writing(text: str) -> None:
     expected = json.dumps(text, ensure_ascii=False).encode()
-    output = Output()
+    output = OutputBuffer()
     output.text(b"1", text, TAIL)
     assert output.take() == ANSWER + expected[:-1] + TAIL, text
     assert quoted(text) == expected, text
@@ -199,7 +199,7 @@ def test_a_text_with_half_of_a_surrogate_pair_is_not_written(wider: str) -> None
     for at in [*range(40), PIECE - 1, PIECE, PIECE + 20]:
         for half in ("\ud800", "\udbff", "\udc00", "\udfff"):
             for behind in (0, 1, 20, 40):
-                output = Output()
+                output = OutputBuffer()
                 output.line(b"before")
                 with pytest.raises(UnicodeEncodeError) as raised:
                     output.text(b"1", "x" * at + half + "y" * behind + wider, TAIL)

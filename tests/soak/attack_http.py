@@ -32,7 +32,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from support import certificates  # noqa: E402
-from support.http_client import ECHO_AND_WAIT, Serving, ask, children, modern  # noqa: E402
+from support.http_client import ECHO_AND_WAIT, Serving, ask, children, stateless_request  # noqa: E402
 
 CONNECTIONS = 10_000
 SECONDS = 20.0
@@ -83,7 +83,7 @@ class Callers:
     def _run(self, kind: str) -> None:
         connection = self.server.connection()
         connection.timeout = 10.0
-        message, headers = modern("tools/call", {"name": "echo", "arguments": {"text": "hello"}})
+        message, headers = stateless_request("tools/call", {"name": "echo", "arguments": {"text": "hello"}})
         while not self._ended.is_set():
             begun = time.monotonic()
             try:

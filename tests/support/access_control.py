@@ -50,7 +50,7 @@ async def ask(ctx: Context) -> str:
     return f"it is {answer.data}"
 
 if given["unguarded"]:
-    guard.Guard.check_place = lambda self, headers: headers.get(b"origin", [b""])[0].decode() or None
+    guard.AccessRules.check_place = lambda self, headers: headers.get(b"origin", [b""])[0].decode() or None
 if given["from_environment"]:
     given["options"]["token"] = token_from_environment()
 if given["asked"]:
@@ -86,7 +86,7 @@ class Caller:
         """Call a tool in 2026-07-28: a request that the fast path answers, where it is let in."""
         given = headers or (f"Authorization: Bearer {TOKEN}",)
         body = CALL.replace(b"TOOL", tool.encode()).replace(b"ARGUMENTS", arguments.encode() + more.encode())
-        return self.ask("POST", "/mcp", *given, *MODERN, f"Mcp-Name: {tool}", body=body, **options)
+        return self.ask("POST", "/mcp", *given, *STATELESS, f"Mcp-Name: {tool}", body=body, **options)
 
 
 class GuardedServer(HttpProcess, Caller):
@@ -125,7 +125,7 @@ CALL = (
     + b"}}"
 )
 BOTH = ("Content-Type: application/json", "Accept: application/json, text/event-stream")
-MODERN = (*BOTH, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call")
+STATELESS = (*BOTH, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call")
 INITIALIZE = (
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
     b'"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}'

@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastrpc.compat.fastmcp import AccessToken, FastMCP, JWTVerifier, RSAKeyPair, TokenVerifier
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from support.http_server import InProcess, in_process
 
 PAIR = RSAKeyPair.generate()
 ISSUER, AUDIENCE = "https://issuer.test", "https://mcp.test/mcp"
 META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/protocolVersion": STATELESS,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 
@@ -46,7 +46,7 @@ async def ask(
     server: InProcess, method: str, bearer: str | None = None, **params: Any
 ) -> tuple[int, Any, Any]:
     """Send a request of 2026-07-28."""
-    headers = {"mcp_method": method, "mcp_protocol_version": MODERN}
+    headers = {"mcp_method": method, "mcp_protocol_version": STATELESS}
     headers["accept"] = "application/json, text/event-stream"
     named = params.get("name", params.get("uri"))
     if named is not None:

@@ -52,7 +52,7 @@ def all_names() -> list[Names]:
     return [Names(os.path.join(LISTS, name)) for name in sorted(os.listdir(LISTS))]
 
 
-def classed(names: Names) -> Iterator[tuple[str, str, modules.Found]]:
+def classed(names: Names) -> Iterator[tuple[str, str, modules.ServedName]]:
     """Yield each module, each of its names, and what serves it; not what is used as it is."""
     for module, listed in names.modules.items():
         if modules.home_of(module) is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastrpc.compat import fastmcp, mcp
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from support.in_memory import with_client
 
 FASTMCP, SDK_1, SDK_2 = fastmcp.FastMCP, mcp.FastMCP, mcp.MCPServer
@@ -20,7 +20,7 @@ def tool_and_result(
     kind: Any,
     function: Callable[..., Any],
     arguments: Any = None,
-    version: str = LATEST_LEGACY,
+    version: str = LATEST_SESSION_VERSION,
     **options: Any,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the descriptor of a function as a tool of such a server, and the result of a call; `options` are

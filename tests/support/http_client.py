@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any
 
 from support.http_server import FASTRPC, READY, HttpProcess
-from support.protocol import MODERN, envelope, message
+from support.protocol import STATELESS, envelope, message
 from support.waiting import SECONDS, eventually
 
 TOKEN = "a-token-for-tests-of-serving"
@@ -163,18 +163,18 @@ class Serving(HttpProcess):
         finally:
             connection.close()
 
-    def modern(self, method: str, params: dict[str, Any], **headers: str) -> Answer:
+    def stateless_request(self, method: str, params: dict[str, Any], **headers: str) -> Answer:
         """Send a request of 2026-07-28."""
-        message, more = modern(method, params)
+        message, more = stateless_request(method, params)
         return self.ask("POST", self.path, message, **{**more, **headers})
 
     def call(self, tool: str, **arguments: Any) -> str:
         """Call a tool in 2026-07-28 and return its text."""
-        return self.modern("tools/call", {"name": tool, "arguments": arguments}).text
+        return self.stateless_request("tools/call", {"name": tool, "arguments": arguments}).text
 
     def begin_call(self, tool: str, **arguments: Any) -> http.client.HTTPConnection:
         """Send a call of 2026-07-28, and do not wait for its answer."""
-        message, more = modern("tools/call", {"name": tool, "arguments": arguments})
+        message, more = stateless_request("tools/call", {"name": tool, "arguments": arguments})
         connection = self.connection()
         connection.request("POST", self.path, json.dumps(message), self.headers(**more))
         return connection
@@ -291,10 +291,10 @@ def handshake(version: str) -> dict[str, Any]:
     return request("initialize", params)
 
 
-def modern(method: str, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def stateless_request(method: str, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """A request of 2026-07-28 and the headers that go with it."""
     given = {**params, "_meta": {**META, **params.get("_meta", {})}}
-    headers = {"MCP_Protocol_Version": MODERN, "Mcp_Method": method}
+    headers = {"MCP_Protocol_Version": STATELESS, "Mcp_Method": method}
     name = params.get("name") or params.get("uri")
     if name:
         headers["Mcp_Name"] = name

@@ -152,7 +152,7 @@ def _may_open(files: int) -> None:
 
 BEFORE_TOOLS = r"""
 import asyncio, importlib, json, sys
-from fastrpc.transports.http.limits import Limits
+from fastrpc.transports.http.limits import ConnectionLimits
 from fastrpc.transports.http.process import run_in_loop, serve_transport
 from fastrpc.transports.http.server import HttpServer
 from fastrpc.transports.http.sockets import Address, listen
@@ -168,8 +168,8 @@ application = app.asgi(**given["options"])
 async def serve_tools():
     sockets = listen(Address("127.0.0.1", 0))[0]
     port = sockets[0].getsockname()[1]
-    http = HttpServer(application.here(), sockets, limits=Limits(**given["limits"]), hot=given["hot"],
-                      front=globals().get("front"),
+    http = HttpServer(application.here(), sockets, limits=ConnectionLimits(**given["limits"]),
+                      hot=given["hot"], front=globals().get("front"),
                       on_ready=lambda: print(f"serving at 127.0.0.1:{port}", flush=True))
     await serve_transport(http, app.runtime, given["drain_seconds"])
     print("ended in order", flush=True)

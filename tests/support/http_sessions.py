@@ -2,7 +2,7 @@
 
 `Server` starts it (`http_server`). Its tools do what a test tells them to, when it tells them: `hold` waits
 to be let go, `outcome` says how a call has ended. `Session` is a client of the versions up to 2025-11-25,
-`modern` makes a request of 2026-07-28, `Stream` reads events as they come. Bounded in time.
+`stateless_request` makes a request of 2026-07-28, `Stream` reads events as they come. Bounded in time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from support.held_calls import GATES
 from support.http_server import HttpProcess, tool_server
-from support.protocol import LEGACY, MODERN, message
+from support.protocol import SESSION_VERSIONS, STATELESS, message
 from support.raw_http import META, Answer, Closed, Socket, head_of
 from support.waiting import SECONDS
 
@@ -289,7 +289,7 @@ class Server(HttpProcess):
 
     def call(self, name: str, /, **arguments: Any) -> str:
         """Call a tool in 2026-07-28 and return its text; for a test's own questions to the server."""
-        return self.ask(modern("tools/call", {"name": name, "arguments": arguments})).text
+        return self.ask(stateless_request("tools/call", {"name": name, "arguments": arguments})).text
 
     def counts(self) -> dict[str, int]:
         found: dict[str, int] = json.loads(self.call("counts"))
@@ -456,7 +456,7 @@ def http(
     return head_of(pairs, f"{method} {path} HTTP/1.1") + content
 
 
-def modern(
+def stateless_request(
     method: str,
     params: dict[str, Any] | None = None,
     id: Any = 1,
@@ -471,7 +471,7 @@ def modern(
     if capabilities is not None:
         envelope["io.modelcontextprotocol/clientCapabilities"] = capabilities
     body = message(method, {**params, "_meta": envelope}, id)
-    usual: dict[str, Any] = {"mcp_protocol_version": MODERN, "mcp_method": method}
+    usual: dict[str, Any] = {"mcp_protocol_version": STATELESS, "mcp_method": method}
     if method in NAMED and isinstance(params.get(NAMED[method]), str):
         usual["mcp_name"] = params[NAMED[method]]
     return http(body=body, **{**usual, **headers})
@@ -493,7 +493,7 @@ class Session:
     def __init__(
         self,
         server: Server,
-        version: str = LEGACY[-1],
+        version: str = SESSION_VERSIONS[-1],
         *,
         capabilities: dict[str, Any] | None = None,
         token: str | None = TOKEN,

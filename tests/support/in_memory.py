@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS, VERSIONS
 from fastrpc.testing import Client, RemoteError
 from fastrpc.transports.base import Connections
 from fastrpc.transports.memory import MemoryTransport
@@ -20,7 +20,7 @@ SECONDS = 60.0  # a server behind may be a process that has to be started
 every_version = pytest.mark.parametrize("version", VERSIONS)
 
 
-def with_client(app: Server, conversation: Any, version: str = LATEST_LEGACY, **options: Any) -> Any:
+def with_client(app: Server, conversation: Any, version: str = LATEST_SESSION_VERSION, **options: Any) -> Any:
     """Run a coroutine function with a client of `app`, and return what it returns."""
 
     async def run() -> Any:
@@ -30,24 +30,24 @@ def with_client(app: Server, conversation: Any, version: str = LATEST_LEGACY, **
     return asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
-def ask(app: Server, method: str, params: dict[str, Any] | None = None, version: str = MODERN) -> Any:
+def ask(app: Server, method: str, params: dict[str, Any] | None = None, version: str = STATELESS) -> Any:
     """Return the result of one request."""
     return with_client(app, lambda client: client.request(method, params), version)
 
 
-def read(app: Server, uri: str, version: str = MODERN) -> list[dict[str, Any]]:
+def read(app: Server, uri: str, version: str = STATELESS) -> list[dict[str, Any]]:
     contents: list[dict[str, Any]] = ask(app, "resources/read", {"uri": uri}, version)["contents"]
     return contents
 
 
-def refusal(app: Server, method: str, params: dict[str, Any], version: str = MODERN) -> RemoteError:
+def refusal(app: Server, method: str, params: dict[str, Any], version: str = STATELESS) -> RemoteError:
     with pytest.raises(RemoteError) as caught:
         ask(app, method, params, version)
     return caught.value
 
 
 ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/protocolVersion": STATELESS,
     "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
 }
@@ -57,8 +57,8 @@ def line_of(id: Any, name: str, arguments: Any, version: str, meta: dict[str, An
     params: dict[str, Any] = {"name": name}
     if arguments is not None:
         params["arguments"] = arguments
-    if version == MODERN or meta:
-        params["_meta"] = {**(ENVELOPE if version == MODERN else {}), **(meta or {})}
+    if version == STATELESS or meta:
+        params["_meta"] = {**(ENVELOPE if version == STATELESS else {}), **(meta or {})}
     return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode()
 
 
@@ -74,9 +74,9 @@ class RawConversation:
         self.said: list[Any] = []
         self.handed_on = 0
         self._transport = connected(self.connection, self._hear)
-        if version != MODERN:
-            self.dispatcher.assume(version)
-        self.dispatcher.quiet()
+        if version != STATELESS:
+            self.dispatcher.adopt_version(version)
+        self.dispatcher.on_client_idle()
         if not stepped:
             self.connection.shared = True
         dispatch = self.dispatcher.dispatch

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from fastrpc import ListItem, Server
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from support.in_memory import ENVELOPE, RawConversation
 
 METHODS = {
@@ -81,7 +81,7 @@ class Caller:
     async def ask(self, method: str, **params: Any) -> Any:
         """Return the whole answer."""
         self._id += 1
-        if self.version == MODERN:
+        if self.version == STATELESS:
             params["_meta"] = ENVELOPE
         self.peer.dispatcher.principal = self.principal
         self.peer.say({"id": self._id, "method": method, "params": params})

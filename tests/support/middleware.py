@@ -7,16 +7,18 @@ from typing import Any
 
 import fastrpc
 from fastrpc.compat.fastmcp import FastMCP
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.testing import Client
 from support.in_memory import with_client
 
 
-def conversing(app: fastrpc.Server, talk: Callable[[Client], Any], version: str = LATEST_LEGACY) -> Any:
+def conversing(
+    app: fastrpc.Server, talk: Callable[[Client], Any], version: str = LATEST_SESSION_VERSION
+) -> Any:
     return with_client(app, talk, version)
 
 
-def call(app: fastrpc.Server, name: str, version: str = LATEST_LEGACY, /, **arguments: Any) -> Any:
+def call(app: fastrpc.Server, name: str, version: str = LATEST_SESSION_VERSION, /, **arguments: Any) -> Any:
     """Call one tool, and return its result."""
     return conversing(app, lambda client: client.call(name, **arguments), version)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from support.remote_server import OFFICIAL, Remote
 
 for needed in ("mcp", "httpx", "uvicorn"):
@@ -51,6 +51,6 @@ def mode_of(remote: Remote) -> str:
 def all_but(version: str, *left_out: tuple[str, str | None]) -> Any:
     """Run a test in each mode with the latest version and the latest with sessions, but for some of these
     pairs. `version` is the test's parameter of the version; that of the server is its fixture `official`."""
-    pairs = [(mode, number) for mode in MODES for number in (None, LATEST_LEGACY)]
+    pairs = [(mode, number) for mode in MODES for number in (None, LATEST_SESSION_VERSION)]
     kept = [pair for pair in pairs if pair not in left_out]
     return pytest.mark.parametrize(("official", version), kept, indirect=["official"])

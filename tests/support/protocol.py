@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-MODERN = "2026-07-28"
-LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+STATELESS = "2026-07-28"
+SESSION_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
 """The capabilities of a client that can be asked everything."""
 
@@ -16,7 +16,7 @@ EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}},
 def envelope(capabilities: dict[str, Any] | None = None, name: str = "test") -> dict[str, Any]:
     """The `_meta` of a request of 2026-07-28."""
     return {
-        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/protocolVersion": STATELESS,
         "io.modelcontextprotocol/clientCapabilities": capabilities or {},
         "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"},
     }

@@ -13,7 +13,7 @@ import os
 import pytest
 
 from support.programs import REPOSITORY
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 
 NAMED = os.environ.get("FASTRPC_DATA_DIR", "")
 BESIDE = os.path.join(os.path.dirname(REPOSITORY), "shared", "data")
@@ -39,9 +39,9 @@ def need() -> str:
 
 def versions() -> list[str]:
     """Return the versions of MCP whose schemas must be there: all, if they are not fetched."""
-    return [version for version in (*LEGACY, MODERN) if not lacks(version)]
+    return [version for version in (*SESSION_VERSIONS, STATELESS) if not lacks(version)]
 
 
 def lacks(version: object) -> bool:
     """Whether the fetched data, if those are used, lack the schema of a version."""
-    return IS_FETCHED and isinstance(version, str) and version == LEGACY[0]
+    return IS_FETCHED and isinstance(version, str) and version == SESSION_VERSIONS[0]

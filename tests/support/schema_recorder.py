@@ -24,7 +24,7 @@ from typing import Any
 import jsonschema_rs
 
 from support import published
-from support.protocol import LEGACY, MODERN
+from support.protocol import SESSION_VERSIONS, STATELESS
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
@@ -139,9 +139,9 @@ class Schema:
         name = "JSONRPCErrorResponse" if "JSONRPCErrorResponse" in self.types else "JSONRPCError"
         error = message["error"]
         code = error.get("code") if isinstance(error, dict) else None
-        if self.version == MODERN:
+        if self.version == STATELESS:
             if code in RETIRED:
-                return f"the code {code} must not be sent in {MODERN}"
+                return f"the code {code} must not be sent in {STATELESS}"
             name = OWN_ERRORS.get(code, name) if isinstance(code, int) else name
         if message.get("id", "") is None:
             message = {**message, "id": 0}  # an unreadable message: JSON-RPC wants null, MCP has no word
@@ -246,7 +246,7 @@ class Conversation:
         params = request.get("params")
         meta = params.get("_meta") if isinstance(params, dict) else None
         meta = meta if isinstance(meta, dict) else {}
-        version = MODERN if VERSION_KEY in meta or method == "server/discover" else None
+        version = STATELESS if VERSION_KEY in meta or method == "server/discover" else None
         self._asked[key_of(request["id"])] = method, version
         if "progressToken" in meta:
             self._tokens[key_of(meta["progressToken"])] = version
@@ -281,9 +281,9 @@ class Conversation:
         method, version = self._asked.pop(key_of(message.get("id")), (None, None))
         if method == "initialize" and isinstance(message.get("result"), dict):
             self.version = message["result"].get("protocolVersion", self.version)
-            if self.version not in LEGACY:
+            if self.version not in SESSION_VERSIONS:
                 return f"initialize is answered with protocolVersion {self.version!r}"
-        version = version or self.version or LEGACY[-1]
+        version = version or self.version or SESSION_VERSIONS[-1]
         if published.lacks(version):
             return None
         schema = self.recorder.schema(version)
@@ -291,13 +291,13 @@ class Conversation:
 
     def _version_of(self, message: dict[str, Any]) -> str:
         """The version in which the server speaks by itself: that of the request it belongs to."""
-        own = self.version or MODERN
+        own = self.version or STATELESS
         params = message.get("params")
         if "id" in message or not isinstance(params, dict):
             return own
         if "progressToken" in params:
             return self._tokens.get(key_of(params["progressToken"])) or own
-        return MODERN if SUBSCRIPTION_KEY in (params.get("_meta") or {}) else own
+        return STATELESS if SUBSCRIPTION_KEY in (params.get("_meta") or {}) else own
 
 
 class Lines:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from support.scripted_server import Asked, Saying
 
 Play = Callable[[Asked, Saying], Awaitable[None]]
@@ -59,7 +59,7 @@ class Stateless:
         if asked.method != "POST":
             await say.answer(405)
         elif asked.rpc == "server/discover":
-            await say.result(asked, {"supportedVersions": [MODERN], "capabilities": {"tools": {}}})
+            await say.result(asked, {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}})
         elif asked.rpc == "tools/list":
             await say.result(asked, {"tools": self.tools, "resultType": "complete"})
         elif asked.rpc == "tools/call":

@@ -10,7 +10,7 @@ from typing import Any
 from fastrpc import Context, Server
 from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.session import Session
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.testing import Client
 from support.in_memory import with_client
 from support.protocol import EVERYTHING
@@ -91,5 +91,5 @@ def accepted(value: Any) -> dict[str, Any]:
     return {"action": "accept", "content": {"value": value}}
 
 
-def modern(app: Server, conversation: Any, **options: Any) -> Any:
-    return with_raw(app, conversation, version=MODERN, **options)
+def with_stateless_client(app: Server, conversation: Any, **options: Any) -> Any:
+    return with_raw(app, conversation, version=STATELESS, **options)

@@ -29,10 +29,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-from support.protocol import LEGACY, envelope, tool_call
+from support.protocol import SESSION_VERSIONS, envelope, tool_call
 from support.waiting import SECONDS as SECONDS  # a bar on time is another test's business
 
-MODERN_META = envelope()
+STATELESS_META = envelope()
 
 
 class TimedOut(AssertionError):
@@ -192,7 +192,7 @@ class Process:
         message = {"jsonrpc": "2.0", "method": method}
         self.send_message(message if params is None else {**message, "params": params})
 
-    def initialize(self, version: str = LEGACY[-1], **capabilities: Any) -> Any:
+    def initialize(self, version: str = SESSION_VERSIONS[-1], **capabilities: Any) -> Any:
         """Do the handshake; return the result of `initialize`."""
         client = {"name": "test", "version": "1"}
         answer = self.request(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.testing import Client, RemoteError
 
 UPSTREAM = '''
@@ -157,7 +157,7 @@ async def every_feature_passes(client: Client, version: str, *, structured: bool
     for uri in ("docs://nothing", "docs://0/raw"):
         with pytest.raises(RemoteError) as missing:
             await client.request("resources/read", {"uri": uri})
-        assert missing.value.code == (-32602 if version == MODERN else -32002)
+        assert missing.value.code == (-32602 if version == STATELESS else -32002)
 
     prompt = (await client.request("prompts/list"))["prompts"][0]
     assert [argument["name"] for argument in prompt["arguments"]] == ["language", "style"]

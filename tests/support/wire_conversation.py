@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from support import twin
-from support.protocol import LEGACY, MODERN
-from support.stdio import MODERN_META, Process, decode, encode, serve
+from support.protocol import SESSION_VERSIONS, STATELESS
+from support.stdio import STATELESS_META, Process, decode, encode, serve
 
-VERSIONS = (*LEGACY, MODERN)
+VERSIONS = (*SESSION_VERSIONS, STATELESS)
 USUAL = re.compile(rb'\{"jsonrpc":"2\.0","id":("(?:[^"\\]|\\.)*"|-?[\d.eE+-]+|null),"(?:result|error)":')
 """How an answer of fastrpc's begins."""
 
@@ -68,8 +68,8 @@ class Conversation:
     def request(self, request_id: Any, method: str, params: dict[str, Any] | None = None) -> bytes:
         """Return a request as a line that is right in this version."""
         params = dict(params or {})
-        if self.version == MODERN:
-            params["_meta"] = MODERN_META
+        if self.version == STATELESS:
+            params["_meta"] = STATELESS_META
         return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
 
     def exchange(self, line: bytes, answered: bool = True) -> bytes | None:
@@ -132,9 +132,9 @@ def echoed(answer: bytes) -> Any:
 
 
 @contextlib.contextmanager
-def talk(version: str = LEGACY[-1]) -> Iterator[Conversation]:
+def talk(version: str = SESSION_VERSIONS[-1]) -> Iterator[Conversation]:
     """Start the server and, in the versions that have one, do the handshake."""
     with serve(SERVER) as server:
-        if version != MODERN:
+        if version != STATELESS:
             server.initialize(version)
         yield Conversation(server, version)

@@ -9,12 +9,12 @@ import pytest
 from fastrpc.tools.agent import _text
 from fastrpc.tools.agent import ask_user_question as module
 from support.in_memory import with_client
-from support.server_requests import Raw, modern
+from support.server_requests import Raw, stateless_request
 
 from fastrpc import Server, ToolError
 from fastrpc.human_input.choices import Choice
 from fastrpc.human_input.screen import Keys, Menu
-from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_INPUT_REQUESTS, VERSIONS
+from fastrpc.protocol.versions import ELICITATION, RICH_INPUT_REQUESTS, STATELESS, VERSIONS
 from fastrpc.testing import CallResult, Client
 
 FORM = '{"questions":[{"text":"Which database?","options":["PostgreSQL","SQLite"]}]}'
@@ -206,9 +206,9 @@ def test_the_newest_client_is_told_what_input_is_required() -> None:
         again = {"requestState": result["requestState"], "inputResponses": {key: answer}}
         result = await client.request("tools/call", {**call, **again})
         assert result["structuredContent"]["answers"][0]["selected"] == "PostgreSQL"
-        assert client.version == MODERN
+        assert client.version == STATELESS
 
-    modern(server(), conversation)
+    stateless_request(server(), conversation)
 
 
 def test_facts_are_structured_where_a_program_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from fastrpc.tools.agent._contract import CONTRACT
-from support.protocol import LEGACY, MODERN
-from support.stdio import MODERN_META, serve
+from support.protocol import SESSION_VERSIONS, STATELESS
+from support.stdio import STATELESS_META, serve
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.path.join(os.path.dirname(REPOSITORY), "shared")
@@ -133,10 +133,10 @@ def listed(tmp_path_factory: Any) -> dict[str, list[dict[str, Any]]]:
     environment |= {"TOOLS": None, "ADDITIONAL_SKILLS": None, "HOME": str(folder)}
     environment["FASTRPC_STATE_DIR"] = str(folder / "state")
     found = {}
-    for version in (*LEGACY, MODERN):
+    for version in (*SESSION_VERSIONS, STATELESS):
         with serve(environment=environment, folder=str(folder)) as server:
-            if version == MODERN:
-                answer = server.request("tools/list", {"_meta": MODERN_META})
+            if version == STATELESS:
+                answer = server.request("tools/list", {"_meta": STATELESS_META})
             else:
                 server.initialize(version)
                 answer = server.request("tools/list")
@@ -150,7 +150,7 @@ def published(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [tool for tool in tools if tool["name"] in CONTRACT]
 
 
-every_version = pytest.mark.parametrize("version", [*LEGACY, MODERN])
+every_version = pytest.mark.parametrize("version", [*SESSION_VERSIONS, STATELESS])
 
 
 def test_the_page_is_read_whole(page: Page) -> None:
@@ -222,7 +222,7 @@ def test_properties_types_and_required_are_the_published_ones(listed: Any, versi
 
 def test_a_tool_without_parameters_has_the_plain_schema(listed: Any) -> None:
     """Every tool: one without parameters has the schema `{"type":"object","properties":{}}`."""
-    (tool,) = (tool for tool in listed[MODERN] if tool["name"] == "ListBgTasks")
+    (tool,) = (tool for tool in listed[STATELESS] if tool["name"] == "ListBgTasks")
     assert tool["inputSchema"] == {"type": "object", "properties": {}}
 
 
@@ -232,7 +232,7 @@ def test_limits_stand_in_the_schema_where_the_description_states_them(listed: An
     Every tool: `enum`, `minimum` and `maximum` stand in the schema where the description states them, and
     nowhere else.
     """
-    shown = {tool["name"]: tool["inputSchema"]["properties"] for tool in published(listed[MODERN])}
+    shown = {tool["name"]: tool["inputSchema"]["properties"] for tool in published(listed[STATELESS])}
     for name, parameter in (("TaskManager", "action"), ("PlanMode", "action"), ("SetCallback", "action")):
         schema = shown[name][parameter]
         documented = schema["description"].partition(": ")[2].split(", ")
@@ -251,7 +251,7 @@ def test_limits_stand_in_the_schema_where_the_description_states_them(listed: An
 
 
 def test_effects_show_as_annotations(listed: Any) -> None:
-    annotations = {tool["name"]: tool["annotations"] for tool in listed[MODERN]}
+    annotations = {tool["name"]: tool["annotations"] for tool in listed[STATELESS]}
     for effect, names in EFFECTS.items():
         for name in names:
             shown = annotations[name]

@@ -14,8 +14,8 @@ import time
 from typing import Any
 
 import pytest
-from support.protocol import LEGACY
-from support.stdio import MODERN_META, encode, serve
+from support.protocol import SESSION_VERSIONS
+from support.stdio import STATELESS_META, encode, serve
 
 LIBRARIES = (
     "PIL",
@@ -92,7 +92,7 @@ HANDSHAKE = [
         "id": 1,
         "method": "initialize",
         "params": {
-            "protocolVersion": LEGACY[-1],
+            "protocolVersion": SESSION_VERSIONS[-1],
             "capabilities": {"roots": {}, "elicitation": {}},
             "clientInfo": {"name": "test", "version": "1"},
         },
@@ -153,7 +153,7 @@ def test_a_server_of_ones_own_imports_hardly_anything_for_the_handshake() -> Non
 
 def test_the_list_of_2026_07_28_imports_nothing_that_only_calls_need(tmp_path: Any) -> None:
     with server(tmp_path) as process:
-        listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": MODERN_META}}
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": STATELESS_META}}
         process.send(encode(listing))
         process.close_stdin()
         assert process.wait() == 0

@@ -13,7 +13,7 @@ from fastrpc import CallInfo, Server
 from fastrpc.errors import RemoteError
 from fastrpc.guard.approvals import asking
 from fastrpc.guard.approvals.asking import Approvals
-from fastrpc.guard.approvals.store import ApprovalStore, Decision
+from fastrpc.guard.approvals.store import ApprovalDecision, ApprovalStore
 from fastrpc.protocol.versions import VERSIONS
 from fastrpc.storage.database import Database
 from fastrpc.testing import Client
@@ -41,7 +41,7 @@ async def decided(database: Database, approves: bool = True, by: str = "os:grace
     store = ApprovalStore(database)
     while not (found := store.list()):
         await asyncio.sleep(0.01)
-    store.decide(found[0].id, Decision(approves, by, "command line"))
+    store.decide(found[0].id, ApprovalDecision(approves, by, "command line"))
 
 
 def accept(_: Any) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from fastrpc.errors import RemoteError
 from fastrpc.guard.approvals.asking import Approvals
 from fastrpc.guard.approvals.description import described
 from fastrpc.guard.approvals.extra_params import kept, taken
-from fastrpc.guard.approvals.store import ApprovalStore, Decision
+from fastrpc.guard.approvals.store import ApprovalDecision, ApprovalStore
 from fastrpc.guard.guard import Guard
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS, VERSIONS
 from fastrpc.storage.database import Database
 from fastrpc.testing import Client
 
@@ -84,7 +84,7 @@ async def approved_between(
         with suppress(RemoteError):  # of a resource and a prompt; of a tool it is a result
             await client.request(method, first)
         (waiting,) = store.list()
-        store.decide(waiting.id, Decision(True, "os:grace", "command line"))
+        store.decide(waiting.id, ApprovalDecision(True, "os:grace", "command line"))
         return described(waiting, store.clock()), await client.request(method, then)
 
 
@@ -104,7 +104,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("way", WAYS)
 def test_an_approved_call_runs_with_what_was_shown(
     tmp_path: Path, database: Database, way: str, version: str
@@ -131,7 +131,7 @@ def test_a_fresh_id_in_each_request_makes_no_approval_useless(tmp_path: Path, da
     first, then = with_meta({"vendor/toolUseId": "a"}), with_meta({"vendor/toolUseId": "b"})
 
     async def conversation() -> Any:
-        return await approved_between(app, database, "tools/call", first, then, LATEST_LEGACY)
+        return await approved_between(app, database, "tools/call", first, then, LATEST_SESSION_VERSION)
 
     assert result_of(asyncio.run(asyncio.wait_for(conversation(), SECONDS))[1])[0] == {
         "vendor/toolUseId": "a"
@@ -152,7 +152,7 @@ def test_a_mounted_tool_and_one_of_compat_run_with_what_was_shown(tmp_path: Path
     first, then = (with_meta({"a/place": place}, name="in_tell") for place in ("safe", "/"))
 
     async def conversation() -> Any:
-        return await approved_between(app, database, "tools/call", first, then, LATEST_LEGACY)
+        return await approved_between(app, database, "tools/call", first, then, LATEST_SESSION_VERSION)
 
     assert result_of(asyncio.run(asyncio.wait_for(conversation(), SECONDS))[1])[0] == {"a/place": "safe"}
 
@@ -189,7 +189,7 @@ def test_the_answer_to_one_question_never_runs_what_another_request_says(
     app = guarded(tmp_path, HELD + "timeout_seconds = 1\n", telling(), approve=approvals)[0]
 
     async def conversation() -> Any:
-        async with Client(app, version=MODERN, capabilities={"elicitation": {"form": {}}}) as client:
+        async with Client(app, version=STATELESS, capabilities={"elicitation": {"form": {}}}) as client:
             asked = await client.request("tools/call", with_meta({"a/place": "safe"}))
             (key,) = asked["inputRequests"]
             if has_database:

@@ -13,9 +13,9 @@ from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.prefix import PrefixError, prefix_of
 from fastrpc.guard.approvals.store import (
     STATES,
+    ApprovalDecision,
     ApprovalError,
     ApprovalStore,
-    Decision,
     NotAllowedToApprove,
     NotWaiting,
     Question,
@@ -68,8 +68,8 @@ def question(**changed: Any) -> Question:
     )
 
 
-def decision(approves: bool = True, by: str = "os:grace", **more: Any) -> Decision:
-    return Decision(approves, by, more.pop("channel", "command line"), **more)
+def decision(approves: bool = True, by: str = "os:grace", **more: Any) -> ApprovalDecision:
+    return ApprovalDecision(approves, by, more.pop("channel", "command line"), **more)
 
 
 def asked(store: ApprovalStore, **changed: Any) -> Any:

@@ -6,14 +6,14 @@ import asyncio
 from pathlib import Path
 
 from fastrpc.guard.approvals.store import ApprovalStore
-from fastrpc.guard.approvals.watching import Watcher
+from fastrpc.guard.approvals.watching import ApprovalWatcher
 from fastrpc.storage.database import Database
 
 
 def test_calls_that_wait_for_one_approval_are_counted_one_by_one(tmp_path: Path) -> None:
     async def wait() -> None:
         database = Database(f"sqlite:///{tmp_path}/guard.sqlite3")
-        watcher = Watcher(database, ApprovalStore(database))
+        watcher = ApprovalWatcher(database, ApprovalStore(database))
         futures = [watcher.watch(approval) for approval in ("ap_1", "ap_1", "ap_1", "ap_2")]
         assert watcher.count == 4
         watcher.forget("ap_1", futures[0])

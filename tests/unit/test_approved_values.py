@@ -15,7 +15,7 @@ from support.guarded import guarded
 from fastrpc import Server
 from fastrpc.errors import RemoteError
 from fastrpc.guard.approvals.asking import Approvals
-from fastrpc.guard.approvals.store import Approval, ApprovalStore, Decision
+from fastrpc.guard.approvals.store import Approval, ApprovalDecision, ApprovalStore
 from fastrpc.storage.database import Database
 from fastrpc.testing import Client
 
@@ -90,7 +90,7 @@ async def waiting(database: Database) -> Approval:
 
 
 def decide(database: Database, approval: Approval, edited: str | None = None, uses: int = 1) -> None:
-    decision = Decision(True, "os:grace", "command line", edited_arguments=edited, uses=uses)
+    decision = ApprovalDecision(True, "os:grace", "command line", edited_arguments=edited, uses=uses)
     ApprovalStore(database).decide(approval.id, decision)
 
 
@@ -109,7 +109,7 @@ def test_a_member_that_json_leaves_out_is_shown_and_bound(tmp_path: Path, databa
             done = [await asked, await outcome(client, "pay", payment={"amount": 1})]
             more = asyncio.ensure_future(outcome(client, "pay", payment={"amount": 1_000_000}))
             other = await waiting(database)
-            ApprovalStore(database).decide(other.id, Decision(False, "os:grace", "command line"))
+            ApprovalStore(database).decide(other.id, ApprovalDecision(False, "os:grace", "command line"))
             return first.arguments + other.arguments, [*done, (await more).partition(":")[0]]
 
     shown, done = run(conversation())

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from support.in_memory import connected, with_client
-from support.stdio import MODERN_META, encode
+from support.stdio import STATELESS_META, encode
 
 from fastrpc import Context, Server, ToolError, ToolResult
 from fastrpc._core.call_info import CallInfo
-from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, VERSIONS
+from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS, VERSIONS
 from fastrpc.testing import Client
 
 
@@ -81,7 +81,7 @@ def lists_without_a_loop(app: Server) -> Iterator[str]:
     """Yield the description of the first tool from one list after the other, on a wire of 2026-07-28."""
     lines: list[bytes] = []
     wire = connected(app.connect().connection, lines.append)
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": MODERN_META}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": STATELESS_META}}
     while True:
         wire.send(encode(message)[:-1])
         yield json.loads(lines.pop())["result"]["tools"][0].get("description", "")
@@ -280,7 +280,7 @@ def test_a_mounted_servers_note_follows_the_results_of_the_one_that_is_served() 
 # --- logging, hooks, and what a call may know of its server ---------------------------------------------
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_a_message_of_no_call_goes_to_clients_that_have_asked_for_its_level(version: str) -> None:
     app = various()
 
@@ -311,10 +311,10 @@ def test_clients_of_2026_07_28_hear_only_of_their_calls() -> None:
     app = various()
 
     async def conversation(client: Client) -> None:
-        await client.ping() if client.version != MODERN else await client.tools()
+        await client.ping() if client.version != STATELESS else await client.tools()
         assert app.log("hello") == 0
 
-    with_client(app, conversation, version=MODERN)
+    with_client(app, conversation, version=STATELESS)
 
 
 def test_a_hook_that_is_removed_is_not_called_and_no_client_is_told_of_a_new_list() -> None:

@@ -16,7 +16,7 @@ from fastrpc import Context, Server
 from fastrpc import human_input as ladder
 from fastrpc.human_input import Choice, Outcome, ask_person, limit_seconds, listed
 from fastrpc.human_input.screen import Keys, Menu, plain, width, wrapped
-from fastrpc.protocol.versions import ELICITATION, LEGACY_VERSIONS, MODERN, VERSIONS
+from fastrpc.protocol.versions import ELICITATION, SESSION_VERSIONS, STATELESS, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 DATABASE = Choice("Which database?", ["PostgreSQL", "SQLite"])
@@ -107,7 +107,7 @@ def test_a_client_that_declares_pages_alone_is_shown_no_form() -> None:
     assert text.startswith("none unasked")
 
 
-@pytest.mark.parametrize("version", [version for version in ELICITATION if version != MODERN])
+@pytest.mark.parametrize("version", [version for version in ELICITATION if version != STATELESS])
 def test_a_client_that_declares_forms_and_refuses_them_counts_as_none(version: str) -> None:
     def refuse(params: dict[str, Any]) -> Any:
         raise RemoteError({"code": -32601, "message": "no such thing"})
@@ -179,7 +179,7 @@ def test_the_longest_time_limit_ends_before_the_clients_own() -> None:
     assert ladder.LONGEST_SECONDS < ANSWER_SECONDS
 
 
-@pytest.mark.parametrize("version", [LEGACY_VERSIONS[-1], MODERN])
+@pytest.mark.parametrize("version", [SESSION_VERSIONS[-1], STATELESS])
 def test_with_no_time_nobody_is_asked(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setenv("FASTRPC_ASK_SECONDS", "0")
     text = said(server(), version=version, on_elicit={"question_1": "SQLite"})

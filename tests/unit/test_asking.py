@@ -18,7 +18,7 @@ from fastrpc.client_requests import ElicitResult, Form, Roots, Sample, Sampling,
 from fastrpc.content import Audio
 from fastrpc.definitions.prompt import Message
 from fastrpc.errors import MissingRequiredClientCapability, ProtocolError
-from fastrpc.protocol.versions import ELICITATION, LEGACY_VERSIONS, MODERN, RICH_INPUT_REQUESTS, VERSIONS
+from fastrpc.protocol.versions import ELICITATION, RICH_INPUT_REQUESTS, SESSION_VERSIONS, STATELESS, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 # --- one await, both eras -----------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def test_a_web_page_is_visited_and_its_end_told_where_that_has_a_word(version: s
         id = question["params"].pop("elicitationId", None)
         assert question["params"] == page
         ends = [m["params"] for m in client.notifications if m["method"].endswith("elicitation/complete")]
-        assert ends == ([] if version == MODERN else [{"elicitationId": id}])
+        assert ends == ([] if version == STATELESS else [{"elicitationId": id}])
 
     with_client(app, conversation, version=version, on_elicit=True)
 
@@ -172,14 +172,14 @@ def test_the_folders_are_told(version: str) -> None:
 def test_folders_that_are_no_list_are_refused_by_the_client(roots: Any) -> None:
     app = one_question(lambda ctx: ctx.roots())
     with pytest.raises(ValueError, match="roots: expected a list of URIs, got"):
-        text_of(app, "ask", version=MODERN, roots=roots)
+        text_of(app, "ask", version=STATELESS, roots=roots)
 
 
 @pytest.mark.parametrize("given", [[1], 1, "yes", 0.0])
 def test_an_answer_of_a_client_that_is_none_is_refused_by_its_name(given: Any) -> None:
     app = one_question(lambda ctx: ctx.elicit("?", int))
     with pytest.raises(ValueError, match="on_elicit: expected a dict, True, False, None or one of"):
-        text_of(app, "ask", version=MODERN, on_elicit=lambda request: given)
+        text_of(app, "ask", version=STATELESS, on_elicit=lambda request: given)
 
 
 def test_folders_are_asked_once_until_they_change_where_the_client_says_when() -> None:
@@ -197,7 +197,7 @@ def test_folders_are_asked_once_until_they_change_where_the_client_says_when() -
     roots = ["file:///a"]
     assert with_client(app, conversation, roots=roots, capabilities=telling) == (1, new)
     assert with_client(app, conversation, roots=roots, capabilities=silent) == (2, new)
-    assert with_client(app, conversation, roots=roots, version=MODERN) == (2, new)
+    assert with_client(app, conversation, roots=roots, version=STATELESS) == (2, new)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -261,7 +261,7 @@ def test_a_client_is_asked_what_it_has_declared(question: Any, capabilities: Any
         assert (question.obstacle(version, capabilities) is None) == able
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_a_client_that_cannot_be_asked_fails_the_tool_in_words(version: str) -> None:
     async def conversation(client: Client) -> None:
         result = await client.call("ask")
@@ -293,7 +293,7 @@ def test_a_version_is_asked_only_what_it_knows(ask: Any, versions: Any, version:
     with_client(one_question(ask), conversation, version=version, **options)
 
 
-def test_a_modern_client_that_cannot_be_asked_is_told_what_it_lacks() -> None:
+def test_the_error_for_a_stateless_client_that_cannot_be_asked_names_what_it_lacks() -> None:
     async def conversation(client: Client, ask: Any, needed: Any) -> None:
         with pytest.raises(RemoteError) as caught:
             await client.call("ask")
@@ -312,7 +312,7 @@ def test_a_modern_client_that_cannot_be_asked_is_told_what_it_lacks() -> None:
         with_client(
             one_question(ask),
             lambda client, ask=ask, needed=needed: conversation(client, ask, needed),
-            version=MODERN,
+            version=STATELESS,
         )
 
 
@@ -376,7 +376,9 @@ def test_what_is_kept_must_be_json() -> None:
     async def ask(ctx: Context) -> str:
         return str(ctx.once("thing", lambda: object()))
 
-    assert text_of(app, "ask", version=MODERN).startswith("TypeError: once('thing'): the value must be JSON")
+    assert text_of(app, "ask", version=STATELESS).startswith(
+        "TypeError: once('thing'): the value must be JSON"
+    )
     assert text_of(app, "ask").startswith("<object")
 
 

@@ -15,12 +15,12 @@ from support.server_requests import (
     Raw,
     accepted,
     cancelled,
-    modern,
     one_question,
     questions_of,
     retry,
     text_of,
     with_raw,
+    with_stateless_client,
 )
 
 from fastrpc import Context, Server, ToolError
@@ -28,7 +28,7 @@ from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.session import Session
 from fastrpc.client_requests import Form, Sampling, pending
 from fastrpc.client_requests import request_state as asking_state
-from fastrpc.protocol.versions import ELICITATION, MODERN, RICH_INPUT_REQUESTS, SERVER_KEY
+from fastrpc.protocol.versions import ELICITATION, RICH_INPUT_REQUESTS, SERVER_KEY, STATELESS
 from fastrpc.testing import Client, RemoteError
 
 BOTH = "{'a': ElicitResult('accept', 'A'), 'b': ElicitResult('accept', 'B')}"
@@ -99,7 +99,7 @@ def test_a_wrongly_typed_answer_fails_once_its_reason_was_told_where_somebody_re
 ) -> None:
     async def conversation(client: Raw) -> None:
         _, future = client.begin("tools/call", {"name": "ask"})
-        if version != MODERN:
+        if version != STATELESS:
             client.answer((await client.question())["id"], result=result)
             assert (await future)["isError"]
             return
@@ -243,7 +243,7 @@ def test_a_result_says_what_is_missing_and_no_request_is_sent() -> None:
         assert final["content"][0]["text"] == "ElicitResult('accept', 'Ada')"
         assert not client.asked
 
-    modern(one_question(lambda ctx: ctx.elicit("Who?", str, key="who")), conversation)
+    with_stateless_client(one_question(lambda ctx: ctx.elicit("Who?", str, key="who")), conversation)
 
 
 def test_what_is_not_answered_is_asked_again_and_what_is_stays_answered() -> None:
@@ -257,7 +257,7 @@ def test_what_is_not_answered_is_asked_again_and_what_is_stays_answered() -> Non
         fourth = await retry(client, third, {"b": accepted("B")})
         assert fourth["content"][0]["text"] == BOTH
 
-    modern(one_question(lambda ctx: ctx.ask(a=Form("a", str), b=Form("b", str))), conversation)
+    with_stateless_client(one_question(lambda ctx: ctx.ask(a=Form("a", str), b=Form("b", str))), conversation)
 
 
 def test_each_round_has_another_state() -> None:
@@ -275,7 +275,7 @@ def test_each_round_has_another_state() -> None:
         assert first["requestState"] != second["requestState"]
         assert (await retry(client, second, {"2": accepted("b")}))["content"][0]["text"] == "ab"
 
-    modern(app, conversation)
+    with_stateless_client(app, conversation)
 
 
 def test_an_answer_to_another_question_in_the_same_place_does_not_count() -> None:
@@ -299,7 +299,7 @@ def test_an_answer_to_another_question_in_the_same_place_does_not_count() -> Non
         final = await retry(client, named, {"k": {"action": "accept"}}, arguments={"key": "k"})
         assert final["content"][0]["text"] == "last.txt accept"
 
-    modern(app, conversation)
+    with_stateless_client(app, conversation)
 
 
 def changed(state: str, place: int) -> str:
@@ -334,7 +334,7 @@ def test_a_state_that_was_changed_is_refused_and_nothing_runs() -> None:
         final = await retry(client, result, {"1": {"action": "accept"}})
         assert final["content"][0]["text"] == "accept"
 
-    modern(app, conversation)
+    with_stateless_client(app, conversation)
 
 
 def test_a_state_is_good_for_its_own_request_only() -> None:
@@ -358,7 +358,7 @@ def test_a_state_is_good_for_its_own_request_only() -> None:
         assert final["content"][0]["text"] == "accept"
         return result["requestState"]
 
-    state = modern(app, conversation)
+    state = with_stateless_client(app, conversation)
     assert str(app.runtime.secret) not in state
 
     async def elsewhere(client: Raw) -> None:
@@ -367,7 +367,7 @@ def test_a_state_is_good_for_its_own_request_only() -> None:
 
     stranger = Server("t")
     stranger.add_tool(ask)
-    modern(stranger, elsewhere)
+    with_stateless_client(stranger, elsewhere)
 
 
 def test_a_state_is_good_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,7 +381,7 @@ def test_a_state_is_good_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(RemoteError, match="too old"):
             await retry(client, result, {"1": {"action": "accept"}})
 
-    modern(one_question(lambda ctx: ctx.elicit("x")), conversation)
+    with_stateless_client(one_question(lambda ctx: ctx.elicit("x")), conversation)
 
 
 def test_servers_that_share_a_secret_take_each_others_states(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,13 +390,13 @@ def test_servers_that_share_a_secret_take_each_others_states(monkeypatch: pytest
     async def first(client: Raw) -> dict[str, Any]:
         return await client.request("tools/call", {"name": "ask"})
 
-    result = modern(one_question(lambda ctx: ctx.elicit("x")), first)
+    result = with_stateless_client(one_question(lambda ctx: ctx.elicit("x")), first)
 
     async def second(client: Raw) -> None:
         final = await retry(client, result, {"1": {"action": "accept"}})
         assert final["content"][0]["text"] == "ElicitResult('accept', None)"
 
-    modern(one_question(lambda ctx: ctx.elicit("x")), second)
+    with_stateless_client(one_question(lambda ctx: ctx.elicit("x")), second)
 
 
 def test_prompts_and_resources_ask_too_and_other_methods_do_not() -> None:

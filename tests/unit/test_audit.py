@@ -296,14 +296,14 @@ def test_what_a_future_says_is_in_the_file(folder, open_log, mode: str) -> None:
 def test_many_who_wait_share_one_fsync(folder, open_log, monkeypatch) -> None:
     synced = []
     release = threading.Event()
-    real = segments.Segment.sync
+    real = segments.OpenSegment.sync
 
-    def slow(segment: segments.Segment) -> None:
+    def slow(segment: segments.OpenSegment) -> None:
         synced.append(segment.size)
         assert release.wait(SECONDS)
         real(segment)
 
-    monkeypatch.setattr(segments.Segment, "sync", slow)
+    monkeypatch.setattr(segments.OpenSegment, "sync", slow)
     log = open_log(mode="strict")
     futures = [log.append_durably({"number": 0})]
     eventually(lambda: synced, SECONDS)
@@ -343,7 +343,7 @@ class Disk:
         self.left: int | None = None
         self.refused = 0
         self.fails_to_sync = False
-        real_write, real_sync = os.write, segments.Segment.sync
+        real_write, real_sync = os.write, segments.OpenSegment.sync
 
         def write(descriptor: int, data: bytes) -> int:
             if self.left is None or threading.current_thread().name != "fastrpc-audit":
@@ -355,14 +355,14 @@ class Disk:
             self.left -= taken
             return taken
 
-        def sync(segment: segments.Segment) -> None:
+        def sync(segment: segments.OpenSegment) -> None:
             if self.fails_to_sync:
                 self.refused += 1
                 raise OSError(errno.EIO, "Input/output error")
             real_sync(segment)
 
         monkeypatch.setattr(segments.os, "write", write)
-        monkeypatch.setattr(segments.Segment, "sync", sync)
+        monkeypatch.setattr(segments.OpenSegment, "sync", sync)
 
 
 @pytest.fixture
@@ -459,8 +459,8 @@ def test_in_strict_a_full_disk_refuses_calls_tells_who_waits_and_goes_on_when_th
 
 def test_in_strict_a_full_queue_refuses_calls(folder, open_log, monkeypatch) -> None:
     held = threading.Event()
-    real = segments.Segment.sync
-    monkeypatch.setattr(segments.Segment, "sync", lambda segment: (held.wait(SECONDS), real(segment))[1])
+    real = segments.OpenSegment.sync
+    monkeypatch.setattr(segments.OpenSegment, "sync", lambda segment: (held.wait(SECONDS), real(segment))[1])
     log = open_log(mode="strict", queue_records=2)
     first = log.append_durably({"number": 0})
     eventually(lambda: not log._queue, SECONDS)
@@ -632,7 +632,7 @@ def test_a_child_that_lives_on_does_not_keep_its_parents_segment_locked(folder, 
 # --- retention --------------------------------------------------------------------------------------------
 
 
-def filled(folder: str, open_log, **options: Any) -> list[segments.Name]:
+def filled(folder: str, open_log, **options: Any) -> list[segments.SegmentName]:
     log = open_log(segment_bytes=2000, **options)
     for number in range(40):
         log.append({"number": number})

@@ -16,7 +16,7 @@ PAGE = os.sysconf("SC_PAGESIZE")
 def written(folder: Path, *sizes: int) -> int:
     """Write parts of such sizes into a segment, each synchronised; return the size of its file."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    segment = segments.Segment(str(folder), segments.name_of("2026-04-22T10:15:23.847Z", "A" * 16, 1))
+    segment = segments.OpenSegment(str(folder), segments.name_of("2026-04-22T10:15:23.847Z", "A" * 16, 1))
     for size in sizes:
         segment.write(b"x" * (size - 1) + b"\n")
         segment.sync()

@@ -12,9 +12,9 @@ from pydantic import AfterValidator
 from support.in_memory import RawConversation
 
 from fastrpc import Context, Server
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
-VERSIONS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+VERSIONS = pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 
 
 seen: list[Any] = []
@@ -108,7 +108,7 @@ def test_a_message_that_comes_while_arguments_are_bound_does_not_replace_the_one
         return f"{text} {ctx.request_id}"
 
     async def talk() -> tuple[list[Any], list[Any]]:
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         during.append(lambda: peer.call(2, "work", {"text": "inner"}, {"progressToken": "of the second"}))
         peer.call(1, "work", {"text": "outer"}, {"progressToken": "of the first"})
         answers = [await asyncio.wait_for(peer.answer(id), 30) for id in (1, 2)]
@@ -131,7 +131,9 @@ def test_a_call_that_is_handed_over_is_proved_quick_by_its_record_and_runs_inlin
         threads.add(threading.current_thread().name)
         return text
 
-    results, handed_on = conversation(app, LATEST_LEGACY, [{"text": str(number)} for number in range(40)])
+    results, handed_on = conversation(
+        app, LATEST_SESSION_VERSION, [{"text": str(number)} for number in range(40)]
+    )
     assert [text_of(result) for result in results] == [str(number) for number in range(40)]
     assert handed_on == 0
     assert "MainThread" in threads

@@ -24,9 +24,9 @@ from fastrpc.engine import outbound
 from fastrpc.errors import ClientError
 from fastrpc.protocol import followed_pages
 from fastrpc.protocol.followed_pages import MOST_PAGES, FollowedPages
-from fastrpc.protocol.versions import LATEST_LEGACY
-from fastrpc.proxy.requests import MOST_QUESTIONS, Call
-from fastrpc.transports.http.streams import Store, Stream
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
+from fastrpc.proxy.requests import MOST_QUESTIONS, CallOrigin
+from fastrpc.transports.http.streams import EventStream, Store
 
 MEGABYTE = 1024 * 1024
 
@@ -94,7 +94,7 @@ def session_of(stream: ClientStream) -> Session:
 
     handlers.answer = lambda method, params: never()  # type: ignore[method-assign, assignment]
     session = Session(stream, handlers, client_info={}, capabilities={}, timeout_seconds=0)
-    session.version = LATEST_LEGACY
+    session.version = LATEST_SESSION_VERSION
     return session
 
 
@@ -118,9 +118,9 @@ def test_requests_of_a_server_that_are_being_answered_are_bounded(size: int) -> 
 
 def test_what_a_server_asks_during_a_forwarded_call_is_bounded() -> None:
     async def ask() -> None:
-        call = Call(None, asyncio.get_running_loop().create_future())
+        call = CallOrigin(None, asyncio.get_running_loop().create_future())
         assert [call.ask({"id": id}) for id in range(MOST_QUESTIONS + 1)] == [True] * MOST_QUESTIONS + [False]
-        large = Call(None, asyncio.get_running_loop().create_future())
+        large = CallOrigin(None, asyncio.get_running_loop().create_future())
         assert not large.ask({"text": "x" * (17 * MEGABYTE)})
 
     asyncio.run(ask())
@@ -188,10 +188,10 @@ def test_what_is_written_once_is_remembered_by_its_hash(
 
 
 def test_a_thousand_clients_that_do_not_read_take_no_more_than_all_may_have() -> None:
-    async def fan_out() -> list[Stream]:
+    async def fan_out() -> list[EventStream]:
         loop = asyncio.get_running_loop()
         all_events = Store(3000, MEGABYTE)
-        streams = [Stream(0, loop, Store(100, 100_000, all_events)) for _ in range(1000)]
+        streams = [EventStream(0, loop, Store(100, 100_000, all_events)) for _ in range(1000)]
         for number in range(20):
             for stream in streams:
                 stream.put(b'{"number":%d,"text":"%b"}' % (number, b"x" * 500))

@@ -28,7 +28,7 @@ from fastrpc.guard.policy.budgets import BYTES, Budget, OverBudget
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import ApprovalRejected
 from fastrpc.guard.times import rfc3339
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client
 
 NOON = datetime(2026, 2, 28, 12, tzinfo=timezone.utc).timestamp()
@@ -49,7 +49,7 @@ class Counted:
         self.app.observe(self.ledger)
         self.app.runtime.spending.append(self.ledger.spend)
 
-    def calls(self, *calls: tuple[str, dict[str, Any]], version: str = LATEST_LEGACY) -> list[Any]:
+    def calls(self, *calls: tuple[str, dict[str, Any]], version: str = LATEST_SESSION_VERSION) -> list[Any]:
         """Return the results of calls, the errors of those that are refused."""
 
         async def run() -> list[Any]:
@@ -65,7 +65,7 @@ class Counted:
 
         return asyncio.run(asyncio.wait_for(run(), 60))
 
-    def codes(self, *calls: tuple[str, dict[str, Any]], version: str = LATEST_LEGACY) -> list[int]:
+    def codes(self, *calls: tuple[str, dict[str, Any]], version: str = LATEST_SESSION_VERSION) -> list[int]:
         """Return 0 for each call that has run, else the error's code."""
         return [getattr(each, "code", 0) for each in self.calls(*calls, version=version)]
 
@@ -94,7 +94,7 @@ def counting(tmp_path: Path) -> Iterator[Making]:
 SEARCH, ORDER = ("search", {"text": "x"}), ("order", {"item": "x"})
 
 
-@pytest.mark.parametrize(("version", "code"), [(LATEST_LEGACY, -32003), (MODERN, 402)])
+@pytest.mark.parametrize(("version", "code"), [(LATEST_SESSION_VERSION, -32003), (STATELESS, 402)])
 def test_a_call_more_than_the_budget_is_refused_and_says_how_much_is_used_until_when(
     counting: Making, version: str, code: int
 ) -> None:
@@ -144,7 +144,7 @@ def test_tools_of_every_kind_say_so(counting: Making, run: str) -> None:
         def search(text: str) -> str:
             return text
 
-    (found,) = counting('budget = ["1 call/day"]', app).calls(SEARCH, version=MODERN)
+    (found,) = counting('budget = ["1 call/day"]', app).calls(SEARCH, version=STATELESS)
     assert found.text == "x"
     assert found.meta["fastrpc/budget"][0]["used"] == 1
 
@@ -219,7 +219,7 @@ def test_what_runs_is_reserved_so_that_calls_in_parallel_cannot_overspend(counti
     counted = counting('budget = ["3 seconds/day"]', app)
 
     async def run() -> list[Any]:
-        async with Client(app, version=LATEST_LEGACY) as client:
+        async with Client(app, version=LATEST_SESSION_VERSION) as client:
             calls = [asyncio.ensure_future(client.call("wait")) for _ in range(5)]
             done, _ = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
             while len(done) < 2:
@@ -320,7 +320,7 @@ def test_a_call_that_a_person_approves_is_counted_then_and_one_that_is_not_is_no
     async def approve(asked: Any) -> dict[str, Any]:
         counts.append(counted.used())
         if says == "no":
-            raise ApprovalRejected("no", LATEST_LEGACY)
+            raise ApprovalRejected("no", LATEST_SESSION_VERSION)
         return {}
 
     counted = counting('budget = ["1 call/day"]\n[approvals]\nfrom = "medium"\n', approve=approve)
@@ -335,7 +335,7 @@ def test_a_call_that_a_person_approves_is_counted_then_and_one_that_is_not_is_no
     assert counted.ledger.account("", "os:tester", "order", ()).is_idle
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("action", ["accept", "decline"])
 def test_a_call_that_the_client_is_asked_about_is_counted_once_if_it_runs(
     counting: Making, version: str, action: str
@@ -375,7 +375,7 @@ def test_a_caller_that_cancels_while_a_person_is_asked_has_used_nothing(counting
     async def run() -> None:
         from support.in_memory import RawConversation
 
-        peer = RawConversation(counted.app, LATEST_LEGACY)
+        peer = RawConversation(counted.app, LATEST_SESSION_VERSION)
         peer.call(1, "order", {"item": "x"})
         while not asked.is_set():
             await asyncio.sleep(0.001)
@@ -429,7 +429,7 @@ def test_calls_are_refused_and_others_served_while_a_stopped_process_holds_the_l
         os._exit(0)
     try:
         os.waitpid(child, os.WUNTRACED)
-        for version, code in ((LATEST_LEGACY, -32005), (MODERN, 503)):
+        for version, code in ((LATEST_SESSION_VERSION, -32005), (STATELESS, 503)):
             refused, served = counted.calls(ORDER, SEARCH, version=version)
             assert (refused.code, refused.data) == (code, {"reason": "budget_unavailable"})
             assert "another process holds the lock of the budgets file" in str(refused)
@@ -454,9 +454,9 @@ def test_calls_without_budgets_do_not_reach_what_counts(tmp_path: Path) -> None:
 
 
 def _target(name: str) -> Any:
-    from fastrpc.guard.guard import Target
+    from fastrpc.guard.guard import CallTarget
 
-    return Target("tool", name, "read")
+    return CallTarget("tool", name, "read")
 
 
 ROOM = LONGEST_TEXT - len("\0order\0001 call/day")

@@ -16,8 +16,8 @@ from fastrpc._core.recorder import RecordBatch, Recorder
 from fastrpc.guard.audit import AuditLog, verify
 from fastrpc.guard.audit import log as log_module
 from fastrpc.guard.audit.calls import CallAudit
-from fastrpc.guard.audit.segments import Segment
-from fastrpc.guard.guard import Guard, Target
+from fastrpc.guard.audit.segments import OpenSegment
+from fastrpc.guard.guard import CallTarget, Guard
 from fastrpc.telemetry import observers as observers_module
 from fastrpc.telemetry.observers import Observers
 
@@ -87,7 +87,7 @@ def test_risk_and_rule_are_recorded_as_soon_as_the_guard_has_decided_about_the_t
     guard = audited.audit.guard
     assert guard is not None
     entry = guard.entry("")
-    decision = guard._decision_for(entry.caller_class, Target("tool", "wipe", "exec"))
+    decision = guard._decision_for(entry.caller_class, CallTarget("tool", "wipe", "exec"))
     entry.decisions["wipe"] = decision, ()
     audited.audit.take_batch(made("2", name="wipe"))
     before, behind = audited.records()
@@ -127,9 +127,9 @@ def test_calls_that_wait_for_the_disk_are_bounded_in_bytes_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited = Audited(tmp_path, queue_bytes=50_000)
-    goes_on, sync = Event(), Segment.sync
+    goes_on, sync = Event(), OpenSegment.sync
     monkeypatch.setattr(log_module, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(Segment, "sync", lambda segment: (goes_on.wait(30), sync(segment)))
+    monkeypatch.setattr(OpenSegment, "sync", lambda segment: (goes_on.wait(30), sync(segment)))
     for _ in range(10):
         audited.audit.take_batch(made(*map(str, range(20))))
     waiting, lost = (audited.log.status()[name] for name in ("waiting", "lost"))
@@ -167,15 +167,15 @@ def test_a_disk_that_hangs_makes_calls_wait_once_and_what_does_not_fit_is_counte
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited = Audited(tmp_path, queue_records=10)
-    goes_on, hangs, sync = Event(), Event(), Segment.sync
+    goes_on, hangs, sync = Event(), Event(), OpenSegment.sync
     monkeypatch.setattr(log_module, "PATIENCE_SECONDS", 0.05)
 
-    def sync_late(segment: Segment) -> None:
+    def sync_late(segment: OpenSegment) -> None:
         hangs.set()
         assert goes_on.wait(30)
         sync(segment)
 
-    monkeypatch.setattr(Segment, "sync", sync_late)
+    monkeypatch.setattr(OpenSegment, "sync", sync_late)
     audited.audit.take_batch(made("0"))
     assert hangs.wait(30)
     waits: list[float] = []

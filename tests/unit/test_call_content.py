@@ -16,7 +16,7 @@ from fastrpc import CallRecord, Context, Server, ToolError
 from fastrpc._core.recorder import Recorder
 from fastrpc.engine.dispatcher import Dispatcher
 from fastrpc.engine.recorded_content import RecordingDispatcher
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 WAYS = ("inline", "context", "progress", "coroutine", "waiting", "waiting with a context", "thread", "hooked")
 LARGE = 10**30
@@ -91,12 +91,12 @@ def app_of(way: str) -> Server:
 
 
 def call_line(id: int, arguments: str, version: str, name: str = "act") -> bytes:
-    meta = json.dumps({**(ENVELOPE if version == MODERN else {}), "progressToken": id})
+    meta = json.dumps({**(ENVELOPE if version == STATELESS else {}), "progressToken": id})
     params = f'{{"name": "{name}", "arguments": {arguments}, "_meta": {meta}}}'
     return f'{{"jsonrpc": "2.0", "id": {id}, "method": "tools/call", "params": {params}}}'.encode()
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_record_has_the_arguments_as_they_were_sent_and_the_answer_as_it_went_out(
     way: str, version: str
@@ -163,9 +163,9 @@ def test_a_call_that_is_cancelled_has_its_arguments_and_no_answer(way: str) -> N
             async def act(how: str) -> None:
                 await asyncio.sleep(30)
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
-        peer._transport.send(call_line(1, '{"how": "x"}', LATEST_LEGACY))
+        peer._transport.send(call_line(1, '{"how": "x"}', LATEST_SESSION_VERSION))
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
         woken.set()
         while app.busy:
@@ -188,7 +188,7 @@ def test_resources_prompts_and_what_there_is_not_have_content_too() -> None:
         def write(about: str) -> str:
             return about
 
-        peer = RawConversation(app, MODERN)
+        peer = RawConversation(app, STATELESS)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
         long = "docs://" + "x" * 500
         asked = [("resources/read", {"uri": uri}) for uri in ("docs://a", "docs://a", "docs://a", long)]
@@ -220,7 +220,7 @@ def test_a_record_has_the_trace_id_that_the_request_names(parent: Any, trace: st
     async def run() -> None:
         app, seen = app_of("inline"), Witness()
         app.observe(seen)
-        peer = RawConversation(app, MODERN)
+        peer = RawConversation(app, STATELESS)
         peer.call(1, "act", {"how": "ok"}, {"traceparent": parent})
         await peer.answer(1)
         app._observers.drain()
@@ -234,7 +234,7 @@ def test_without_an_observer_that_wants_content_nothing_is_kept() -> None:
     async def run() -> None:
         app, seen = app_of("inline"), []
         app.observe(seen.extend)
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         assert type(peer.dispatcher) is Dispatcher
         peer.call(1, "act", {"how": "ok"})
         await peer.answer(1)
@@ -250,9 +250,9 @@ def test_the_observer_of_a_mounted_server_has_content_and_ends_it_when_it_goes()
         inner, outer, seen = app_of("inline"), Server("outer"), Witness()
         outer.mount(inner, "in")
         inner.observe(seen)
-        peer = RawConversation(outer, LATEST_LEGACY)
+        peer = RawConversation(outer, LATEST_SESSION_VERSION)
         assert type(peer.dispatcher) is RecordingDispatcher
-        peer._transport.send(call_line(1, '{"how": "ok"}', LATEST_LEGACY, "in_act"))
+        peer._transport.send(call_line(1, '{"how": "ok"}', LATEST_SESSION_VERSION, "in_act"))
         await peer.answer(1)
         outer._observers.drain()
         assert [(each.name, each.arguments) for each in seen] == [("act", b'{"how": "ok"}')]
@@ -267,7 +267,7 @@ def test_beyond_16_mib_in_the_ring_content_is_hashed_at_once_and_memory_is_free_
     recorder = Recorder()
     recorder.keeps_content = True
     text = b"x" * (6 * 1024 * 1024)
-    line = call_line(1, '{"how": "ok"}', LATEST_LEGACY)
+    line = call_line(1, '{"how": "ok"}', LATEST_SESSION_VERSION)
     for id in range(4):
         recorder.write("tool", "t", b"%d" % id, "", "ok", 1, 2, 3, 4, 5, line, text)
     assert recorder.content_size == 2 * (len(line) + len(text))

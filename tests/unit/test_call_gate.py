@@ -15,7 +15,7 @@ from fastrpc.callers import Caller
 from fastrpc.guard.budgets.file import BudgetFile
 from fastrpc.guard.budgets.ledger import Ledger
 from fastrpc.guard.guard import Guard
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 POLICY = """
 [expose]
@@ -53,7 +53,7 @@ def answers(app: Server, tools: list[str], between: Any = None) -> list[Any]:
     found: list[Any] = []
 
     async def run() -> None:
-        peer = RawConversation(app, MODERN)
+        peer = RawConversation(app, STATELESS)
         for id, tool in enumerate(tools):
             peer.call(id, tool, {"text": "x"} if tool == "search" else {})
             answer = await peer.answer(id)

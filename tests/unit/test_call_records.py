@@ -12,7 +12,7 @@ from support.in_memory import ENVELOPE, RawConversation, in_loop
 from fastrpc import CallInfo, CallRecord, Context, Server, ToolError, ToolResult
 from fastrpc._core.recorder import OUTCOMES, Recorder
 from fastrpc.errors import InternalError
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 LONGEST_ID, LONGEST_NAME = 256, 200
 WAYS = ("inline", "context", "hooked", "coroutine", "waiting", "thread")
@@ -91,7 +91,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("way", WAYS)
 def test_each_call_has_one_record_that_says_what_the_client_saw(way: str, version: str) -> None:
     async def run() -> None:
@@ -122,7 +122,7 @@ def is_error(answer: Any) -> bool:
 def test_calls_that_never_reach_their_function_have_a_record_too(way: str) -> None:
     async def run() -> None:
         app, records = app_of(way)
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
         peer.call(1, "act", {})
         peer.call(2, "act", {"how": "ok", "times": "many"})
@@ -141,7 +141,7 @@ def first_of(place: str) -> str:
     return place[:2]
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_record_is_short_however_long_a_clients_ids_and_names_are(way: str, version: str) -> None:
     long = "x" * 100_000
@@ -156,7 +156,7 @@ def test_a_record_is_short_however_long_a_clients_ids_and_names_are(way: str, ve
             assert (await peer.answer(f"{number}{long}"))["result"]["content"][0]["text"] == "ok"
         peer.call(1, long, {})
         await peer.answer(1)
-        meta = {"_meta": ENVELOPE} if version == MODERN else {}
+        meta = {"_meta": ENVELOPE} if version == STATELESS else {}
         peer.say(
             {
                 "jsonrpc": "2.0",
@@ -189,7 +189,7 @@ def test_a_call_that_takes_too_long_or_is_cancelled_or_one_too_many_says_so(way:
     async def run() -> None:
         woken = threading.Event()
         app, records = app_of(way, woken)
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
         peer.call(1, "act", {"how": "sleeps"})
         peer.call(2, "act", {"how": "ok"})
@@ -220,7 +220,7 @@ def test_resources_and_prompts_are_recorded_and_other_requests_are_not() -> None
     app.observe(records.extend)
 
     async def run() -> None:
-        peer = RawConversation(app, MODERN)
+        peer = RawConversation(app, STATELESS)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
         meta = {"_meta": ENVELOPE}
         asked = [
@@ -258,7 +258,7 @@ def test_a_call_of_what_is_mounted_is_recorded_by_both_servers_by_the_names_that
 
     async def run() -> None:
         for app, name in ((outer, "in_x"), (inner, "x")):
-            peer = RawConversation(app, MODERN)
+            peer = RawConversation(app, STATELESS)
             peer.dispatcher.loop_runs(asyncio.get_running_loop())
             peer.call(1, name, {})
             await peer.answer(1)
@@ -285,7 +285,7 @@ def test_a_call_of_what_is_mounted_is_recorded_by_both_servers_by_the_names_that
 OUTCOMES_BESIDE_TOOLS = {key: value for key, value in EXPECTED.items() if key != "says so"}
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("way", ["inline", "context", "coroutine", "waiting", "thread"])
 def test_each_resource_and_prompt_has_one_record_that_says_what_the_client_saw(
     way: str, version: str
@@ -322,7 +322,7 @@ def test_each_resource_and_prompt_has_one_record_that_says_what_the_client_saw(
     async def run() -> None:
         peer = RawConversation(app, version)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
-        meta = {"_meta": ENVELOPE} if version == MODERN else {}
+        meta = {"_meta": ENVELOPE} if version == STATELESS else {}
         id = 0
         for how, outcome in OUTCOMES_BESIDE_TOOLS.items():
             for kind, name, method, params in (
@@ -390,7 +390,7 @@ def test_observers_get_batches_on_a_thread_of_their_own_and_one_that_fails_is_ca
     app.observe(lambda records: batches.append((threading.current_thread().name, len(records))))
 
     async def run() -> None:
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         with app._observers._draining:  # the thread waits until all of them are there
             for id in range(10):
                 peer.call(id, "x", {})

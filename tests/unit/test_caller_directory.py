@@ -19,7 +19,7 @@ from fastrpc.guard.callers import directory as directory_module
 from fastrpc.guard.callers.directory import GRACE_SECONDS, POLL_SECONDS, RELOAD_SECONDS, TokenDirectory
 from fastrpc.guard.callers.http_source import DirectorySource
 from fastrpc.guard.callers.token_text import new_token
-from fastrpc.guard.callers.tokens import TokenStore
+from fastrpc.guard.callers.tokens import CallerTokens
 from fastrpc.storage import DatabaseUnavailable
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.auth import Authenticator
@@ -35,7 +35,7 @@ class Place:
         self.logged: list[tuple[str, str]] = []
         monkeypatch.setattr(diagnostics, "write", lambda *facts: self.logged.append(facts[:2]))
         self.database = Database(f"sqlite:///{path}")
-        self.store = TokenStore(self.database, self.wall)
+        self.store = CallerTokens(self.database, self.wall)
         self.directory = TokenDirectory(
             self.database, clock=lambda: self.now, wall_clock=self.wall, threads=False
         )
@@ -370,9 +370,9 @@ def test_a_wrong_secret_is_no_use(place: Place) -> None:
 def test_threads_see_changes_and_end_with_the_directory(place: Place) -> None:
     before = set(threading.enumerate())  # some may end on their own: others' of earlier tests
     directory = TokenDirectory(place.database)
-    record, text = TokenStore(place.database).create("ada", "operator")
+    record, text = CallerTokens(place.database).create("ada", "operator")
     eventually(lambda: directory.verify(text.encode()))
-    TokenStore(place.database).revoke(record.id)
+    CallerTokens(place.database).revoke(record.id)
     eventually(lambda: directory.verify(text.encode()) is None)
     directory.close()
     assert set(threading.enumerate()) <= before
@@ -406,7 +406,7 @@ def test_a_fault_of_ours_does_not_end_the_thread(place: Place, monkeypatch: pyte
     directory.start()
     eventually(lambda: len(faults) > 2)
     monkeypatch.setattr(directory, "_read", read)
-    _, text = TokenStore(place.database).create("ada", "operator")
+    _, text = CallerTokens(place.database).create("ada", "operator")
     eventually(lambda: directory.verify(text.encode()))
     directory.close()
     assert ("error", "the token directory failed") in place.logged
@@ -416,7 +416,7 @@ def test_a_forked_process_sees_what_is_revoked(place: Place) -> None:
     """Workers are forked from the process that has made the directory."""
     directory = TokenDirectory(place.database)
     directory.start()
-    record, text = TokenStore(place.database).create("ada", "operator")
+    record, text = CallerTokens(place.database).create("ada", "operator")
     eventually(lambda: directory.verify(text.encode()))
     reading, writing = os.pipe()
     child = os.fork()
@@ -432,7 +432,7 @@ def test_a_forked_process_sees_what_is_revoked(place: Place) -> None:
     os.close(writing)
     assert os.read(reading, 5) == b"valid"
     os.close(reading)
-    TokenStore(place.database).revoke(record.id)
+    CallerTokens(place.database).revoke(record.id)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     directory.close()
 

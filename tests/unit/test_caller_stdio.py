@@ -11,7 +11,7 @@ from fastrpc.errors import UsageError
 from fastrpc.guard.callers.directory import TokenDirectory
 from fastrpc.guard.callers.stdio import stdio_caller
 from fastrpc.guard.callers.token_text import new_token
-from fastrpc.guard.callers.tokens import TokenStore
+from fastrpc.guard.callers.tokens import CallerTokens
 from fastrpc.storage.database import Database
 
 pytest_plugins = ["support.guard_database"]
@@ -36,7 +36,7 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_token_is_taken_out_of_the_environment(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    record, text = TokenStore(database).create("ada", "operator")
+    record, text = CallerTokens(database).create("ada", "operator")
     directory = TokenDirectory(database, threads=False)
     monkeypatch.setenv(VARIABLE, text)
     caller = stdio_caller(directory=directory)
@@ -50,7 +50,7 @@ def test_a_token_is_taken_out_of_the_environment(database: Database, monkeypatch
 
 @pytest.mark.parametrize("kind", ["unknown", "revoked", "foreign", "short"])
 def test_a_token_that_is_not_valid_makes_nobody_the_user(database: Database, kind: str) -> None:
-    store = TokenStore(database)
+    store = CallerTokens(database)
     record, text = store.create("ada", "operator")
     if kind == "revoked":
         store.revoke(record.id)
@@ -69,7 +69,7 @@ def test_a_token_without_a_database_is_refused() -> None:
 
 def test_a_database_that_cannot_be_read_is_said_so(database: Database) -> None:
     now = [0.0]
-    _, text = TokenStore(database).create("ada", "operator")
+    _, text = CallerTokens(database).create("ada", "operator")
     directory = TokenDirectory(database, clock=lambda: now[0], threads=False)
     directory.start()
     now[0] = 1000.0

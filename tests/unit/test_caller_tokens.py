@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text as sql
 
 from fastrpc.guard.callers.token_text import digest_of, id_of, new_token
-from fastrpc.guard.callers.tokens import TokenError, TokenStore, UnknownToken, live_tokens
+from fastrpc.guard.callers.tokens import CallerTokens, TokenError, UnknownToken, live_tokens
 from fastrpc.redaction import masked
 from fastrpc.storage.database import Database
 from fastrpc.storage.schema import change_number
@@ -34,8 +34,8 @@ def now() -> Now:
 
 
 @pytest.fixture
-def store(database: Database, now: Now) -> TokenStore:
-    return TokenStore(database, now)
+def store(database: Database, now: Now) -> CallerTokens:
+    return CallerTokens(database, now)
 
 
 def number(database: Database) -> int:
@@ -77,7 +77,7 @@ def test_what_is_no_token_has_no_id(change: str) -> None:
 # --- made ---------------------------------------------------------------------------------------------
 
 
-def test_of_a_token_only_the_digest_is_kept(database: Database, store: TokenStore, tmp_path: Path) -> None:
+def test_of_a_token_only_the_digest_is_kept(database: Database, store: CallerTokens, tmp_path: Path) -> None:
     record, text = store.create("ada", "operator", ["files:read", "files:write"], 60)
     secret = text.split("_", 2)[2].encode()  # which may have the separator in it
     with database.reading() as connection:
@@ -92,13 +92,13 @@ def test_of_a_token_only_the_digest_is_kept(database: Database, store: TokenStor
     assert text not in repr(record)
 
 
-def test_a_token_is_masked_in_all_output_from_then_on(store: TokenStore) -> None:
+def test_a_token_is_masked_in_all_output_from_then_on(store: CallerTokens) -> None:
     record, text = store.create("ada", "operator")
     _, other = store.rotate(record.id)
     assert masked(f"it is {text}, or {other}") == "it is ****, or ****"
 
 
-def test_a_record_says_all_that_was_asked_for(store: TokenStore, now: Now) -> None:
+def test_a_record_says_all_that_was_asked_for(store: CallerTokens, now: Now) -> None:
     record, _ = store.create(" ada@example.com ", "operator", ["b", "a", "b"], 60)
     assert store.list() == [record]
     assert (record.owner, record.caller_class, record.scopes) == ("ada@example.com", "operator", ("b", "a"))
@@ -107,7 +107,9 @@ def test_a_record_says_all_that_was_asked_for(store: TokenStore, now: Now) -> No
     assert record.principal == f"ada@example.com#{record.id}"
 
 
-def test_every_change_raises_the_number_in_its_own_transaction(database: Database, store: TokenStore) -> None:
+def test_every_change_raises_the_number_in_its_own_transaction(
+    database: Database, store: CallerTokens
+) -> None:
     record, _ = store.create("ada", "operator")
     assert number(database) == 1
     other, _ = store.rotate(record.id, 10)
@@ -120,7 +122,7 @@ def test_every_change_raises_the_number_in_its_own_transaction(database: Databas
 
 
 @pytest.mark.parametrize("owner", ["", " ", "a#b", "os:ada", "https://issuer", "a\nb", "x" * 201])
-def test_an_owner_that_could_be_another_principal_is_refused(store: TokenStore, owner: str) -> None:
+def test_an_owner_that_could_be_another_principal_is_refused(store: CallerTokens, owner: str) -> None:
     with pytest.raises(TokenError, match="owner: expected") as caught:
         store.create(owner, "operator")
     assert len(str(caught.value)) < 400
@@ -144,7 +146,7 @@ def test_an_owner_that_could_be_another_principal_is_refused(store: TokenStore, 
     ],
 )
 def test_what_no_token_can_have_is_named(
-    store: TokenStore, caller_class: str, scopes: list[str], expires_in: float | None, what: str
+    store: CallerTokens, caller_class: str, scopes: list[str], expires_in: float | None, what: str
 ) -> None:
     with pytest.raises(TokenError, match=f"^{what}: expected"):
         store.create("ada", caller_class, scopes, expires_in)
@@ -154,7 +156,7 @@ def test_what_no_token_can_have_is_named(
 # --- rotated ------------------------------------------------------------------------------------------
 
 
-def test_a_rotated_token_is_the_same_caller_with_another_secret(store: TokenStore, now: Now) -> None:
+def test_a_rotated_token_is_the_same_caller_with_another_secret(store: CallerTokens, now: Now) -> None:
     first, text = store.create("ada", "operator", ["a"], 100)
     now.now += 30
     second, other = store.rotate(first.id, 20)
@@ -169,7 +171,7 @@ def test_a_rotated_token_is_the_same_caller_with_another_secret(store: TokenStor
 
 
 def test_the_former_token_is_valid_until_the_overlap_is_over(
-    database: Database, store: TokenStore, now: Now
+    database: Database, store: CallerTokens, now: Now
 ) -> None:
     first, _ = store.create("ada", "operator")
     second, _ = store.rotate(first.id, 20)
@@ -179,20 +181,20 @@ def test_the_former_token_is_valid_until_the_overlap_is_over(
     assert live(database, now) == [second.id]
 
 
-def test_without_an_overlap_it_is_over_at_once(database: Database, store: TokenStore, now: Now) -> None:
+def test_without_an_overlap_it_is_over_at_once(database: Database, store: CallerTokens, now: Now) -> None:
     first, _ = store.create("ada", "operator")
     second, _ = store.rotate(first.id)
     assert live(database, now) == [second.id]
 
 
-def test_an_overlap_never_lengthens_the_life_of_a_token(store: TokenStore, now: Now) -> None:
+def test_an_overlap_never_lengthens_the_life_of_a_token(store: CallerTokens, now: Now) -> None:
     first, _ = store.create("ada", "operator", expires_in=10)
     store.rotate(first.id, 1000)
     assert store.list()[0].expires_at == now() + 10
 
 
 def test_a_token_is_rotated_once_unless_its_successor_is_revoked(
-    database: Database, store: TokenStore
+    database: Database, store: CallerTokens
 ) -> None:
     first, _ = store.create("ada", "operator")
     second, _ = store.rotate(first.id, 60)
@@ -205,7 +207,7 @@ def test_a_token_is_rotated_once_unless_its_successor_is_revoked(
 
 
 @pytest.mark.parametrize("state", ["revoked", "expired"])
-def test_what_is_not_live_is_not_rotated(store: TokenStore, now: Now, state: str) -> None:
+def test_what_is_not_live_is_not_rotated(store: CallerTokens, now: Now, state: str) -> None:
     record, _ = store.create("ada", "operator", expires_in=10)
     if state == "revoked":
         store.revoke(record.id)
@@ -216,7 +218,7 @@ def test_what_is_not_live_is_not_rotated(store: TokenStore, now: Now, state: str
 
 
 @pytest.mark.parametrize("overlap", [-1, float("nan"), float("inf")])
-def test_an_overlap_is_a_number_of_seconds(store: TokenStore, overlap: float) -> None:
+def test_an_overlap_is_a_number_of_seconds(store: CallerTokens, overlap: float) -> None:
     record, _ = store.create("ada", "operator")
     with pytest.raises(TokenError, match="overlap"):
         store.rotate(record.id, overlap)
@@ -226,7 +228,7 @@ def test_an_overlap_is_a_number_of_seconds(store: TokenStore, overlap: float) ->
 
 
 def test_a_revoked_token_stays_revoked_since_the_first_time(
-    database: Database, store: TokenStore, now: Now
+    database: Database, store: CallerTokens, now: Now
 ) -> None:
     record, _ = store.create("ada", "operator")
     revoked = store.revoke(record.id)
@@ -237,14 +239,14 @@ def test_a_revoked_token_stays_revoked_since_the_first_time(
     assert live(database, now) == []
 
 
-def test_to_revoke_a_token_leaves_its_successor(database: Database, store: TokenStore, now: Now) -> None:
+def test_to_revoke_a_token_leaves_its_successor(database: Database, store: CallerTokens, now: Now) -> None:
     first, _ = store.create("ada", "operator")
     second, _ = store.rotate(first.id, 60)
     store.revoke(first.id)
     assert live(database, now) == [second.id]
 
 
-def test_an_unknown_id_is_named_with_the_one_that_was_meant(store: TokenStore) -> None:
+def test_an_unknown_id_is_named_with_the_one_that_was_meant(store: CallerTokens) -> None:
     record, text = store.create("ada", "operator")
     with pytest.raises(UnknownToken, match=f"did you mean {record.id}"):
         store.revoke(record.id[:-1] + "_")
@@ -256,7 +258,7 @@ def test_an_unknown_id_is_named_with_the_one_that_was_meant(store: TokenStore) -
 # --- used ---------------------------------------------------------------------------------------------
 
 
-def test_the_time_of_last_use_only_grows(store: TokenStore) -> None:
+def test_the_time_of_last_use_only_grows(store: CallerTokens) -> None:
     record, _ = store.create("ada", "operator")
     for at, there in ((50.0, 50.0), (40.0, 50.0), (60.0, 60.0)):
         store.note_use({record.id: at, "unknown": at})

@@ -13,7 +13,7 @@ from support.guarded import guarded
 from support.list_filters import Caller as Asking
 
 from fastrpc import Caller, Context, Server
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 USER = pwd.getpwuid(os.geteuid()).pw_name
 POLICY = '[expose]\ntools = ["*"]\n[risk]\n"*" = "low"\n'
@@ -43,7 +43,7 @@ def whoami() -> Server:
 
 def told(app: Server, principal: str, tool: str) -> Any:
     async def ask() -> Any:
-        return await Asking(app, LATEST_LEGACY, principal).ask("tools/call", name=tool, arguments={})
+        return await Asking(app, LATEST_SESSION_VERSION, principal).ask("tools/call", name=tool, arguments={})
 
     return asyncio.run(ask())["result"]["structuredContent"]["result"]
 
@@ -75,7 +75,7 @@ def test_with_a_guard_it_is_whom_the_guard_knows(tmp_path: Path, make, principal
 
 def test_a_resource_is_told_too() -> None:
     async def read() -> Any:
-        return await Asking(whoami(), LATEST_LEGACY, "ada#1").ask("resources/read", uri="who://am/i")
+        return await Asking(whoami(), LATEST_SESSION_VERSION, "ada#1").ask("resources/read", uri="who://am/i")
 
     assert asyncio.run(read())["result"]["contents"][0]["text"] == "ada#1 ada#1 "
 

@@ -11,7 +11,7 @@ import pytest
 from support.in_memory import with_client
 
 from fastrpc import Context, Image, Server, Text, ToolError, ToolResult
-from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, STRUCTURED, VERSIONS
+from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS, STRUCTURED, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 
@@ -406,7 +406,7 @@ class Blue(str):
     """A str that is not exactly one."""
 
 
-def results_of(value: Any, annotation: Any = Any, version: str = LEGACY_VERSIONS[-1]) -> Any:
+def results_of(value: Any, annotation: Any = Any, version: str = SESSION_VERSIONS[-1]) -> Any:
     app = Server("t")
 
     def give():  # type: ignore[no-untyped-def]
@@ -446,7 +446,7 @@ def test_what_a_tool_returns_becomes_content(version: str, value: Any, content: 
     assert result["content"] == content
     assert result["isError"] is False
     assert "structuredContent" not in result
-    assert ("resultType" in result) == (version == MODERN)
+    assert ("resultType" in result) == (version == STATELESS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

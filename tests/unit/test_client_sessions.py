@@ -14,7 +14,7 @@ from fastrpc._core.client_stream import ClientStream
 from fastrpc.client import session as sessions
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.session import MOST_INVALID_LOGGED, Session
-from fastrpc.client.transport import Transport
+from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import InvalidAnswer, RequestTimeout
 
 LIMIT = 200
@@ -136,13 +136,16 @@ def test_notifications_that_handlers_have_not_done_with_are_bounded(
 def test_each_step_of_a_handshake_has_its_time_limit() -> None:
     """The notification that ends it, and the level of log messages that it sets."""
 
-    class Unsettled(Transport):
+    class Unsettled(ConnectionTransport):
         async def settle(self) -> None:
             await asyncio.Event().wait()
 
     async def conversation(session: Session) -> None:
         session.stream.attach(asyncio.get_running_loop())
-        for transport, waits_for in ((Unsettled(), "notifications/initialized"), (Transport(), "logging")):
+        for transport, waits_for in (
+            (Unsettled(), "notifications/initialized"),
+            (ConnectionTransport(), "logging"),
+        ):
             session.log_level = "info"
             beginning = asyncio.create_task(session.begin("2025-11-25", 0.1, transport))
             while not session.stream.pending:

@@ -23,11 +23,11 @@ from support.stdio import serve
 from fastrpc import compat
 from fastrpc.compat import Context, FastMCP, NotOffered
 from fastrpc.errors import DefinitionError
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS, VERSIONS
 from fastrpc.testing import Client
 
 FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures", "compat")
-ERAS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+ERAS = pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 IMPORT = re.compile(r"^from (?:fastmcp|mcp\.server\.fastmcp)(?:\.[\w.]+)? import", re.MULTILINE)
 OFFICIAL_IMPORT = re.compile(r"^from mcp\.server\.fastmcp(?P<below>\.[\w.]+)? import", re.MULTILINE)
 NEEDS = {
@@ -71,7 +71,7 @@ def official(name: str) -> Any:
     return module_of(f"official_{name}", source).mcp
 
 
-def call(app: Any, tool: str, version: str = LATEST_LEGACY, /, **arguments: Any) -> Any:
+def call(app: Any, tool: str, version: str = LATEST_SESSION_VERSION, /, **arguments: Any) -> Any:
     return with_client(app, lambda client: client.call(tool, **arguments), version=version)
 
 

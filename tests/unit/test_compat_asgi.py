@@ -17,7 +17,7 @@ from fastrpc import UsageError
 from fastrpc.compat.fastmcp import FastMCP
 from fastrpc.compat.mcp import FastMCP as SdkFastMCP
 from fastrpc.compat.mcp import MCPServer
-from fastrpc.compat.server_settings import Settings, settings
+from fastrpc.compat.server_settings import FastMCPSettings, settings
 
 starlette = pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
@@ -286,12 +286,12 @@ def test_what_was_assigned_precedes_what_was_given_and_that_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    known = Settings()
+    known = FastMCPSettings()
     assert (known.host, known.port, known.json_response) == ("127.0.0.1", 8000, False)
     (tmp_path / ".env").write_text(
         "# names\nexport FASTMCP_PORT='9001'\nOTHER=1\nFASTMCP_HOST=a.example # here\n"
     )
-    known = Settings()
+    known = FastMCPSettings()
     assert (known.host, known.port) == ("a.example", 9001)
     monkeypatch.setenv("FASTMCP_PORT", "9002")
     monkeypatch.setenv("FASTMCP_STATELESS_HTTP", "yes")
@@ -300,9 +300,9 @@ def test_what_was_assigned_precedes_what_was_given_and_that_the_environment(
     assert (known.port, known.stateless_http, known.http_allowed_hosts) == (9002, True, ["a", "b"])
     assert known.http_session_idle_timeout is None
     known.port = 9003
-    own = Settings(known)
+    own = FastMCPSettings(known)
     assert own.port == 9003
-    own = Settings(known, port=9004)
+    own = FastMCPSettings(known, port=9004)
     assert own.port == 9004
     own.port = 9005
     assert (own.port, known.port) == (9005, 9003)

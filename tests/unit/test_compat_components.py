@@ -31,7 +31,7 @@ from fastrpc.compat.fastmcp import (
     forward_raw,
 )
 from fastrpc.errors import DefinitionError, ToolError
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 SECONDS = 30
 
@@ -427,7 +427,7 @@ def test_a_mixin_registers_its_marked_methods() -> None:
         ]
         return lists, await client.request("tools/call", {"name": "disk_read", "arguments": {"name": "a"}})
 
-    (tools, resources, prompts), result = with_client(server, conversation, LATEST_LEGACY)
+    (tools, resources, prompts), result = with_client(server, conversation, LATEST_SESSION_VERSION)
     assert [(tool["name"], tool["description"]) for tool in tools] == [("disk_read", "Read it")]
     assert [resource["uri"] for resource in resources] == ["disk+files://all"]
     assert [prompt["name"] for prompt in prompts] == ["disk_ask"]

@@ -20,9 +20,9 @@ from fastrpc.compat import mcp as sdk
 from fastrpc.compat.fastmcp import Context, FastMCP
 from fastrpc.compat.http import request as http_request
 from fastrpc.compat.mcp import MCPServer
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
-ERAS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+ERAS = pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 SDK_1 = sdk.FastMCP
 
 
@@ -33,12 +33,12 @@ def added(function: Any, kind: Any = FastMCP) -> Any:
     return app
 
 
-def called(function: Any, kind: Any = FastMCP, version: str = LATEST_LEGACY, **client: Any) -> Any:
+def called(function: Any, kind: Any = FastMCP, version: str = LATEST_SESSION_VERSION, **client: Any) -> Any:
     app = added(function, kind)
     return with_client(app, lambda client: client.call("tool"), version, **client)
 
 
-def value_of(function: Any, kind: Any = FastMCP, version: str = LATEST_LEGACY, **client: Any) -> str:
+def value_of(function: Any, kind: Any = FastMCP, version: str = LATEST_SESSION_VERSION, **client: Any) -> str:
     result = called(function, kind, version, **client)
     assert not result.is_error, result.text
     return str(result.text)
@@ -55,7 +55,7 @@ def test_the_request_over_stdio() -> None:
         found = (ctx.transport, ctx.headers, request.request, request.method, request.protocol_version)
         return repr((*found, ctx.is_background_task, ctx.task_id, ctx.origin_request_id == ctx.request_id))
 
-    expected = ("stdio", None, None, "tools/call", LATEST_LEGACY, False, None, True)
+    expected = ("stdio", None, None, "tools/call", LATEST_SESSION_VERSION, False, None, True)
     assert value_of(tool) == repr(expected)
 
 
@@ -85,7 +85,7 @@ def test_members_of_meta_are_attributes_and_items() -> None:
 
     app = added(tool)
     params = {"name": "tool", "arguments": {}, "_meta": {"tenant": "t7"}}
-    result = ask(app, "tools/call", params, LATEST_LEGACY)
+    result = ask(app, "tools/call", params, LATEST_SESSION_VERSION)
     assert result["content"][0]["text"] == "('t7', 't7', 1, None, True)"
 
 
@@ -97,11 +97,11 @@ def test_meta_is_a_dict_as_in_sdk_2_and_has_a_models_attributes() -> None:
     found = {"tenant": "t7"}
     for given in (found, {}):
         params = {"name": "tool", "arguments": {}, "_meta": given}
-        text = ask(added(tool), "tools/call", params, LATEST_LEGACY)["content"][0]["text"]
+        text = ask(added(tool), "tools/call", params, LATEST_SESSION_VERSION)["content"][0]["text"]
         assert text == repr((given, given, given, given, bool(given)))
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_the_sdks_client_sends_meta_that_the_servers_context_has(version: str) -> None:
     server = MCPServer("meta")
 
@@ -124,7 +124,7 @@ def test_the_sdks_client_sends_meta_that_the_servers_context_has(version: str) -
 
     async def converse() -> list[str]:
         meta, texts = {"example.com/own": 1}, []
-        async with sdk.Client(server, mode="auto" if version == MODERN else "legacy") as client:
+        async with sdk.Client(server, mode="auto" if version == STATELESS else "legacy") as client:
             texts.append((await client.call_tool("act", {}, meta=meta)).content[0].text)
             texts.append((await client.read_resource("data://x", meta=meta)).contents[0].text)
             texts.append((await client.get_prompt("say", {}, meta=meta)).messages[0].content.text)
@@ -139,7 +139,7 @@ def test_the_sdks_client_sends_meta_that_the_servers_context_has(version: str) -
 
     found = asyncio.run(asyncio.wait_for(converse(), 60))
     assert found[:3] == [str({"example.com/own": 1})] * 3
-    assert found[3] == ("{}" if version == MODERN else "none")
+    assert found[3] == ("{}" if version == STATELESS else "none")
     assert found[4].startswith("{'progress_token': ")
 
 
@@ -175,7 +175,9 @@ def test_what_the_client_has_said_of_itself() -> None:
         )
         return repr(found)
 
-    assert value_of(tool, roots=["file:///a"]) == repr((True, True, False, True, LATEST_LEGACY, False))
+    assert value_of(tool, roots=["file:///a"]) == repr(
+        (True, True, False, True, LATEST_SESSION_VERSION, False)
+    )
 
 
 # ------------------------------------------------------------------------------------ notifications
@@ -431,7 +433,7 @@ def answers(kind: Any, error: BaseException) -> list[Any]:
         ("prompts/get", {"name": "review"}),
     ):
         try:
-            result = ask(app, method, params, LATEST_LEGACY)
+            result = ask(app, method, params, LATEST_SESSION_VERSION)
         except Exception as raised:
             found.append(getattr(raised, "code", raised))
         else:
@@ -471,7 +473,7 @@ def test_a_url_that_must_be_opened_first(kind: Any, expected: list[Any]) -> None
 
 def test_the_error_has_the_code_the_message_and_the_data() -> None:
     app = failing(MCPServer, sdk.MCPError(code=-32050, message="custom", data={"a": 1}))
-    error = refusal(app, "tools/call", {"name": "tool", "arguments": {}}, LATEST_LEGACY)
+    error = refusal(app, "tools/call", {"name": "tool", "arguments": {}}, LATEST_SESSION_VERSION)
     assert (error.code, error.message, error.data) == (-32050, "custom", {"a": 1})
 
 

@@ -36,7 +36,7 @@ from fastrpc.compat.fastmcp import (
     get_server,
 )
 from fastrpc.compat.mcp import AcceptedElicitation, Elicit, ListRoots, MCPServer, Resolve, Sample
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 log: list[str] = []
 
@@ -411,7 +411,7 @@ def sdk_tool(annotation: Any, function: Any = None) -> Any:
     return added(tool, MCPServer)
 
 
-ERAS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+ERAS = pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 
 
 def test_resolvers_get_arguments_the_context_and_other_resolvers() -> None:

@@ -14,7 +14,7 @@ from fastrpc import Server
 from fastrpc.compat import fastmcp
 from fastrpc.compat.dialect import LATEST_KNOWN, follow_release
 from fastrpc.errors import DefinitionError
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 
 class Part(BaseModel):
@@ -98,7 +98,7 @@ def test_a_name_that_the_protocol_advises_against_is_served_with_one_warning(
         return tool["name"], [texts_of(await client.request("tools/call", call)) for _ in range(2)]
 
     for each in (server, host):
-        assert with_client(each, conversation, LATEST_LEGACY) == (name, [["5"], ["5"]])
+        assert with_client(each, conversation, LATEST_SESSION_VERSION) == (name, [["5"], ["5"]])
     assert warned == {name}
     with pytest.raises(DefinitionError, match="cannot be a tool's name"):
         Server("own").add_tool(lambda: "a", name=name)
@@ -143,7 +143,8 @@ def test_contents_have_the_meta_of_their_resource_as_in_the_installed_release(
             else:
                 mcp.add_resource(fastmcp.Resource.from_function(function, uri, **options))
         found = [
-            read(mcp, uri, LATEST_LEGACY)[0].get("_meta") for uri in ("a://text", "a://b/x", "a://parts")
+            read(mcp, uri, LATEST_SESSION_VERSION)[0].get("_meta")
+            for uri in ("a://text", "a://b/x", "a://parts")
         ]
     finally:
         follow_release("fastmcp", LATEST_KNOWN["fastmcp"])

@@ -34,7 +34,7 @@ from fastrpc.compat import fastmcp, mcp
 from fastrpc.compat.dialect import follow_release
 from fastrpc.compat.validation_errors import as_validation_error
 from fastrpc.errors import ArgumentError, ToolError
-from fastrpc.protocol.versions import LATEST_LEGACY, STRUCTURED
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STRUCTURED
 
 
 @ALL
@@ -413,7 +413,7 @@ def test_an_inner_handler_answers_in_the_place_of_the_server() -> None:
         tools = (await client.request("tools/list", {}))["tools"]
         return tools, await client.request("tools/call", {"name": "two", "arguments": {}})
 
-    tools, result = with_client(server, conversation, LATEST_LEGACY)
+    tools, result = with_client(server, conversation, LATEST_SESSION_VERSION)
     assert [tool["name"] for tool in tools] == ["one"]
     assert texts_of(result) == ["two{}"]
     assert result["structuredContent"] == {"name": "two"}
@@ -459,7 +459,7 @@ def test_the_lifespan_is_entered_before_the_first_list(kind: Any) -> None:
     async def conversation(client: Any) -> Any:
         return [await client.request("tools/list", {}) for _ in range(2)]
 
-    for found in with_client(server, conversation, LATEST_LEGACY):
+    for found in with_client(server, conversation, LATEST_SESSION_VERSION):
         assert [tool["name"] for tool in found["tools"]] == ["one"]
 
 
@@ -474,7 +474,7 @@ def test_the_contents_of_a_resource_have_its_meta_in_the_sdk(kind: Any) -> None:
     async def conversation(client: Any) -> Any:
         return (await client.request("resources/read", {"uri": "a://b"}))["contents"]
 
-    (found,) = with_client(server, conversation, LATEST_LEGACY)
+    (found,) = with_client(server, conversation, LATEST_SESSION_VERSION)
     assert found["_meta"] == {"ui": {"border": False}}
     assert found["text"] == "text"
 
@@ -502,7 +502,7 @@ def test_behind_the_error_of_an_overridden_call_stands_pydantics(kind: Any) -> N
         call = {"name": "one", "arguments": {"second": [1, "x"]}}
         return await client.request("tools/call", call)
 
-    refused = with_client(server, conversation, LATEST_LEGACY)
+    refused = with_client(server, conversation, LATEST_SESSION_VERSION)
     assert "first: required" in texts_of(refused)[0]
     assert [(each["loc"], each["type"]) for each in problems] == [
         (("first",), "invalid_argument"),
@@ -557,7 +557,9 @@ def test_requests_are_answered_through_methods_that_a_program_overrides(kind: An
         results = [await client.request("tools/call", call) for call in calls]
         return listed, results, (await client.request("resources/read", {"uri": "a://b"}))["contents"]
 
-    listed, (good, refused, failed, unknown), (contents,) = with_client(server, conversation, LATEST_LEGACY)
+    listed, (good, refused, failed, unknown), (contents,) = with_client(
+        server, conversation, LATEST_SESSION_VERSION
+    )
     assert [tool["name"] for tool in listed] == ["one"]
     assert (texts_of(good), good["structuredContent"]) == (["5"], {"result": "5"})
     for result in (refused, failed, unknown):
@@ -607,7 +609,7 @@ def test_requests_are_answered_through_fastmcps_inner_methods_that_a_program_ove
         calls = [{"name": "one", "arguments": {"a": 5}}, {"name": "two"}]
         return listed, [await client.request("tools/call", call) for call in calls]
 
-    (tools, prompts), (good, refused) = with_client(server, conversation, LATEST_LEGACY)
+    (tools, prompts), (good, refused) = with_client(server, conversation, LATEST_SESSION_VERSION)
     assert [tool["name"] for tool in tools] == ["one"]
     assert [prompt["name"] for prompt in prompts] == ["ask"]
     assert texts_of(good) == ["5"]

@@ -13,10 +13,10 @@ from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.lowlevel.own_methods import params_of
 from fastrpc.compat.lowlevel.server import Server
 from fastrpc.errors import InvalidParams, RemoteError, ToolError
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, SERVER_KEY, STATELESS
 from fastrpc.testing import Client
 
-VERSIONS = [LATEST_LEGACY, MODERN]
+VERSIONS = [LATEST_SESSION_VERSION, STATELESS]
 QUESTION = {"resultType": "input_required", "inputRequests": {"who": {"method": "roots/list"}}}
 
 
@@ -42,7 +42,7 @@ def answering(method: str, result: dict[str, Any]) -> Server:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_only_the_latest_version_is_told_of_what_kind_a_result_is(version: str) -> None:
     (got,) = asked(answering("x/custom", {**QUESTION, "_meta": {"a": 1}}), version, ("x/custom", {}))
-    if version == MODERN:
+    if version == STATELESS:
         assert got["resultType"] == "input_required"
         assert got["_meta"]["a"] == 1
         assert got["_meta"][SERVER_KEY]["name"] == "whole"
@@ -53,8 +53,10 @@ def test_only_the_latest_version_is_told_of_what_kind_a_result_is(version: str) 
 @pytest.mark.parametrize("kind", [{}, {"resultType": "complete"}])
 def test_a_result_that_is_complete_says_so_in_the_latest_version_alone(kind: dict[str, str]) -> None:
     server = answering("x/custom", {"x": 1, **kind})
-    (modern,), (legacy,) = (asked(server, version, ("x/custom", {})) for version in (MODERN, LATEST_LEGACY))
-    assert (modern["x"], modern["resultType"]) == (1, "complete")
+    (stateless,), (legacy,) = (
+        asked(server, version, ("x/custom", {})) for version in (STATELESS, LATEST_SESSION_VERSION)
+    )
+    assert (stateless["x"], stateless["resultType"]) == (1, "complete")
     assert legacy == {"x": 1}
 
 
@@ -63,7 +65,7 @@ def test_how_long_a_result_may_be_kept_is_for_the_latest_version_alone(version: 
     server = answering("x/custom", {"x": 1, "ttlMs": 5, "cacheScope": "private"})
     (got,) = asked(server, version, ("x/custom", {}))
     kept = {name: got[name] for name in ("ttlMs", "cacheScope") if name in got}
-    assert kept == ({"ttlMs": 5, "cacheScope": "private"} if version == MODERN else {})
+    assert kept == ({"ttlMs": 5, "cacheScope": "private"} if version == STATELESS else {})
 
 
 class Paged:
@@ -95,7 +97,7 @@ def test_the_tools_of_all_pages_are_known_and_called_without_listing_anew() -> N
     paged = Paged("one", "two", "three")
     pages = [("tools/list", {}), ("tools/list", {"cursor": "1"}), ("tools/list", {"cursor": "2"})]
     calls = [("tools/call", {"name": name, "arguments": {}}) for name in paged.pages]
-    *_, one, two, three = asked(paged.server, LATEST_LEGACY, *pages, *calls)
+    *_, one, two, three = asked(paged.server, LATEST_SESSION_VERSION, *pages, *calls)
     assert [each["content"][0]["text"] for each in (one, two, three)] == ["one", "two", "three"]
     assert paged.cursors == [None, "1", "2"]
 
@@ -103,16 +105,16 @@ def test_the_tools_of_all_pages_are_known_and_called_without_listing_anew() -> N
 @pytest.mark.parametrize("then", [[], [("tools/list", {})]], ids=["the last", "the first"])
 def test_a_page_is_not_taken_for_the_whole_list(then: list[tuple[str, dict[str, Any]]]) -> None:
     paged = Paged("one", "two")
-    asked(paged.server, LATEST_LEGACY, ("tools/list", {}), ("tools/list", {"cursor": "1"}), *then)
+    asked(paged.server, LATEST_SESSION_VERSION, ("tools/list", {}), ("tools/list", {"cursor": "1"}), *then)
     assert sorted(paged.known) == ["one", "two"]
 
 
 def test_a_list_without_pages_replaces_what_was_known() -> None:
     paged = Paged("one")
-    asked(paged.server, LATEST_LEGACY, ("tools/list", {}))
+    asked(paged.server, LATEST_SESSION_VERSION, ("tools/list", {}))
     assert paged.known == ["one"]
     paged.pages = ("two",)
-    asked(paged.server, LATEST_LEGACY, ("tools/list", {}))
+    asked(paged.server, LATEST_SESSION_VERSION, ("tools/list", {}))
     assert paged.known == ["two"]
 
 
@@ -126,7 +128,7 @@ def test_a_handler_of_a_list_may_take_the_request_by_keyword_alone() -> None:
     async def list_tools(*, request: ListToolsRequest) -> Any:
         return taken.append(request.method) or []  # type: ignore[attr-defined, func-returns-value]
 
-    assert asked(server, LATEST_LEGACY, ("tools/list", {})) == [{"tools": []}]
+    assert asked(server, LATEST_SESSION_VERSION, ("tools/list", {})) == [{"tools": []}]
     assert taken == ["tools/list"]
 
 
@@ -149,7 +151,7 @@ def test_a_handler_of_a_list_whose_parameters_have_defaults_is_called_without_ar
         taken.append(request)
         return []
 
-    asked(server, LATEST_LEGACY, ("tools/list", {}), ("prompts/list", {}))
+    asked(server, LATEST_SESSION_VERSION, ("tools/list", {}), ("prompts/list", {}))
     assert taken == [(None, None), None]
 
 
@@ -161,7 +163,7 @@ def test_a_handler_of_a_list_that_wants_something_else_gets_nothing() -> None:
         return []
 
     with pytest.raises(RemoteError):
-        asked(server, LATEST_LEGACY, ("tools/list", {}))
+        asked(server, LATEST_SESSION_VERSION, ("tools/list", {}))
 
 
 def test_tasks_of_the_sdk_are_refused_where_a_server_enables_them() -> None:
@@ -193,7 +195,7 @@ def test_params_that_a_class_refuses_are_told_in_the_words_of_its_first_problem(
         params_of(Typed, {"count": "x", "name": 5})
 
 
-@pytest.mark.parametrize(("version", "code"), [(LATEST_LEGACY, -32000), (MODERN, 403)])
+@pytest.mark.parametrize(("version", "code"), [(LATEST_SESSION_VERSION, -32000), (STATELESS, 403)])
 def test_what_a_guard_refuses_has_the_code_of_a_refusal_and_what_a_handler_raises_has_not(
     version: str, code: int
 ) -> None:
@@ -231,7 +233,7 @@ def test_annotations_of_resources_are_those_of_the_version_and_of_tools_as_they_
     member = method.partition("/")[0]
     server = answering(method, {member: [{**entry, "annotations": ANNOTATIONS}]})
     ((new,),), ((old,),) = (
-        [got[member] for got in asked(server, version, (method, {}))] for version in (MODERN, "2025-03-26")
+        [got[member] for got in asked(server, version, (method, {}))] for version in (STATELESS, "2025-03-26")
     )
     assert new["annotations"] == ANNOTATIONS
     assert old["annotations"] == ({"audience": ["user"]} if is_cut else ANNOTATIONS)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.middleware import call, conversing, server_of_all, server_with
-from support.stdio import MODERN_META, encode, serve
+from support.stdio import STATELESS_META, encode, serve
 
 import fastrpc
 from fastrpc.compat.fastmcp import (
@@ -29,11 +29,11 @@ from fastrpc.compat.fastmcp import (
 )
 from fastrpc.compat.mcp import FastMCP as SdkFastMCP
 from fastrpc.errors import DefinitionError
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client, RemoteError
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "compat_middleware.py"
-ERAS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+ERAS = pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 
 
 def swapped_source() -> str:
@@ -261,7 +261,7 @@ def test_a_process_with_middleware_over_stdio(tmp_path: Path) -> None:
         for id, (text, expected) in enumerate(
             [("a", "a"), ("doubled", "doubleddoubled"), ("copied", "copy")]
         ):
-            params = {"name": "echo", "arguments": {"text": text}, "_meta": MODERN_META}
+            params = {"name": "echo", "arguments": {"text": text}, "_meta": STATELESS_META}
             server.send(encode({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
             answer = json.loads(server.line())
             assert answer["id"] == id
@@ -534,7 +534,7 @@ def test_the_handshake_is_seen_and_may_be_refused_and_changed() -> None:
 
     info = conversing(server_with(open), talk)
     assert info["instructions"] == "for t"
-    assert info["protocolVersion"] == LATEST_LEGACY
+    assert info["protocolVersion"] == LATEST_SESSION_VERSION
     assert open.clients == ["fastrpc.testing"]
     with pytest.raises(RemoteError, match="not you") as caught:
         conversing(server_with(closed), talk)

@@ -65,10 +65,10 @@ SERVER = {*inspect.signature(Server.__init__).parameters, "name", "instructions"
 COMPONENT = {"fn", "name", "name_or_fn", "tool", "uri", *server._TOOL_OPTIONS}
 ACCEPTED = {
     "__init__": SERVER | {*options.FastMCPOptions.__annotations__, *options.MCPServerOptions.__annotations__},
-    "tool": COMPONENT | {*options.ToolOptions.__annotations__},
-    "add_tool": COMPONENT | {*options.ToolOptions.__annotations__},
-    "resource": COMPONENT | {*options.ResourceOptions.__annotations__},
-    "prompt": COMPONENT | {*options.PromptOptions.__annotations__},
+    "tool": COMPONENT | {*options.CompatToolOptions.__annotations__},
+    "add_tool": COMPONENT | {*options.CompatToolOptions.__annotations__},
+    "resource": COMPONENT | {*options.CompatResourceOptions.__annotations__},
+    "prompt": COMPONENT | {*options.CompatPromptOptions.__annotations__},
 }
 """The options of a server and of what it declares, by the call that takes them."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.middleware import call, conversing, server_of_all, server_with
-from support.stdio import MODERN_META, encode, serve
+from support.stdio import STATELESS_META, encode, serve
 
 from fastrpc.compat.dialect import follow_release
 from fastrpc.compat.fastmcp import (
@@ -38,7 +38,7 @@ from fastrpc.compat.fastmcp import (
     ToolInjectionMiddleware,
 )
 from fastrpc.compat.middleware import rate_limiting
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.testing import Client, RemoteError
 
 
@@ -90,7 +90,7 @@ def test_records_go_to_standard_error_where_nobody_has_set_up_logging(tmp_path: 
         "    return text\n"
         "mcp.run()\n"
     )
-    params = {"name": "echo", "arguments": {"text": "a"}, "_meta": MODERN_META}
+    params = {"name": "echo", "arguments": {"text": "a"}, "_meta": STATELESS_META}
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     done = subprocess.run(
         [sys.executable, script],
@@ -346,7 +346,7 @@ def test_clients_are_pinged(tmp_path: Path) -> None:
     )
     with serve(str(script)) as server:
         client = {"name": "t", "version": "1"}
-        params = {"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": client}
+        params = {"protocolVersion": LATEST_SESSION_VERSION, "capabilities": {}, "clientInfo": client}
         server.send(encode({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}))
         assert json.loads(server.line())["id"] == 1
         server.send(encode({"jsonrpc": "2.0", "method": "notifications/initialized"}))

@@ -10,7 +10,7 @@ import pytest
 from support.in_memory import ask, with_client
 
 from fastrpc.compat import dialect, fastmcp
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 GETTERS = {"resource": "get_resource", "template": "get_resource_template", "prompt": "get_prompt"}
 KEYS = {"resource": "data://one", "template": "data://{name}", "prompt": "ask"}
@@ -54,7 +54,7 @@ def object_of(server: fastmcp.FastMCP, kind: str) -> Any:
 def listed(server: fastmcp.FastMCP, kind: str) -> dict[str, Any]:
     method, member = LISTS[kind]
     name = {"resource": "uri", "template": "uriTemplate", "prompt": "name"}[kind]
-    found = ask(server, method, version=LATEST_LEGACY)[member]
+    found = ask(server, method, version=LATEST_SESSION_VERSION)[member]
     return {each[name]: each for each in found}
 
 
@@ -162,7 +162,7 @@ def test_a_tools_tags_are_changed_in_place() -> None:
     tool = asyncio.run(server.get_tool("act"))
     tool.tags.add("b")
     tool.copy(update={"tags": {"c"}}).tags.add("d")
-    [entry] = ask(server, "tools/list", version=LATEST_LEGACY)["tools"]
+    [entry] = ask(server, "tools/list", version=LATEST_SESSION_VERSION)["tools"]
     assert entry["_meta"]["fastmcp"]["tags"] == ["a", "b"]
 
 
@@ -176,7 +176,9 @@ def fastmcp_release() -> Any:
 
 
 def result_of(server: fastmcp.FastMCP, name: str, **arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = ask(server, "prompts/get", {"name": name, "arguments": arguments}, LATEST_LEGACY)
+    found: dict[str, Any] = ask(
+        server, "prompts/get", {"name": name, "arguments": arguments}, LATEST_SESSION_VERSION
+    )
     return found
 
 

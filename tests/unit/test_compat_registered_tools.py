@@ -10,7 +10,7 @@ import pytest
 from support.in_memory import texts_of, with_client
 
 from fastrpc.compat import fastmcp, mcp
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 
 def server_of(kind: Any = fastmcp.FastMCP) -> Any:
@@ -38,7 +38,7 @@ def seen(server: Any, *calls: tuple[str, dict[str, Any]]) -> Any:
         ]
         return {tool["name"]: tool for tool in listed}, [texts_of(answer) for answer in answers]
 
-    return with_client(server, conversation, LATEST_LEGACY)
+    return with_client(server, conversation, LATEST_SESSION_VERSION)
 
 
 def test_a_client_is_told_what_was_set_on_a_tool() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from fastrpc.compat import mcp as sdk
 from fastrpc.compat.errors import NotOffered
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 
 def shop() -> Any:
@@ -45,7 +45,12 @@ def shop() -> Any:
 
 @pytest.mark.parametrize(
     ("mode", "version"),
-    [("auto", MODERN), ("legacy", LATEST_LEGACY), (MODERN, MODERN), ("2025-06-18", "2025-06-18")],
+    [
+        ("auto", STATELESS),
+        ("legacy", LATEST_SESSION_VERSION),
+        (STATELESS, STATELESS),
+        ("2025-06-18", "2025-06-18"),
+    ],
 )
 def test_a_client_reaches_everything_of_a_server_in_memory(mode: str, version: str) -> None:
     async def run() -> None:
@@ -108,7 +113,7 @@ def test_options_without_an_equivalent_are_refused() -> None:
 def test_a_session_with_a_server_in_memory_is_initialized(limit: Any) -> None:
     async def run() -> None:
         async with sdk.create_connected_server_and_client_session(shop(), limit) as session:
-            assert session.protocol_version == LATEST_LEGACY
+            assert session.protocol_version == LATEST_SESSION_VERSION
             assert (await session.call_tool("add", {"a": 2, "b": 2})).content[0].text == "4"
             await session.send_ping()
         with pytest.raises(RuntimeError, match="not connected"):

@@ -10,7 +10,7 @@ import pytest
 
 from fastrpc import Context, DefinitionError, Server, ToolError
 from fastrpc.definitions.completion import Completion, Completions, choices_of, matching
-from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, SERVER_KEY, VERSIONS
+from fastrpc.protocol.versions import SERVER_KEY, SESSION_VERSIONS, STATELESS, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 
@@ -26,7 +26,7 @@ class Level(enum.IntEnum):
     HIGH = 10
 
 
-def asks(params: dict[str, Any], app: Server, version: str = MODERN) -> Any:
+def asks(params: dict[str, Any], app: Server, version: str = STATELESS) -> Any:
     """The whole result of one completion/complete."""
 
     async def run() -> Any:
@@ -37,7 +37,7 @@ def asks(params: dict[str, Any], app: Server, version: str = MODERN) -> Any:
 
 
 def completes(
-    app: Server, name: str, value: str, version: str = MODERN, prompt: str = "paint", **others: str
+    app: Server, name: str, value: str, version: str = STATELESS, prompt: str = "paint", **others: str
 ) -> Any:
     """What an argument of a prompt is completed by."""
     params: dict[str, Any] = {
@@ -49,7 +49,7 @@ def completes(
     return asks(params, app, version)["completion"]
 
 
-def refused(app: Server, params: dict[str, Any], version: str = MODERN) -> RemoteError:
+def refused(app: Server, params: dict[str, Any], version: str = STATELESS) -> RemoteError:
     with pytest.raises(RemoteError) as caught:
         asks(params, app, version)
     return caught.value
@@ -116,7 +116,7 @@ def test_each_version_gets_the_result_it_knows(version: str) -> None:
     completion = {"values": ["true"], "total": 1, "hasMore": False}
     assert asks(params, painter(), version) == {
         "completion": completion,
-        **(ending if version == MODERN else {}),
+        **(ending if version == STATELESS else {}),
     }
 
 
@@ -247,10 +247,10 @@ def test_a_completion_cannot_ask_the_client_from_2026_07_28_on() -> None:
             values: list[str] = result["completion"]["values"]
             return values
 
-    for version in LEGACY_VERSIONS:
+    for version in SESSION_VERSIONS:
         assert asyncio.run(run(version)) == ["file:///home"]
     with pytest.raises(RemoteError, match="completion/complete cannot ask the client") as caught:
-        asyncio.run(run(MODERN))
+        asyncio.run(run(STATELESS))
     assert caught.value.code == -32603
 
 
@@ -321,7 +321,7 @@ def test_a_server_with_nothing_to_complete_has_no_such_method(version: str) -> N
     assert "completions" not in asyncio.run(capabilities(Server("none")))
     assert refused(Server("none"), {"ref": PAINT, "argument": WHAT}, version).code == -32601
     said = asyncio.run(capabilities(painter())).get("completions")
-    assert said == (None if version == LEGACY_VERSIONS[0] else {})
+    assert said == (None if version == SESSION_VERSIONS[0] else {})
 
 
 # ------------------------------------------------------------------------------------------- templates

@@ -15,7 +15,7 @@ import pytest
 from support.in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, tool
-from fastrpc.protocol.versions import MODERN, VERSIONS
+from fastrpc.protocol.versions import STATELESS, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 
@@ -361,7 +361,7 @@ def test_a_mounted_tool_of_plain_parameters_keeps_its_compiled_plan() -> None:
     plan = app.runtime.plans["o_plain"]
     assert plan.inline
     assert plan.tool is app.tools.get("o_plain")
-    assert with_client(app, lambda client: client.call("o_plain", text="a"), version=MODERN).text == "a"
+    assert with_client(app, lambda client: client.call("o_plain", text="a"), version=STATELESS).text == "a"
 
 
 # --- the examples -------------------------------------------------------------------------------------

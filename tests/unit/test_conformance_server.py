@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from support.in_memory import with_client
 
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client, RemoteError
 
 PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conformance", "server.py")
-ERAS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+ERAS = pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 ALL = {
     "on_elicit": lambda params: {
         name: {"ok": True, "color": "green"}.get(name, "Ada")
@@ -63,7 +63,7 @@ def first_round(app: Any, tool: str, method: str = "tools/call", **options: Any)
     async def ask(client: Client) -> dict[str, Any]:
         return await client.request(method, {"name": tool})
 
-    result: dict[str, Any] = talk(app, MODERN, ask, **options)
+    result: dict[str, Any] = talk(app, STATELESS, ask, **options)
     assert result["resultType"] == "input_required"
     assert "ttlMs" not in result
     assert "cacheScope" not in result
@@ -111,7 +111,7 @@ def test_every_resource_and_prompt_says_what_it_is(app: Any, version: str) -> No
     "method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]
 )
 def test_lists_say_for_how_long_they_hold(app: Any, method: str) -> None:
-    result = talk(app, MODERN, lambda client: client.request(method))
+    result = talk(app, STATELESS, lambda client: client.request(method))
     assert result["resultType"] == "complete"
     assert result["ttlMs"] >= 0
     assert result["cacheScope"] in ("public", "private")
@@ -178,11 +178,11 @@ def test_nothing_is_logged_to_a_client_that_did_not_ask(app: Any) -> None:
         await client.call("test_logging_tool")
         return client.notifications
 
-    assert talk(app, MODERN, run) == []
+    assert talk(app, STATELESS, run) == []
 
 
 def test_setting_the_level_is_answered_by_an_empty_object(app: Any) -> None:
-    asked = talk(app, LATEST_LEGACY, lambda c: c.request("logging/setLevel", {"level": "info"}))
+    asked = talk(app, LATEST_SESSION_VERSION, lambda c: c.request("logging/setLevel", {"level": "info"}))
     assert asked == {}
 
 
@@ -238,7 +238,7 @@ def form_of(app: Any, tool: str) -> dict[str, Any]:
         assert result.text.startswith("Elicitation completed: action=accept")
         return client.questions[0]["params"]["requestedSchema"]["properties"]
 
-    found: dict[str, Any] = talk(app, LATEST_LEGACY, run, on_elicit={})
+    found: dict[str, Any] = talk(app, LATEST_SESSION_VERSION, run, on_elicit={})
     return found
 
 
@@ -277,7 +277,7 @@ def test_resources_have_the_contents_of_the_tables(app: Any, version: str) -> No
     assert data["text"] == '{"id":"123","templateTest":true,"data":"Data for ID: 123"}'
 
 
-@pytest.mark.parametrize(("version", "code"), [(LATEST_LEGACY, -32002), (MODERN, -32602)])
+@pytest.mark.parametrize(("version", "code"), [(LATEST_SESSION_VERSION, -32002), (STATELESS, -32602)])
 def test_an_unknown_resource_is_an_error_that_names_it(app: Any, version: str, code: int) -> None:
     with pytest.raises(RemoteError) as failed:
         talk(app, version, lambda client: client.read("test://nothing-here"))
@@ -294,7 +294,7 @@ def test_a_resource_can_be_subscribed_to(app: Any) -> None:
         assert await client.request("resources/unsubscribe", params) == {}
         return client.notifications
 
-    (updated,) = talk(app, LATEST_LEGACY, run)
+    (updated,) = talk(app, LATEST_SESSION_VERSION, run)
     assert updated["method"] == "notifications/resources/updated"
     assert updated["params"]["uri"] == "test://watched-resource"
 
@@ -331,15 +331,15 @@ def test_an_argument_is_completed(app: Any, version: str) -> None:
 
 
 def test_discovery_names_what_there_is(app: Any) -> None:
-    info = talk(app, MODERN, lambda client: client.request("server/discover"))
-    assert MODERN in info["supportedVersions"]
+    info = talk(app, STATELESS, lambda client: client.request("server/discover"))
+    assert STATELESS in info["supportedVersions"]
     assert {"tools", "resources", "prompts", "completions", "logging"} <= set(info["capabilities"])
     assert info["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "conformance"
 
 
 def test_a_client_that_cannot_sample_is_told_what_it_lacks(app: Any) -> None:
     with pytest.raises(RemoteError) as failed:
-        call(app, MODERN, "test_missing_capability")
+        call(app, STATELESS, "test_missing_capability")
     assert failed.value.code == -32021
     assert failed.value.data == {"requiredCapabilities": {"sampling": {}}}
 
@@ -349,7 +349,7 @@ def test_an_elicitation_in_a_call_is_no_request_of_the_servers(app: Any) -> None
         result = await client.request("tools/call", {"name": "test_streaming_elicitation"})
         return result, client.notifications, client.questions
 
-    result, notifications, questions = talk(app, MODERN, run, on_elicit={})
+    result, notifications, questions = talk(app, STATELESS, run, on_elicit={})
     assert result["resultType"] == "input_required"
     assert (notifications, questions) == ([], [])
 
@@ -379,7 +379,7 @@ def test_the_elicitation_tool_asks_for_user_name_until_it_is_there(app: Any) -> 
         params = {"name": "test_input_required_result_elicitation", "inputResponses": responses}
         if "requestState" in asked:
             params["requestState"] = asked["requestState"]
-        return talk(app, MODERN, lambda client: client.request("tools/call", params), **ALL)
+        return talk(app, STATELESS, lambda client: client.request("tools/call", params), **ALL)
 
     given = {"action": "accept", "content": {"name": "Ada"}}
     done = answer({"user_name": given, "surplus": given})
@@ -440,7 +440,7 @@ def test_the_second_question_has_another_state(app: Any) -> None:
         "inputResponses": {"step1": {"action": "accept", "content": {"name": "Ada"}}},
         "requestState": asked["requestState"],
     }
-    again = talk(app, MODERN, lambda client: client.request("tools/call", params), **ALL)
+    again = talk(app, STATELESS, lambda client: client.request("tools/call", params), **ALL)
     assert again["resultType"] == "input_required"
     assert set(again["inputRequests"]) == {"step2"}
     assert again["requestState"] != asked["requestState"]
@@ -454,7 +454,7 @@ def test_a_state_that_was_tampered_with_is_an_error(app: Any) -> None:
         "requestState": asked["requestState"] + "-TAMPERED",
     }
     with pytest.raises(RemoteError):
-        talk(app, MODERN, lambda client: client.request("tools/call", params), **ALL)
+        talk(app, STATELESS, lambda client: client.request("tools/call", params), **ALL)
 
 
 def test_only_what_the_client_declares_is_asked(app: Any) -> None:
@@ -466,6 +466,6 @@ def test_only_what_the_client_declares_is_asked(app: Any) -> None:
 def test_a_prompt_can_ask_too(app: Any) -> None:
     asked = first_round(app, "test_input_required_result_prompt", "prompts/get", **ALL)
     assert asked["inputRequests"]["user_context"]["method"] == "elicitation/create"
-    done = talk(app, MODERN, lambda client: client.prompt("test_input_required_result_prompt"), **ALL)
+    done = talk(app, STATELESS, lambda client: client.prompt("test_input_required_result_prompt"), **ALL)
     assert done.text == "Use this context: Ada"
     assert json.dumps(done.raw["resultType"]) == '"complete"'

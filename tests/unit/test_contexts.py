@@ -14,9 +14,9 @@ from support.loop_clock import LoopClock
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.engine.dispatcher import Dispatcher
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
-VERSIONS = ["2025-03-26", LATEST_LEGACY, MODERN]
+VERSIONS = ["2025-03-26", LATEST_SESSION_VERSION, STATELESS]
 WITH_TOKEN = {"progressToken": "p"}
 
 
@@ -221,7 +221,7 @@ def test_a_call_that_waits_ends_once_though_its_context_was_looked_at_meanwhile(
             await go_on.wait()
             return "done"
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(1, "waits", {}, WITH_TOKEN)
         ctx = kept[0]
         if by_thread:
@@ -268,7 +268,7 @@ def test_a_context_that_is_looked_at_after_a_call_that_has_waited_says_nothing_t
             await asyncio.sleep(0 if end == "ends" else 20)
             return "done"
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(1, "waits", {}, WITH_TOKEN)
         if end == "is cancelled":
             peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
@@ -298,7 +298,7 @@ def test_a_context_outlives_its_call_and_says_nothing_to_the_client_any_more(use
             kept.append(ctx)
             return f"{ctx.wants_progress}" if used else "unused"
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(1, "keeps", {}, WITH_TOKEN)
         await peer.answer(1)
         ctx = kept[0]
@@ -322,7 +322,7 @@ def test_a_context_of_a_coroutine_that_waits_hears_of_the_cancellation() -> None
             await asyncio.sleep(20)
             return "late"
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(1, "waits", {})
         assert (kept[0].cancelled, app.runtime.calls.count, peer.handed_on) == (False, 1, 0)
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
@@ -338,7 +338,7 @@ def test_a_context_of_a_coroutine_that_waits_hears_of_the_cancellation() -> None
 def test_a_request_that_brings_answers_goes_through_the_dispatcher() -> None:
     async def run() -> None:
         app = tools()
-        peer = RawConversation(app, MODERN)
+        peer = RawConversation(app, STATELESS)
         peer.call(1, "facts", {"text": "x" * 70_000})
         assert len((await peer.answer(1))["result"]["structuredContent"]["text"]) == 70_000
         peer.call(2, "asks", {})
@@ -374,7 +374,7 @@ def test_a_context_that_waits_for_the_next_call_does_not_keep_the_connection_of_
         def act(ctx: Context) -> str:
             return "done"
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(1, "act", {})
         await peer.answer(1)
         dispatcher = weakref.ref(peer.dispatcher)

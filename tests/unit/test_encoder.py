@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastrpc._core.encoder import Output, dumps, quoted
+from fastrpc._core.encoder import OutputBuffer, dumps, quoted
 
 SEED = int(os.environ.get("FASTRPC_SEED", "1"))
 ODD = 'ab"\\\n\x00\x1f\x7f é漢🎉/\u2028'
@@ -43,7 +43,7 @@ def test_every_character_at_every_place_of_a_block_is_escaped() -> None:
 
 
 def test_a_long_text_reserves_no_more_than_it_needs() -> None:
-    output = Output()
+    output = OutputBuffer()
     output.text(b"1", "x" * 1_000_000 + '"' * 10, b'"}]}}\n')
     assert output.end < 1_001_000
     assert output.take().count(b'\\"') == 10
@@ -81,7 +81,7 @@ def test_what_is_no_plain_value_is_refused(value: Any) -> None:
 
 
 def test_a_lone_surrogate_is_refused_before_anything_is_written() -> None:
-    output = Output()
+    output = OutputBuffer()
     with pytest.raises(UnicodeEncodeError):
         output.text(b"1", "x\ud800", b"")
     assert output.take() == b""
@@ -90,7 +90,7 @@ def test_a_lone_surrogate_is_refused_before_anything_is_written() -> None:
 @pytest.mark.parametrize("alphabet", ["é ÿ", "é漢\uffff\u0800\u07ff", "🎉\U0010ffff漢é", "plain"])
 def test_texts_of_every_width_come_back_as_they_were(alphabet: str) -> None:
     chance = random.Random(SEED)
-    output = Output()
+    output = OutputBuffer()
     for length in [*range(70), 20_000, 70_000]:
         for share in (0.02, 0.5, 1.0):
             text = "".join(
@@ -102,7 +102,7 @@ def test_texts_of_every_width_come_back_as_they_were(alphabet: str) -> None:
 
 
 def test_half_a_pair_behind_a_long_text_leaves_earlier_answers_whole() -> None:
-    output = Output()
+    output = OutputBuffer()
     output.text(b"1", "é" * 40_000, b'"}]}}\n')
     whole = output.end
     with pytest.raises(UnicodeEncodeError):

@@ -9,10 +9,10 @@ import pytest
 from support.in_memory import ENVELOPE, RawConversation
 
 from fastrpc import Context, ListItem, Server
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client
 
-VERSIONS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+VERSIONS = pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 
 
 def server(enforced: bool = True) -> tuple[Server, set[str]]:
@@ -43,7 +43,7 @@ def server(enforced: bool = True) -> tuple[Server, set[str]]:
 
 
 async def answered(peer: RawConversation, id: int, method: str, **params: Any) -> dict[str, Any]:
-    if peer.version == MODERN:
+    if peer.version == STATELESS:
         params["_meta"] = ENVELOPE
     peer.say({"id": id, "method": method, "params": params})
     answer = await asyncio.wait_for(peer.answer(id), 30)
@@ -125,7 +125,7 @@ def test_a_principal_for_whom_a_tool_exists_calls_it_beside_one_for_whom_it_does
 
 def test_calls_that_exist_for_the_caller_never_reach_the_dispatcher() -> None:
     async def talk() -> None:
-        peer = RawConversation(server()[0], MODERN)
+        peer = RawConversation(server()[0], STATELESS)
         await answered(peer, 0, "tools/call", name="search", arguments={"text": "a"})
         handed_on = peer.handed_on
         for id in range(1, 9):
@@ -155,7 +155,7 @@ def test_a_filter_that_fails_hides_all_tools() -> None:
     async def talk() -> None:
         app, _ = server()
         app.filter_lists(fails, enforced=True)
-        peer = RawConversation(app, MODERN)
+        peer = RawConversation(app, STATELESS)
         result = await answered(peer, 0, "tools/call", name="search", arguments={})
         assert result["error"]["message"].startswith("Unknown tool: search")
         peer.close()
@@ -258,7 +258,7 @@ def test_what_a_caller_may_not_see_any_more_is_gone_for_the_next_request(version
 def test_calls_of_a_caller_whose_class_stays_never_reach_the_dispatcher() -> None:
     async def talk() -> None:
         app, _ = classified()
-        peer = RawConversation(app, MODERN)
+        peer = RawConversation(app, STATELESS)
         peer.dispatcher.principal = "ada"
         for id in range(9):
             result = await answered(peer, id, "tools/call", name="secret_plain", arguments={"text": "a"})

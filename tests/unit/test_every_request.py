@@ -16,7 +16,7 @@ from fastrpc.errors import RemoteError
 from fastrpc.guard.audit import AuditLog, verify
 from fastrpc.guard.audit.calls import CallAudit
 from fastrpc.guard.requests import EveryRequest
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client
 
 SOPHON = json.dumps(
@@ -79,9 +79,10 @@ async def codes(client: Client, method: str, params: dict[str, Any], times: int)
 
 CASES = [
     (version, method, params)
-    for version in (LATEST_LEGACY, MODERN)
+    for version in (LATEST_SESSION_VERSION, STATELESS)
     for method, params in OTHERS
-    if version != MODERN or method not in ("ping", "resources/subscribe")  # which that version does not have
+    if version != STATELESS
+    or method not in ("ping", "resources/subscribe")  # which that version does not have
 ]
 
 
@@ -97,7 +98,7 @@ def test_every_request_counts_and_is_audited(
             return found, (await codes(client, "tools/list", {}, 1))[0]
 
     found, after = asyncio.run(asyncio.wait_for(conversation(), 60))
-    too_often = 429 if version == MODERN else -32004
+    too_often = 429 if version == STATELESS else -32004
     assert after == too_often
     allowed = found.index(too_often)
     assert allowed in (59, 60)  # the handshake of a session is a request, too
@@ -112,7 +113,7 @@ def test_every_request_counts_and_is_audited(
     assert all(each["category"] == "mcp_server" and "sha256" in each["arguments"] for each in records)
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_what_the_lists_do_not_have_is_refused_with_the_code_of_sophon(tmp_path: Path, version: str) -> None:
     sophon = Sophon(tmp_path)
 
@@ -124,7 +125,7 @@ def test_what_the_lists_do_not_have_is_refused_with_the_code_of_sophon(tmp_path:
                 await codes(client, "prompts/get", {"name": "greet", "arguments": {"name": "x"}}, 1),
             ]
 
-    code = 403 if version == MODERN else -32000
+    code = 403 if version == STATELESS else -32000
     assert asyncio.run(asyncio.wait_for(conversation(), 60)) == [[code]] * 3
 
 
@@ -133,7 +134,7 @@ def test_a_policy_may_count_all_requests(tmp_path: Path) -> None:
     sophon = Sophon(tmp_path, text, "guard.toml")
 
     async def conversation() -> list[int]:
-        async with Client(sophon.app, version=MODERN) as client:  # which asks who the server is
+        async with Client(sophon.app, version=STATELESS) as client:  # which asks who the server is
             return await codes(client, "tools/list", {}, 7)
 
     assert asyncio.run(asyncio.wait_for(conversation(), 60)) == [0] * 4 + [429] * 3

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -175,7 +175,7 @@ def load(name: str) -> Any:
     return module.mcp if name == "compat" else module.app
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_does_what_it_says(name: str, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOKS_ROOT", REPOSITORY)

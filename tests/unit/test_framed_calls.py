@@ -10,7 +10,7 @@ from support.in_memory import ENVELOPE, RawConversation, in_loop
 
 from fastrpc import CallInfo, CallRecord, Contents, Context, Message, Server, Text, ToolError
 from fastrpc.errors import InvalidParams
-from fastrpc.protocol.versions import MODERN, VERSIONS
+from fastrpc.protocol.versions import STATELESS, VERSIONS
 
 
 def app_of() -> Server:
@@ -132,7 +132,7 @@ async def answers(version: str, kept: bool, times: int) -> tuple[dict[Any, bytes
                 peer.close()
                 peer = RawConversation(app, version)
                 peer.dispatcher.loop_runs(asyncio.get_running_loop())
-            meta = {"_meta": ENVELOPE} if version == MODERN else {}
+            meta = {"_meta": ENVELOPE} if version == STATELESS else {}
             peer.say({"id": number, "method": method, "params": {**params, **meta}})
             await peer.answer(number)
             found[number] = peer.answers[number]

@@ -20,11 +20,11 @@ from fastrpc.cli.gateway import main
 from fastrpc.client.asynchronous import AsyncClient
 from fastrpc.errors import InvalidConfig, UsageError
 from fastrpc.gateway import gateway_of, status
-from fastrpc.gateway.catalogue import Catalogue
+from fastrpc.gateway.catalogue import GatewayCatalogue
 from fastrpc.gateway.client_targets import resolved
 from fastrpc.gateway.names import prefix_of
 from fastrpc.gateway.rules import Rules
-from fastrpc.gateway.status import FOLDER, STATUS_URI, Health, Report, running
+from fastrpc.gateway.status import FOLDER, STATUS_URI, Health, StatusReporter, running
 from fastrpc.gateway.watched_file import WatchedFile
 from fastrpc.testing import RemoteError
 
@@ -46,9 +46,9 @@ def server_with(*tools: str) -> Server:
     return server
 
 
-def catalogue_of(rules: Rules, **servers: Server) -> tuple[Catalogue, Server]:
+def catalogue_of(rules: Rules, **servers: Server) -> tuple[GatewayCatalogue, Server]:
     gateway = Server("gateway")
-    catalogue = Catalogue(gateway.registries, rules.shows)
+    catalogue = GatewayCatalogue(gateway.registries, rules.shows)
     catalogue.members = [
         SimpleNamespace(  # type: ignore[misc]
             name=name,
@@ -181,17 +181,17 @@ def test_a_changed_file_is_read_and_a_broken_one_is_not_used(
     file = WatchedFile(str(path))
     _, file.gateway = gateway_of(file.servers)
     path.write_text(json.dumps({"mcpServers": {"a": NOWHERE, "bc": NOWHERE}}))
-    file.look()
+    file.poll()
     assert list(file.gateway.members) == ["a", "bc"]
     for broken in ("{", "[]", '{"mcpServers": 5}', '{"mcpServers": {}}', '{"servers": {}}', None):
         path.unlink() if broken is None else path.write_text(broken)
         for _ in range(3):
-            file.look()
+            file.poll()
         assert list(file.gateway.members) == ["a", "bc"]
         assert caplog.text.count("the servers are not changed") == 1
         caplog.clear()
     path.write_text(json.dumps({"mcpServers": {"bc": NOWHERE}}))
-    file.look()
+    file.poll()
     assert list(file.gateway.members) == ["bc"]
 
 
@@ -299,7 +299,7 @@ def test_the_status_is_told_on_a_socket_of_the_users_own(
     state, path = str(short_path), str(short_path / "mcp.json")
     server, gateway = gateway_of({"a": NOWHERE, "b": {"command": "${NO_SUCH_VARIABLE}"}})
     assert running(state) == []
-    report = Report(state, Health(path, "stdio", server, gateway))
+    report = StatusReporter(state, Health(path, "stdio", server, gateway))
     try:
         (place,) = (short_path / FOLDER).iterdir()
         assert place.stat().st_mode & 0o077 == 0
@@ -327,7 +327,9 @@ def test_a_gateway_that_does_not_answer_hides_no_other(
     monkeypatch.setattr(status, "ANSWER_SECONDS", 0.2)
     state = str(short_path)
     server, gateway = gateway_of({})
-    reports = [Report(state, Health(f"{number}.json", "stdio", server, gateway)) for number in range(2)]
+    reports = [
+        StatusReporter(state, Health(f"{number}.json", "stdio", server, gateway)) for number in range(2)
+    ]
     stopped, busy = (socket.socket(socket.AF_UNIX) for _ in range(2))
     stopped.bind(str(short_path / FOLDER / "0.sock"))
     stopped.listen()
@@ -391,4 +393,4 @@ def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Any) -> None:
     with pytest.raises(PermissionError):
         running(str(tmp_path))
     with pytest.raises(PermissionError):
-        Report(str(tmp_path), Health("mcp.json", "stdio", server, gateway))
+        StatusReporter(str(tmp_path), Health("mcp.json", "stdio", server, gateway))

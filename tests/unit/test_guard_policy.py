@@ -13,12 +13,12 @@ from support.in_memory import every_version
 from fastrpc import Server
 from fastrpc.callers import Caller
 from fastrpc.errors import RemoteError
-from fastrpc.guard.guard import Target
+from fastrpc.guard.guard import CallTarget
 from fastrpc.guard.policy import decisions
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import ApprovalTimedOut
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client
 
 EVERYTHING = '[expose]\ntools = ["*"]\nresources = ["*"]\nprompts = ["*"]\n[approvals]\nfrom = "never"\n'
@@ -32,7 +32,9 @@ async def outcome(client: Client, tool: str, **arguments: Any) -> Any:
         return error.code
 
 
-def talk(app: Server, principal: str, conversation: Any, version: str = LATEST_LEGACY, **options: Any) -> Any:
+def talk(
+    app: Server, principal: str, conversation: Any, version: str = LATEST_SESSION_VERSION, **options: Any
+) -> Any:
     async def run() -> Any:
         async with Client(app, version=version, **options) as client:
             for dispatcher in app.runtime.dispatchers:
@@ -42,12 +44,14 @@ def talk(app: Server, principal: str, conversation: Any, version: str = LATEST_L
     return asyncio.run(asyncio.wait_for(run(), 60))
 
 
-def call(app: Server, principal: str, tool: str, version: str = LATEST_LEGACY, **arguments: Any) -> Any:
+def call(
+    app: Server, principal: str, tool: str, version: str = LATEST_SESSION_VERSION, **arguments: Any
+) -> Any:
     return talk(app, principal, lambda client: outcome(client, tool, **arguments), version)
 
 
 def refusal(
-    app: Server, principal: str, tool: str, version: str = LATEST_LEGACY, **arguments: Any
+    app: Server, principal: str, tool: str, version: str = LATEST_SESSION_VERSION, **arguments: Any
 ) -> RemoteError:
     async def converse(client: Client) -> RemoteError:
         with pytest.raises(RemoteError) as caught:
@@ -112,7 +116,7 @@ def test_a_tool_outside_of_the_lists_looks_like_one_that_there_is_not(
     assert (hidden.code, hidden.message) == (unknown.code, unknown.message.replace("wipx", "wipe"))
 
 
-@pytest.mark.parametrize(("version", "code"), [(LATEST_LEGACY, -32000), (MODERN, 403)])
+@pytest.mark.parametrize(("version", "code"), [(LATEST_SESSION_VERSION, -32000), (STATELESS, 403)])
 def test_a_tool_outside_of_the_lists_is_refused_with_the_code_of_the_wire_where_nothing_is_hidden(
     tmp_path: Path, version: str, code: int
 ) -> None:
@@ -155,7 +159,7 @@ def test_a_caller_of_no_class_may_do_nothing_whatever_is_exposed(tmp_path: Path)
     policy = policy_of(tmp_path, EVERYTHING, shop())
     for caller_class, is_allowed in (("", False), ("staff", True)):
         caller = Caller("eve#1", caller_class, owner="eve")
-        decision = policy.decision(caller, policy.class_key(caller), Target("tool", "search", "read"))
+        decision = policy.decision(caller, policy.class_key(caller), CallTarget("tool", "search", "read"))
         assert (decision.is_allowed, decision.is_hidden) == (is_allowed, not is_allowed)
 
 
@@ -172,7 +176,9 @@ def test_a_callers_own_list_is_that_of_its_token_else_of_its_owner_else_of_its_p
     ):
         caller = Caller("ada#1", "staff", **facts)
         decisions = {
-            name: policy.decision(caller, facts["owner"] + facts["token_id"], Target("tool", name, "read"))
+            name: policy.decision(
+                caller, facts["owner"] + facts["token_id"], CallTarget("tool", name, "read")
+            )
             for name in ("search", "order", "wipe")
         }
         assert {name for name, decision in decisions.items() if decision.is_allowed} == allowed
@@ -210,7 +216,7 @@ def test_a_rule_over_arguments_judges_those_that_are_bound(tmp_path: Path, versi
     assert call(app, "ada", "order", version, item="x") == "ordered 1 x"
     error = refusal(app, "ada", "order", version, item="x", count="11")
     assert (error.code, error.data) == (
-        403 if version == MODERN else -32000,
+        403 if version == STATELESS else -32000,
         {"reason": "not_allowed", "rule": "small-orders"},
     )
     assert "more than 10 need a person's approval" in error.message
@@ -284,7 +290,7 @@ then = "ask"
 """
     )
     policy = policy_of(tmp_path, text, shop())
-    target = Target("tool", "order", "write")
+    target = CallTarget("tool", "order", "write")
     for owner, count, named in (("ada", 11, "many"), ("ada", 1, "staff"), ("eve", 11, "staff")):
         caller = Caller(f"{owner}#1", "staff")
         decision = policy.decision(caller, policy.class_key(caller), target)
@@ -321,7 +327,7 @@ def test_callers_whom_a_rule_tells_apart_by_their_scopes_are_so_under_one_name(t
     actions = []
     for scopes in ((), ("admin",)):
         caller = Caller("ada#1", "staff", scopes=scopes)
-        target = Target("tool", "search", "read")
+        target = CallTarget("tool", "search", "read")
         actions.append(policy.decision(caller, policy.class_key(caller), target).verdict.action)
     assert actions == ["", "deny"]
 
@@ -351,7 +357,7 @@ def test_verdicts_say_the_same_whose_action_rule_and_risk_are_the_same() -> None
 # --- rates ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("version", "code"), [(LATEST_LEGACY, -32004), (MODERN, 429)])
+@pytest.mark.parametrize(("version", "code"), [(LATEST_SESSION_VERSION, -32004), (STATELESS, 429)])
 def test_more_calls_than_the_rate_are_refused_until_they_may_be_made(
     tmp_path: Path, version: str, code: int
 ) -> None:
@@ -397,7 +403,7 @@ def test_a_risky_call_runs_if_the_person_at_the_client_accepts(
             return
         assert len(asked) == 1
         assert "the disk" in str(asked[0])
-        assert found == ("wiped the disk" if action == "accept" else 403 if version == MODERN else -32001)
+        assert found == ("wiped the disk" if action == "accept" else 403 if version == STATELESS else -32001)
         assert await outcome(client, "mystery") in ("done", -32001, 403)
         assert len(asked) == 2, "a tool of unknown risk is asked about, too"
 
@@ -437,14 +443,14 @@ def test_nobody_answering_means_no(tmp_path: Path) -> None:
         "on_refusal": lambda call, caller, verdict, error: refused.append(error.reason),
     }
     app, _ = guarded(tmp_path, ASKING, **options)
-    for version in (LATEST_LEGACY, MODERN):
+    for version in (LATEST_SESSION_VERSION, STATELESS):
         result = talk(app, "ada", lambda client: client.call("wipe", place="x"), version)
         assert (result.is_error, result.text) == (True, "nobody")
     assert refused == ["approval_timed_out"] * 2
 
     with_code, _ = guarded(tmp_path, ASKING + '[approvals]\ntimeout_answer = "error"\n', **options)
     assert call(with_code, "ada", "wipe", place="x") == -32002
-    assert call(with_code, "ada", "wipe", MODERN, place="x") == 408
+    assert call(with_code, "ada", "wipe", STATELESS, place="x") == 408
 
 
 def test_a_rule_sets_the_risk_of_the_calls_that_it_is_about(tmp_path: Path) -> None:
@@ -501,7 +507,7 @@ def test_calls_that_are_allowed_do_not_reach_the_dispatcher(tmp_path: Path) -> N
 
     async def run() -> None:
         app, _ = guarded(tmp_path, EVERYTHING + '[defaults]\nrate = "1000/hour"\n')
-        peer = RawConversation(app, MODERN)
+        peer = RawConversation(app, STATELESS)
         for id in range(5):
             peer.call(id, "search", {"text": "x"})
             assert (await peer.answer(id))["result"]["isError"] is False
@@ -573,7 +579,7 @@ def test_decisions_are_kept_in_bounds_of_each_class_and_of_all(
     policy = policy_of(tmp_path, EVERYTHING, shop())
     for number in range(500):
         caller = Caller(f"somebody {number % 7}", "default")
-        policy.decision(caller, caller.principal, Target("resource", f"a://{number}", None))
+        policy.decision(caller, caller.principal, CallTarget("resource", f"a://{number}", None))
         kept = [len(of_class) for of_class in policy._decisions.values()]
         assert max(kept) <= 5
         assert sum(kept) == policy._kept <= 20
@@ -581,9 +587,9 @@ def test_decisions_are_kept_in_bounds_of_each_class_and_of_all(
     policy.forget()
     caller = Caller("somebody", "default")
     for number in range(12):
-        policy.decision(caller, "one class", Target("resource", f"a://{number}", None))
+        policy.decision(caller, "one class", CallTarget("resource", f"a://{number}", None))
         assert policy._kept == len(policy._decisions["one class"]) == number % 5 + 1
     policy.forget()
     for length in (decisions.LONGEST_KEPT, decisions.LONGEST_KEPT + 1):
-        policy.decision(caller, "one class", Target("resource", "x" * length, None))
+        policy.decision(caller, "one class", CallTarget("resource", "x" * length, None))
     assert policy._kept == 1

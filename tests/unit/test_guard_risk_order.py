@@ -11,7 +11,7 @@ import pytest
 from support.guarded import policy_of, shop
 
 from fastrpc.callers import Caller
-from fastrpc.guard.guard import Target
+from fastrpc.guard.guard import CallTarget
 from fastrpc.guard.policy.decisions import Policy, Verdict
 from fastrpc.guard.policy.sections import GuardConfigError
 
@@ -33,7 +33,7 @@ def policy(folder: Path, *rules: str) -> Policy:
 
 def judged(policy: Policy, tool: str = "order", caller: Caller = ADA, **arguments: Any) -> Verdict:
     effect = {"order": "write", "search": "read", "wipe": "exec"}[tool]
-    target = Target("tool", tool, effect)
+    target = CallTarget("tool", tool, effect)
     decision = policy.decision(caller, policy.class_key(caller), target)
     return policy.judge(decision, caller, target, arguments)
 
@@ -67,7 +67,7 @@ def test_one_that_holds_at_the_base_risk_alone_does_not_hold_at_another(tmp_path
 
 def test_the_risk_that_a_rule_about_the_caller_sets_is_read_without_a_call(tmp_path: Path) -> None:
     found = policy(tmp_path, rule("reads", 'tool.risk == "low"', "deny"), STAFF)
-    target = Target("tool", "order", "write")
+    target = CallTarget("tool", "order", "write")
     assert found.decision(ADA, found.class_key(ADA), target).verdict.action == "deny"
     eve = Caller("eve#1", "guest", owner="eve")
     assert found.decision(eve, found.class_key(eve), target).verdict.action == ""
@@ -98,7 +98,7 @@ def test_the_only_rule_that_sets_it_may_read_what_it_was(tmp_path: Path) -> None
 def test_a_list_has_the_risk_that_needs_no_call(tmp_path: Path) -> None:
     hides = rule("hides", 'tool.risk == "medium"', "deny", phase="list")
     found = policy(tmp_path, hides, MANY)
-    target = Target("tool", "order", "write")
+    target = CallTarget("tool", "order", "write")
     assert found.decision(ADA, found.class_key(ADA), target).is_hidden
     found = policy(tmp_path, hides.replace('"medium"', '"critical"'), MANY)
     assert not found.decision(ADA, found.class_key(ADA), target).is_hidden
@@ -159,7 +159,7 @@ def test_such_rules_about_different_tools_are_none_and_a_tool_that_comes_later_i
         rule("two", "true", "risk low", "*_tool"),
     )
     assert judged(found, item="x", count=1).action == ""
-    target = Target("tool", "new_tool", "write")
+    target = CallTarget("tool", "new_tool", "write")
     decision = found.decision(ADA, found.class_key(ADA), target)
     assert decision.verdict.action == "deny"
     assert "a rule cannot be checked" in decision.verdict.reason

@@ -10,7 +10,7 @@ from support.in_memory import RawConversation, in_loop, with_client
 
 from fastrpc import CallInfo, Context, Server, ToolError
 from fastrpc.errors import InvalidParams
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import RemoteError
 
 WAYS = ("inline", "context", "hooked", "coroutine", "waiting", "thread")
@@ -50,7 +50,7 @@ def app_of(way: str, ran: list[str]) -> Server:
     return app
 
 
-async def converse(app: Server, version: str = LATEST_LEGACY) -> RawConversation:
+async def converse(app: Server, version: str = LATEST_SESSION_VERSION) -> RawConversation:
     peer = RawConversation(app, version)
     peer.dispatcher.loop_runs(asyncio.get_running_loop())
     return peer
@@ -60,7 +60,7 @@ def text_of(answer: Any) -> tuple[str, bool]:
     return answer["result"]["content"][0]["text"], answer["result"]["isError"]
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_guard_sees_each_call_once_and_refuses_in_its_own_words(way: str, version: str) -> None:
     ran: list[str] = []
@@ -205,7 +205,7 @@ def test_arguments_that_do_not_fit_reach_neither_guard_nor_hooks_of_a_guarded_se
     assert (ran, seen) == ([], [])
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_resources_and_prompts_are_guarded_by_uri_and_name(version: str) -> None:
     app = Server("t")
     app.add_resource("docs://open", "text")
@@ -256,7 +256,7 @@ def test_resources_and_prompts_are_guarded_by_uri_and_name(version: str) -> None
 
 
 @pytest.mark.parametrize("later", [False, True])
-@pytest.mark.parametrize(("version", "code"), [(LATEST_LEGACY, -32000), (MODERN, 403)])
+@pytest.mark.parametrize(("version", "code"), [(LATEST_SESSION_VERSION, -32000), (STATELESS, 403)])
 def test_a_refused_resource_or_prompt_is_an_error_of_its_own_code(
     version: str, code: int, later: bool
 ) -> None:

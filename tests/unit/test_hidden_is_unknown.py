@@ -19,10 +19,10 @@ from support.in_memory import ENVELOPE, RawConversation, in_loop
 
 from fastrpc import Server
 from fastrpc.errors import RemoteError
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client
 
-VERSIONS = pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+VERSIONS = pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 POLICY = """
 [expose]
 tools = ["search", "wipe", "travel"]
@@ -92,9 +92,9 @@ ATTACKS: dict[str, tuple[str, Any, str, str]] = {
 REAL = [
     (name, version)
     for name in ATTACKS
-    for version in (LATEST_LEGACY, MODERN)
+    for version in (LATEST_SESSION_VERSION, STATELESS)
     if not name.endswith(("no object", "like another"))  # refused before; seen by neither caller
-    and not (name.startswith("a subscription") and version == MODERN)  # which has streams instead
+    and not (name.startswith("a subscription") and version == STATELESS)  # which has streams instead
 ]
 
 
@@ -171,7 +171,7 @@ async def answers(app: Server, principal: str, version: str, method: str, params
     may answer the others."""
     peer = RawConversation(app, version)
     peer.dispatcher.principal = principal
-    if version == MODERN:
+    if version == STATELESS:
         params = {**params, "_meta": ENVELOPE}
     found = []
     for id in range(3):
@@ -268,7 +268,7 @@ def test_a_change_of_what_is_hidden_is_told_to_nobody_for_whom_it_does_not_exist
         async with Client(app, version=version) as client:
             for dispatcher in app.runtime.dispatchers:
                 dispatcher.principal = principal
-            if version == MODERN:
+            if version == STATELESS:
                 wanted = {"notifications": {"resourceSubscriptions": uris}}
                 listening = asyncio.ensure_future(client.request("subscriptions/listen", wanted))
                 await heard(client, "acknowledged")
@@ -281,11 +281,11 @@ def test_a_change_of_what_is_hidden_is_told_to_nobody_for_whom_it_does_not_exist
             for uri in uris:
                 app.resource_updated(uri)
             await heard(client, "guide")
-            if version == MODERN:
+            if version == STATELESS:
                 listening.cancel()
         return [each["params"]["uri"] for each in client.notifications if "uri" in each["params"]]
 
-    absent = uris[2:3] if version == MODERN else []  # no name of anything: streams take it as it is
+    absent = uris[2:3] if version == STATELESS else []  # no name of anything: streams take it as it is
     assert in_loop(lambda: told("ada")) == [*uris[:2], *absent, uris[3]]
     assert in_loop(lambda: told("eve")) == [*absent, uris[3]]
 
@@ -299,7 +299,7 @@ def test_a_subscription_tells_nothing_more_once_its_resource_is_hidden(tmp_path:
     app, guard = guarded(tmp_path, POLICY, shop([]))
 
     async def watched() -> list[str]:
-        async with Client(app, version=LATEST_LEGACY) as client:
+        async with Client(app, version=LATEST_SESSION_VERSION) as client:
             (dispatcher,) = app.runtime.dispatchers
             dispatcher.principal = "ada"
             for uri in ("shop://secrets/key", "shop://documents/guide"):
@@ -341,7 +341,7 @@ def test_what_is_not_allowed_cannot_be_subscribed_to_where_it_is_not_hidden(
             waiting = []
             for each in (uri, "shop://documents/guide"):
                 try:
-                    if version == MODERN:
+                    if version == STATELESS:
                         wanted = {"notifications": {"resourceSubscriptions": [each]}}
                         request = asyncio.ensure_future(client.request("subscriptions/listen", wanted))
                         waiting.append(request)
@@ -362,7 +362,7 @@ def test_what_is_not_allowed_cannot_be_subscribed_to_where_it_is_not_hidden(
                 request.cancel()
         return codes, [each["params"]["uri"] for each in client.notifications if "uri" in each["params"]]
 
-    code = 403 if version == MODERN else -32000
+    code = 403 if version == STATELESS else -32000
     assert in_loop(lambda: told(POLICY + NOT_HIDDEN)) == ([code], ["shop://documents/guide"])
     allowed = '[expose]\nresources = ["*"]\ntools = ["*"]\nprompts = ["*"]\n[defaults]\nhide = false\n'
     codes, uris = in_loop(lambda: told(allowed))
@@ -389,7 +389,7 @@ def test_over_http_a_hidden_tool_whose_arguments_stand_in_headers_is_answered_as
                     body,
                     accept="application/json, text/event-stream",
                     authorization="Bearer eve-0123456789abcdef",
-                    mcp_protocol_version=MODERN,
+                    mcp_protocol_version=STATELESS,
                     mcp_method="tools/call",
                     mcp_name=name,
                     **more,

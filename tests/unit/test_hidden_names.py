@@ -9,7 +9,7 @@ from support.in_memory import every_version, in_loop
 from support.list_filters import Caller, shop, shows, team_of
 
 from fastrpc import CallInfo, Context, ToolError
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 
 @every_version
@@ -46,7 +46,7 @@ def test_no_error_names_what_a_caller_does_not_see(version: str) -> None:
     in_loop(run)
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_a_handler_that_reads_a_resource_is_told_of_none_that_its_caller_does_not_see(version: str) -> None:
     app = shop()
 

@@ -14,7 +14,7 @@ from support.in_memory import with_client
 
 from fastrpc import Context, DefinitionError, Server, ToolError, ToolResult
 from fastrpc._core.call_info import CallInfo
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.testing import Client, RemoteError
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -302,12 +302,12 @@ def test_a_tool_that_takes_the_context_gets_the_same_as_its_hooks() -> None:
     assert contexts[0] is contexts[1] is not None
 
 
-def test_protocol_errors_of_a_tool_pass_and_modern_clients_are_served() -> None:
+def test_protocol_errors_of_a_tool_pass_and_stateless_clients_are_served() -> None:
     app = greeter()
     app.after(lambda call, result: result + "!")
 
     async def run() -> Any:
-        async with Client(app, version=MODERN) as client:
+        async with Client(app, version=STATELESS) as client:
             with pytest.raises(RemoteError):
                 await client.call("nothing")
             return (await client.call("greet", name="a")).text

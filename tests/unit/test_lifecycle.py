@@ -10,12 +10,12 @@ from support.in_memory import connected
 
 from fastrpc import Server
 from fastrpc.errors import InvalidParams, Overloaded, suggest
-from fastrpc.protocol.lifecycle import AGREED, LOG_LEVELS, NEW, READY, Session, bytes_of_uri
-from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
+from fastrpc.protocol.lifecycle import AGREED, LOG_LEVELS, NEW, READY, SessionState, bytes_of_uri
+from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS
 from fastrpc.quotas import Quota
 
 ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/protocolVersion": STATELESS,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 
@@ -45,7 +45,7 @@ class Peer:
         assert answer["id"] == id
         return answer
 
-    def initialize(self, version: str = LEGACY_VERSIONS[-1]) -> Any:
+    def initialize(self, version: str = SESSION_VERSIONS[-1]) -> Any:
         client = {"name": "t", "version": "1"}
         return self.ask("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": client})
 
@@ -54,7 +54,7 @@ def code(answer: Any) -> int:
     return answer["error"]["code"]
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_each_version_with_a_handshake_is_agreed_to(version: str) -> None:
     result = Peer(instructions="be kind").initialize(version)["result"]
     assert result == {
@@ -65,7 +65,7 @@ def test_each_version_with_a_handshake_is_agreed_to(version: str) -> None:
     }
 
 
-@pytest.mark.parametrize("version", [MODERN, "1999-01-01", "", "v2"])
+@pytest.mark.parametrize("version", [STATELESS, "1999-01-01", "", "v2"])
 def test_an_unknown_version_is_answered_with_the_latest_that_has_a_handshake(version: str) -> None:
     assert Peer().initialize(version)["result"]["protocolVersion"] == "2025-11-25"
 
@@ -108,7 +108,7 @@ def test_a_request_with_an_envelope_is_served_before_and_behind_a_handshake() ->
 def test_discover_needs_no_handshake_but_its_envelope() -> None:
     peer = Peer()
     result = peer.ask("server/discover", {"_meta": ENVELOPE})["result"]
-    assert result["supportedVersions"] == [MODERN]
+    assert result["supportedVersions"] == [STATELESS]
     assert result["resultType"] == "complete"
     assert isinstance(result["ttlMs"], int)
     assert result["cacheScope"] in ("public", "private")
@@ -126,7 +126,7 @@ def test_an_envelope_of_another_version_names_the_versions_that_are_served(versi
     meta = {**ENVELOPE, "io.modelcontextprotocol/protocolVersion": version}
     answer = Peer().ask("tools/list", {"_meta": meta})
     assert code(answer) == -32022
-    assert answer["error"]["data"] == {"supported": [MODERN], "requested": version}
+    assert answer["error"]["data"] == {"supported": [STATELESS], "requested": version}
 
 
 @pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "unknown/method"])
@@ -191,7 +191,7 @@ def test_a_batch_of_notifications_is_silent() -> None:
     assert peer.send([{"jsonrpc": "2.0", "method": "notifications/initialized"}]) == []
 
 
-@pytest.mark.parametrize("version", [version for version in LEGACY_VERSIONS if version != "2025-03-26"])
+@pytest.mark.parametrize("version", [version for version in SESSION_VERSIONS if version != "2025-03-26"])
 def test_other_versions_have_no_batches(version: str) -> None:
     peer = Peer()
     peer.initialize(version)
@@ -294,11 +294,11 @@ def test_malformed_calls_are_minus_32602(params: Any) -> None:
 
 # --- what a session keeps -----------------------------------------------------------------------------------
 
-CLIENT = {"protocolVersion": LEGACY_VERSIONS[-1], "capabilities": {}, "clientInfo": {"name": "t"}}
+CLIENT = {"protocolVersion": SESSION_VERSIONS[-1], "capabilities": {}, "clientInfo": {"name": "t"}}
 
 
 def test_a_session_is_ready_only_after_what_was_agreed() -> None:
-    session = Session()
+    session = SessionState()
     session.ready()
     assert session.state == NEW
     session.agree(CLIENT)
@@ -310,7 +310,7 @@ def test_a_session_is_ready_only_after_what_was_agreed() -> None:
 
 
 def test_roots_that_are_given_up_give_back_what_they_took_and_no_more() -> None:
-    session = Session()
+    session = SessionState()
     for _ in range(2):
         session.agree(CLIENT)
         kept = session.quota.used
@@ -323,7 +323,7 @@ def test_roots_that_are_given_up_give_back_what_they_took_and_no_more() -> None:
 
 
 def test_a_second_handshake_gives_back_what_the_first_took() -> None:
-    session = Session()
+    session = SessionState()
     session.agree(CLIENT)
     kept = session.quota.used
     assert kept > 0
@@ -333,14 +333,14 @@ def test_a_second_handshake_gives_back_what_the_first_took() -> None:
 
 
 def test_roots_before_a_handshake_give_back_what_they_took_too() -> None:
-    session = Session()
+    session = SessionState()
     session.take_roots([{"uri": "file:///a"}])
     session.take_roots(None)
     assert session.quota.used == 0
 
 
 def test_a_subscription_that_is_given_up_gives_back_what_it_took_and_another_none_does() -> None:
-    session = Session()
+    session = SessionState()
     session.subscribe("docs://a")
     kept = session.quota.used
     session.unsubscribe("docs://b")
@@ -356,7 +356,7 @@ def test_the_levels_of_logs_are_in_the_order_of_rfc_5424() -> None:
 
 
 def test_what_a_session_may_keep_and_there_is_no_memory_for_is_an_overload() -> None:
-    session = Session()
+    session = SessionState()
     size = bytes_of_uri("docs://a")
     session.quota = Quota(size, Quota(0))
     with pytest.raises(Overloaded, match="no room to keep subscriptions"):

@@ -14,7 +14,7 @@ from support.upstream import UPSTREAM
 from fastrpc import DefinitionError, ListItem, Server, ToolError, tracebacks
 from fastrpc.definitions.tool import Tool
 from fastrpc.engine import list_filter
-from fastrpc.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, SESSION_VERSIONS, STATELESS, VERSIONS
 from fastrpc.testing import Client
 
 
@@ -54,7 +54,7 @@ def test_a_cursor_of_another_class_shows_nothing_that_is_hidden() -> None:
     app.filter_lists(shows, classify=team_of)
 
     async def run() -> None:
-        staff, guest = Caller(app, MODERN, "ada"), Caller(app, MODERN, "bob")
+        staff, guest = Caller(app, STATELESS, "ada"), Caller(app, STATELESS, "bob")
         _, cursor = await staff.page("tools/list")  # behind secret_0
         assert await guest.page("tools/list", cursor) == (["open_2"], None)
         _, cursor = await guest.page("tools/list")  # behind open_1
@@ -79,7 +79,7 @@ def test_a_filter_is_told_what_an_entry_is() -> None:
 
     async def run() -> None:
         for method in METHODS:
-            await Caller(app, MODERN).list(method)
+            await Caller(app, STATELESS).list(method)
 
     in_loop(run)
 
@@ -100,7 +100,7 @@ def test_without_classify_each_principal_is_a_class() -> None:
 
     async def run() -> None:
         for principal, expected in (("0", ["open_0"]), ("1", ["open_1"]), ("", [])):
-            assert await Caller(app, LATEST_LEGACY, principal).list("tools/list") == expected
+            assert await Caller(app, LATEST_SESSION_VERSION, principal).list("tools/list") == expected
 
     in_loop(run)
 
@@ -116,7 +116,7 @@ def test_all_of_several_filters_must_show_an_entry() -> None:
             ("grace", ALL["tools/list"]),
             ("bob", OPEN["tools/list"]),
         ):
-            assert await Caller(app, MODERN, principal).list("tools/list") == expected
+            assert await Caller(app, STATELESS, principal).list("tools/list") == expected
 
     in_loop(run)
 
@@ -126,7 +126,7 @@ def test_lists_in_a_batch_are_filtered() -> None:
     app.filter_lists(shows, classify=team_of)
 
     dispatcher = app.connect()
-    dispatcher.assume("2025-03-26")
+    dispatcher.adopt_version("2025-03-26")
     asked = ",".join(f'{{"jsonrpc":"2.0","id":{id},"method":"{each}"}}' for id, each in enumerate(METHODS))
     for dispatcher.principal in ("ada", "bob", "ada"):
         dispatcher.connection.receive(f"[{asked}]".encode())
@@ -180,7 +180,7 @@ def test_a_provider_behind_resources_that_are_all_hidden_is_listed_first() -> No
     app.filter_lists(shows, classify=team_of)
 
     async def run() -> None:
-        assert (await Caller(app, MODERN, "bob").page("resources/list"))[0] == ["db://open/0"]
+        assert (await Caller(app, STATELESS, "bob").page("resources/list"))[0] == ["db://open/0"]
 
     in_loop(run)
 
@@ -191,7 +191,7 @@ def test_the_client_is_not_told_why_the_filter_of_a_provider_failed() -> None:
     app.filter_lists(broken)
 
     async def run() -> None:
-        error = await Caller(app, MODERN, "bob").error("resources/list")
+        error = await Caller(app, STATELESS, "bob").error("resources/list")
         assert (error["code"], error["message"]) == (-32603, "Internal error; see the server's log")
 
     in_loop(run)
@@ -239,7 +239,7 @@ def test_only_the_classes_that_were_used_last_are_kept(monkeypatch: pytest.Monke
     app.filter_lists(note)
 
     async def run() -> None:
-        caller = Caller(app, MODERN)
+        caller = Caller(app, STATELESS)
         for caller.principal in "abacab":
             await caller.list("prompts/list")
 
@@ -252,7 +252,7 @@ def test_no_more_bytes_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) 
     app.filter_lists(lambda principal, item: True)
 
     async def run() -> None:
-        caller = Caller(app, MODERN)
+        caller = Caller(app, STATELESS)
         for number in range(200):
             caller.principal = str(number)
             await caller.list("tools/list")
@@ -294,7 +294,7 @@ def test_a_caller_that_comes_into_another_class_sees_its_lists_at_once() -> None
     app.filter_lists(shows, classify=teams.__getitem__)
 
     async def run() -> None:
-        caller = Caller(app, LATEST_LEGACY, "ada")
+        caller = Caller(app, LATEST_SESSION_VERSION, "ada")
         for _ in range(2):
             assert await caller.list("tools/list") == OPEN["tools/list"]
         teams["ada"] = "staff"
@@ -308,7 +308,7 @@ def test_what_is_added_or_removed_is_in_the_lists_of_all_who_see_it() -> None:
     app.filter_lists(shows, classify=team_of)
 
     async def run() -> None:
-        staff, guest = Caller(app, MODERN, "ada"), Caller(app, MODERN, "bob")
+        staff, guest = Caller(app, STATELESS, "ada"), Caller(app, STATELESS, "bob")
         for caller in (staff, guest):
             await caller.list("tools/list")
         app.add_tool(lambda: "", name="secret_2")
@@ -319,7 +319,7 @@ def test_what_is_added_or_removed_is_in_the_lists_of_all_who_see_it() -> None:
     in_loop(run)
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_a_filter_that_is_added_later_holds_for_connections_that_have_lists_already(version: str) -> None:
     app = shop()
 
@@ -369,7 +369,7 @@ def test_streams_of_changes_hear_that_lists_have_changed() -> None:
             methods = [(await stream.__anext__())["method"] for _ in range(2)]
             assert methods == ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
 
-    with_client(app, converse, MODERN)
+    with_client(app, converse, STATELESS)
 
 
 # --- filters that fail ------------------------------------------------------------------------------------
@@ -401,7 +401,7 @@ def refuse() -> bool:
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("name", FAILING)
 def test_a_list_whose_filter_fails_is_an_error_and_the_log_says_why(
     name: str, version: str, caplog: pytest.LogCaptureFixture
@@ -435,7 +435,7 @@ def test_what_is_no_function_is_refused_at_once(function: Any, classify: Any) ->
 # --- servers of servers -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_filters_of_host_and_mounted_server_both_hold(version: str) -> None:
     inner, app = shop(), Server("host")
     inner.resources("db")(Rows)
@@ -488,7 +488,7 @@ def test_the_filter_of_a_server_that_is_mounted_twice_is_asked_once_for_each_ent
     app.mount(inner, "b")
 
     async def run() -> None:
-        assert len(await Caller(app, MODERN).list("tools/list")) == 2 * len(ALL["tools/list"])
+        assert len(await Caller(app, STATELESS).list("tools/list")) == 2 * len(ALL["tools/list"])
 
     in_loop(run)
     assert sorted(asked) == sorted(2 * ALL["tools/list"])
@@ -499,7 +499,7 @@ def test_a_server_with_a_filter_that_is_mounted_later_brings_it() -> None:
     inner.filter_lists(shows, classify=team_of)
 
     async def run() -> None:
-        caller = Caller(app, MODERN, "bob")
+        caller = Caller(app, STATELESS, "bob")
         for _ in range(2):
             assert await caller.list("tools/list") == []
         app.mount(inner)
@@ -515,7 +515,7 @@ def test_what_a_proxy_passes_on_is_filtered() -> None:
     async def converse(client: Client) -> None:
         assert [tool["name"] for tool in await client.tools()] == ["add", "fail"]
         assert await client.prompts() == []
-        caller = Caller(app, LATEST_LEGACY, "ada")
+        caller = Caller(app, LATEST_SESSION_VERSION, "ada")
         assert len(await caller.list("tools/list")) > 5
         assert await caller.list("prompts/list")
         caller.principal = "bob"
@@ -546,13 +546,13 @@ def test_lists_that_depend_on_the_caller_may_be_kept_for_it_alone(public: tuple[
     app.resources("db")(Rows)
 
     async def run() -> None:
-        caller = Caller(app, MODERN, "bob")
+        caller = Caller(app, STATELESS, "bob")
         for method in METHODS:
             result = (await caller.ask(method))["result"]
             assert (result["cacheScope"], result["ttlMs"]) == (expected, 60_000)
         discovered = (await caller.ask("server/discover"))["result"]
         assert discovered["cacheScope"] == "public"
-        for version in LEGACY_VERSIONS:
+        for version in SESSION_VERSIONS:
             assert "cacheScope" not in (await Caller(app, version, "bob").ask("tools/list"))["result"]
 
     in_loop(run)

@@ -15,7 +15,7 @@ from support.in_memory import connected, with_client
 from fastrpc import Context, Server, log_bridge, running_call
 from fastrpc.log_bridge import Bridge, bridge, level_of
 from fastrpc.protocol.lifecycle import LOG_LEVELS
-from fastrpc.protocol.versions import LEGACY_VERSIONS, LOG_KEY, MODERN, VERSIONS
+from fastrpc.protocol.versions import LOG_KEY, SESSION_VERSIONS, STATELESS, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 LEVELS = list(LOG_LEVELS)
@@ -58,7 +58,7 @@ def test_messages_of_the_wanted_level_and_above_come_before_the_answer(
         await future
         await asyncio.sleep(0)
         assert arrived == client.logs
-        least = level or ("info" if version != MODERN else None)
+        least = level or ("info" if version != STATELESS else None)
         wanted = [] if least is None else LEVELS[LEVELS.index(least) :]
         assert arrived == [{"level": name, "data": f"a {name}", "logger": "talker"} for name in wanted]
 
@@ -73,7 +73,7 @@ def test_in_2026_07_28_a_level_counts_for_its_own_request_only() -> None:
         await client.call("inline")
         assert len(client.logs) == 2
 
-    with_client(talker(), conversation, version=MODERN)
+    with_client(talker(), conversation, version=STATELESS)
 
 
 def test_a_level_that_the_session_has_set_means_nothing_to_a_request_with_an_envelope() -> None:
@@ -90,7 +90,7 @@ def test_a_level_that_the_session_has_set_means_nothing_to_a_request_with_an_env
         send(1, "initialize", {"protocolVersion": "2025-11-25"})
         send(2, "logging/setLevel", {"level": "debug"})
         envelope = {
-            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/protocolVersion": STATELESS,
             "io.modelcontextprotocol/clientCapabilities": {},
         }
         send(3, "tools/call", {"name": "inline", "_meta": envelope})
@@ -99,7 +99,7 @@ def test_a_level_that_the_session_has_set_means_nothing_to_a_request_with_an_env
     assert [json.loads(line).get("id") for line in lines] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_set_level_answers_with_an_empty_object_and_may_be_repeated(version: str) -> None:
     async def conversation(client: Client) -> None:
         for level in LEVELS:
@@ -131,7 +131,7 @@ def test_set_level_is_unknown_in_2026_07_28() -> None:
             await client.request("logging/setLevel", {"level": "info"})
         assert caught.value.code == -32601
 
-    with_client(talker(), conversation, version=MODERN)
+    with_client(talker(), conversation, version=STATELESS)
 
 
 @pytest.mark.parametrize("level", ["loud", "", "Info", 3, None, ["info"]])
@@ -143,7 +143,7 @@ def test_a_bad_level_in_the_envelope_is_minus_32602(method: str, level: Any) -> 
         assert caught.value.code == -32602
         assert LOG_KEY in caught.value.message
 
-    with_client(talker(), conversation, version=MODERN)
+    with_client(talker(), conversation, version=STATELESS)
 
 
 def test_a_second_handshake_forgets_the_level() -> None:

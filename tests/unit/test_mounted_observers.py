@@ -13,7 +13,7 @@ from support.in_memory import RawConversation, in_loop
 
 from fastrpc import CallInfo, CallRecord, Server, ToolError
 from fastrpc._core.recorder import Recorder
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.testing import Client
 
 Seen = list[tuple[str, str, str]]
@@ -91,7 +91,7 @@ async def failing(awaitable: Any) -> None:
 
 async def call_all(app: Server, prefix: str = "") -> None:
     """Call each handler of a `shop` in a server where it is mounted."""
-    async with Client(app, version=MODERN) as client:
+    async with Client(app, version=STATELESS) as client:
         await client.call(f"{prefix}plain", number=1)
         await client.call(f"{prefix}plain", number=-1)
         await client.call(f"{prefix}plain", number="many")
@@ -149,7 +149,7 @@ def test_a_server_that_is_mounted_while_its_host_is_served_is_observed_too() -> 
     async def run() -> None:
         inner, outer = shop(), Server("outer")
         seen = watched(inner)
-        async with Client(outer, version=MODERN) as client:
+        async with Client(outer, version=STATELESS) as client:
             await client.tools()
             outer.mount(inner, "in")
             await client.call("in_plain", number=1)
@@ -163,7 +163,7 @@ def test_notes_of_a_server_that_is_mounted_while_its_host_is_served_are_shown() 
     async def run() -> None:
         inner, outer = shop(), Server("outer")
         inner.set_note(lambda: ["remember"])
-        async with Client(outer, version=MODERN) as client:
+        async with Client(outer, version=STATELESS) as client:
             await client.tools()
             outer.mount(inner, "in")
             assert (await client.call("in_plain", number=1)).text == "1\nremember"
@@ -224,7 +224,7 @@ def test_a_call_that_the_guard_of_the_host_refuses_is_seen_and_one_of_no_handler
         def refuse(call: CallInfo) -> None:
             raise ToolError("no")
 
-        async with Client(outer, version=MODERN) as client:
+        async with Client(outer, version=STATELESS) as client:
             await client.call("in_plain", number=1)
             await failing(client.read("docs://guide"))
             await client.call("own")
@@ -246,7 +246,7 @@ def test_of_templates_that_fit_alike_the_one_that_was_read_is_observed() -> None
 
         one, other, outer = two_mounted(note)
         seen = {server.name: watched(server) for server in (one, other)}
-        async with Client(outer, version=MODERN) as client:
+        async with Client(outer, version=STATELESS) as client:
             assert (await client.read("notes://5")).text == "one"
             assert (await client.read("notes://five")).text == "other"
         outer.drain_observers()
@@ -279,7 +279,7 @@ def test_the_records_of_a_mounted_server_differ_in_their_name_alone() -> None:
     outer.observe(found["outer"].extend)
 
     async def run() -> None:
-        peer = RawConversation(outer, MODERN)
+        peer = RawConversation(outer, STATELESS)
         peer.dispatcher.principal = "ada"
         peer.call(7, "in_x", {})
         await peer.answer(7)
@@ -384,7 +384,7 @@ def test_requests_that_name_nothing_or_what_no_uri_is_stop_nothing() -> None:
         inner, outer = shop(), Server("outer")
         outer.mount(inner, "in")
         seen, outer_seen = watched(inner), watched(outer)
-        async with Client(outer, version=MODERN) as client:
+        async with Client(outer, version=STATELESS) as client:
             for uri in ("", "://", "notes://%", "db://" + "x" * 1000, 5, None):
                 await failing(client.request("resources/read", {"uri": uri}))
             await failing(client.request("tools/call", {"name": 5}))
@@ -407,7 +407,7 @@ def test_a_type_of_an_argument_that_fails_where_templates_are_told_apart_stops_n
 
         one, _, outer = two_mounted(note)
         seen, outer_seen = watched(one), watched(outer)
-        async with Client(outer, version=MODERN) as client:
+        async with Client(outer, version=STATELESS) as client:
             await failing(client.read("notes://5"))
         outer.drain_observers()
         assert len(outer_seen) == 1

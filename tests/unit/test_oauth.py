@@ -18,7 +18,7 @@ from fastrpc import Client
 from fastrpc._core.client_stream import ClientStream
 from fastrpc.client import ClientCredentials, FileStore, KeyringStore, OAuth
 from fastrpc.client.oauth import login_callback
-from fastrpc.client.oauth.record import Record, key_of
+from fastrpc.client.oauth.record import LoginRecord, key_of
 from fastrpc.client.oauth.token_store import MemoryStore, default_store
 from fastrpc.compat.client.endpoints import address
 from fastrpc.errors import AuthorizationFailed, RequestTimeout
@@ -190,10 +190,10 @@ def test_a_key_names_the_server_and_tells_clients_apart() -> None:
 def test_a_record_that_cannot_be_read_is_an_error_of_its_own() -> None:
     for text in ("[]", '{"tokens": "x"}', '{"redirect_port": null}', "nonsense"):
         with pytest.raises(ValueError, match=r"no object|has a wrong type|Expecting"):
-            Record.read(text)
-    record = Record()
+            LoginRecord.read(text)
+    record = LoginRecord()
     record.tokens = {"access_token": "x"}
-    assert Record.read(record.text()).access_token == "x"
+    assert LoginRecord.read(record.text()).access_token == "x"
 
 
 # --- options --------------------------------------------------------------------------------------------

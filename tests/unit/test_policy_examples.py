@@ -12,7 +12,7 @@ from support.program_options import ATTACKS
 
 from fastrpc.callers import Caller
 from fastrpc.guard.cel import DYN, EvaluationError, compile
-from fastrpc.guard.guard import Target
+from fastrpc.guard.guard import CallTarget
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.decisions import Policy
 
@@ -78,7 +78,7 @@ def test_no_policy_lets_a_command_run_unasked_that_does_more(tmp_path: Path, tex
     policy = Policy(config, dict.fromkeys(SHELLS, SCHEMA))
     passed = []
     for name in SHELLS:
-        target = Target("tool", name, "exec")
+        target = CallTarget("tool", name, "exec")
         for caller in (
             Caller("os:ada", config.user_class),
             *(Caller("ada", name) for name in config.classes),

@@ -20,7 +20,7 @@ from support.waiting import until
 from fastrpc import Context, Server
 from fastrpc.engine import outbound_channel
 from fastrpc.engine.outbound_channel import BURST
-from fastrpc.protocol.versions import LEGACY_VERSIONS, VERSIONS
+from fastrpc.protocol.versions import SESSION_VERSIONS, VERSIONS
 from fastrpc.testing import Client
 
 EXAMPLE = os.path.join(REPOSITORY, "examples", "progress.py")
@@ -95,7 +95,7 @@ def test_a_message_is_sent_in_versions_that_know_it(version: str, way: str) -> N
         assert [report["progress"] for report in reports] == [50, 100]
         assert {report["total"] for report in reports} == {100}
         said = [report.get("message") for report in reports]
-        assert said == ([None, None] if version == LEGACY_VERSIONS[0] else ["at 50", "at 100"])
+        assert said == ([None, None] if version == SESSION_VERSIONS[0] else ["at 50", "at 100"])
 
     with_client(app, conversation, version=version)
 

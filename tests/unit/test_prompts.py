@@ -27,14 +27,14 @@ from fastrpc import (
 from fastrpc.content import Audio, EmbeddedResource, ResourceLink
 from fastrpc.definitions.prompt import Message, Prompt
 from fastrpc.errors import InvalidParams
-from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS
+from fastrpc.protocol.versions import SERVER_KEY, STATELESS, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ICONS = [{"src": "https://example.com/a.png"}]
 
 
-def ask(app: Server, method: str, params: dict[str, Any] | None = None, version: str = MODERN) -> Any:
+def ask(app: Server, method: str, params: dict[str, Any] | None = None, version: str = STATELESS) -> Any:
     """The result of one request to `app`."""
 
     async def run() -> Any:
@@ -44,7 +44,7 @@ def ask(app: Server, method: str, params: dict[str, Any] | None = None, version:
     return asyncio.run(run())
 
 
-def refused(app: Server, params: dict[str, Any], version: str = MODERN) -> RemoteError:
+def refused(app: Server, params: dict[str, Any], version: str = STATELESS) -> RemoteError:
     """The error with which a prompts/get is answered."""
     with pytest.raises(RemoteError) as caught:
         ask(app, "prompts/get", params, version)
@@ -62,7 +62,7 @@ def returning(value: Any, **options: Any) -> Server:
     return app
 
 
-def messages(value: Any, version: str = MODERN) -> Any:
+def messages(value: Any, version: str = STATELESS) -> Any:
     return ask(returning(value), "prompts/get", {"name": "p"}, version)["messages"]
 
 
@@ -110,7 +110,7 @@ def test_each_version_lists_the_members_it_knows(version: str) -> None:
     result = ask(full(), "prompts/list", version=version)
     assert result["prompts"] == [review, {"name": "plain"}]
     assert ("resultType" in result, "ttlMs" in result) == (
-        (True, True) if version == MODERN else (False,) * 2
+        (True, True) if version == STATELESS else (False,) * 2
     )
 
 
@@ -249,7 +249,7 @@ def test_a_prompt_is_handed_its_context() -> None:
     async def who(ctx: Context) -> str:
         return ctx.protocol_version
 
-    assert ask(app, "prompts/get", {"name": "who"})["messages"][0]["content"]["text"] == MODERN
+    assert ask(app, "prompts/get", {"name": "who"})["messages"][0]["content"]["text"] == STATELESS
     assert ask(app, "prompts/list")["prompts"] == [{"name": "who"}]
 
 
@@ -264,7 +264,7 @@ def test_a_text_is_a_message_of_the_user(version: str) -> None:
     assert result == {
         "description": "Says hello.",
         "messages": [{"role": "user", "content": {"type": "text", "text": "hello é 😀"}}],
-        **(ending if version == MODERN else {}),
+        **(ending if version == STATELESS else {}),
     }
 
 

@@ -13,10 +13,10 @@ from fastrpc import Context, Server, diagnostics
 from fastrpc.definitions.resource import Entry
 from fastrpc.engine import listing
 from fastrpc.errors import DefinitionError
-from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
+from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS
 from fastrpc.testing import Client, RemoteError
 
-THIRD = LEGACY_VERSIONS[2]
+THIRD = SESSION_VERSIONS[2]
 
 
 class Rows:
@@ -96,11 +96,11 @@ def test_providers_read_what_is_of_their_scheme(version: str) -> None:
     blob = read(app, "logs://today", version)[0]["blob"]
     assert base64.b64decode(blob) == f"logs://today {version}".encode()
     assert ask(app, "resources/read", {"uri": "db://2"}, version).get("ttlMs") == (
-        1000 if version == MODERN else None
+        1000 if version == STATELESS else None
     )
     for uri in ("db://6", "dbx://1"):
         error = refusal(app, "resources/read", {"uri": uri}, version)
-        assert error.code == (-32602 if version == MODERN else -32002)
+        assert error.code == (-32602 if version == STATELESS else -32002)
 
 
 def test_a_cursor_of_a_provider_that_is_gone_is_refused() -> None:
@@ -116,7 +116,7 @@ def test_a_cursor_of_a_provider_that_is_gone_is_refused() -> None:
             await client.request("resources/list", {"cursor": cursor})
         assert caught.value.code == -32602
 
-    with_client(app, conversation, MODERN)
+    with_client(app, conversation, STATELESS)
 
 
 class Wrong:
@@ -156,7 +156,7 @@ def test_what_a_provider_lists_wrongly_is_left_out_and_logged(
             "logs://yesterday",
         ]
 
-    with_client(app, conversation, MODERN)
+    with_client(app, conversation, STATELESS)
     assert problem in caplog.text
 
 

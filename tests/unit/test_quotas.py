@@ -13,7 +13,7 @@ from support.in_memory import connected
 
 from fastrpc import Server
 from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded
-from fastrpc.protocol.lifecycle import Session
+from fastrpc.protocol.lifecycle import SessionState
 from fastrpc.quotas import SESSION_BYTES, Quota, Quotas, size_of
 from fastrpc.transports.memory import MemoryTransport
 
@@ -124,7 +124,7 @@ def test_no_more_is_looked_at_than_it_takes() -> None:
 
 @pytest.mark.parametrize("member", ["clientInfo", "capabilities"])
 def test_what_a_client_says_of_itself_is_bounded(member: str) -> None:
-    session = Session()
+    session = SessionState()
     session.agree(HELLO)
     session.ready()
     with pytest.raises(InvalidParams, match="more than the 1048576 bytes that a session may have kept"):
@@ -138,7 +138,7 @@ def test_what_a_client_says_of_itself_is_bounded(member: str) -> None:
 
 
 def test_subscriptions_are_bounded_and_count_once() -> None:
-    session = Session()
+    session = SessionState()
     session.subscribe("docs://a")
     once = session.quota.used
     session.subscribe("docs://a")
@@ -160,7 +160,7 @@ def test_subscriptions_are_bounded_and_count_once() -> None:
 
 
 def test_roots_that_are_too_large_are_not_remembered() -> None:
-    session = Session()
+    session = SessionState()
     roots = [{"uri": "file:///a"}]
     for _ in range(3):
         session.take_roots(roots)
@@ -176,7 +176,7 @@ def test_roots_that_are_too_large_are_not_remembered() -> None:
 
 def test_when_others_have_all_the_room_the_server_is_busy() -> None:
     outer = Quota(2000)
-    first, second = Session(), Session()
+    first, second = SessionState(), SessionState()
     first.quota.outer = second.quota.outer = outer
     first.agree({**HELLO, "clientInfo": {"name": "x" * 1500}})
     with pytest.raises(Overloaded, match="no room to keep capabilities and clientInfo"):
@@ -187,7 +187,7 @@ def test_when_others_have_all_the_room_the_server_is_busy() -> None:
 
 
 def test_what_needs_a_session_is_refused_where_each_request_may_be_anothers() -> None:
-    session = Session()
+    session = SessionState()
     session.lasting = False
     with pytest.raises(InvalidRequest, match="resources/subscribe: needs a session"):
         session.subscribe("docs://a")

@@ -11,7 +11,7 @@ from typing import Any
 from support.in_memory import every_version, with_client
 
 from fastrpc import Context, Server, ToolError
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.testing import Client
 
 
@@ -79,7 +79,7 @@ def test_what_a_resource_raises_reaches_the_tool_that_reads_it() -> None:
             await client.call("look", uri="docs://slow")
         ).text == "ToolError: slow did not end within 0.02 s"
 
-    with_client(app, conversation, MODERN)
+    with_client(app, conversation, STATELESS)
 
 
 def test_a_read_from_inside_runs_where_the_function_does_for_a_client() -> None:
@@ -99,7 +99,7 @@ def test_a_read_from_inside_runs_where_the_function_does_for_a_client() -> None:
         assert (await client.call("look", uri="where://thread")).text.startswith("fastrpc-")
         assert (await client.call("look", uri="where://inline")).text == "MainThread"
 
-    with_client(app, conversation, MODERN)
+    with_client(app, conversation, STATELESS)
 
 
 def test_a_resource_of_a_mounted_server_is_read_with_that_servers_state() -> None:
@@ -126,4 +126,4 @@ def test_a_resource_of_a_mounted_server_is_read_with_that_servers_state() -> Non
         assert (await client.read("docs://state")).text == "state of other"
         assert (await client.call("look")).text == "state of other, state of host"
 
-    with_client(host, conversation, MODERN)
+    with_client(host, conversation, STATELESS)

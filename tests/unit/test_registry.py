@@ -184,7 +184,7 @@ def test_each_version_gets_the_fields_that_it_knows():
         "properties": {"result": {"type": "integer"}},
         "required": ["result"],
     }
-    modern = {
+    stateless = {
         **base,
         "title": "Count",
         "outputSchema": output,
@@ -194,7 +194,7 @@ def test_each_version_gets_the_fields_that_it_knows():
     assert mark.descriptor("2024-11-05") == base
     assert mark.descriptor("2025-03-26") == {**base, "annotations": {"readOnlyHint": True, "title": "Count"}}
     for version in ("2025-06-18", "2025-11-25", "2026-07-28"):
-        assert mark.descriptor(version) == modern
+        assert mark.descriptor(version) == stateless
 
 
 @pytest.mark.parametrize(

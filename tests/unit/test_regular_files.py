@@ -19,7 +19,7 @@ from fastrpc.errors import UsageError
 from fastrpc.loader import load_target
 from fastrpc.processes import OutputFile
 from fastrpc.transports.http.auth import TokenFile
-from fastrpc.transports.http.settings import Settings as HttpSettings
+from fastrpc.transports.http.settings import HttpSettings
 from fastrpc.transports.trace import Trace
 
 

@@ -10,7 +10,7 @@ from support.in_memory import ask, every_version, read, refusal, with_client
 from fastrpc import CallInfo, Server
 from fastrpc.errors import DefinitionError, ToolError
 from fastrpc.guard.policy.patterns import Patterns
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.testing import Client
 
 LISTED = "notes://caf%c3%a9/a~b"
@@ -79,7 +79,7 @@ def test_an_update_reaches_a_subscription_by_another_spelling(version: str) -> N
     app, uri = app_with(), SPELLINGS[3]
 
     async def conversation(client: Client) -> None:
-        if version == MODERN:
+        if version == STATELESS:
             async with client.listen(uris=[uri]) as changes:
                 app.resource_updated(SPELLINGS[1])
                 change = await changes.next()
@@ -89,7 +89,7 @@ def test_an_update_reaches_a_subscription_by_another_spelling(version: str) -> N
             await client.ping()
             [change] = client.notifications
         assert change["params"]["uri"] == uri
-        if version != MODERN:
+        if version != STATELESS:
             await client.unsubscribe(SPELLINGS[0])
             app.resource_updated(LISTED)
             await client.ping()
@@ -171,4 +171,4 @@ def test_subscriptions_are_counted_once_and_given_back() -> None:
         assert dispatcher.session.quota.used < held
 
     app = app_with()
-    with_client(app, conversation, version=LATEST_LEGACY)
+    with_client(app, conversation, version=LATEST_SESSION_VERSION)

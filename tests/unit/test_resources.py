@@ -19,10 +19,10 @@ from fastrpc.content import Contents, EmbeddedResource, ResourceLink
 from fastrpc.definitions.resource import guessed_type
 from fastrpc.errors import DefinitionError, ResourceNotFound
 from fastrpc.protocol import uri_template
-from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
+from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS
 from fastrpc.testing import Client, RemoteError
 
-_, _, THIRD, FOURTH = LEGACY_VERSIONS
+_, _, THIRD, FOURTH = SESSION_VERSIONS
 
 
 def serving(function: Any, uri: str = "docs://thing", **options: Any) -> Server:
@@ -71,8 +71,8 @@ def test_a_resource_is_listed_with_what_the_version_knows(version: str) -> None:
 
     result = ask(app, "resources/list", version=version)
     assert result["resources"] == [expected_entry(version, uri="docs://guide", size=120)]
-    assert result.get("ttlMs") == (60_000 if version == MODERN else None)
-    assert result.get("cacheScope") == ("private" if version == MODERN else None)
+    assert result.get("ttlMs") == (60_000 if version == STATELESS else None)
+    assert result.get("cacheScope") == ("private" if version == STATELESS else None)
     assert ask(app, "resources/templates/list", version=version)["resourceTemplates"] == []
 
 
@@ -87,7 +87,7 @@ def test_a_template_is_listed_with_what_the_version_knows(version: str) -> None:
 
     result = ask(app, "resources/templates/list", version=version)
     assert result["resourceTemplates"] == [expected_entry(version, uriTemplate="docs://{id}")]
-    assert result.get("ttlMs") == (60_000 if version == MODERN else None)
+    assert result.get("ttlMs") == (60_000 if version == STATELESS else None)
     assert ask(app, "resources/list", version=version)["resources"] == []
 
 
@@ -368,7 +368,7 @@ def test_what_is_not_there_has_the_versions_code(version: str) -> None:
         app.resource(uri)(function)
     for uri in ("docs://none", "docs://raises", "docs://later", "docs://nowhere", "no uri at all", ""):
         error = refusal(app, "resources/read", {"uri": uri}, version)
-        assert error.code == (-32602 if version == MODERN else -32002)
+        assert error.code == (-32602 if version == STATELESS else -32002)
         assert error.data == {"uri": uri}
 
 
@@ -409,7 +409,7 @@ def test_the_length_of_a_uri_is_looked_at_before_anything_else(
 
     monkeypatch.setattr(uri_template, "encoded", encoded)
     methods = ["resources/read"]
-    if version != MODERN:
+    if version != STATELESS:
         methods += ["resources/subscribe", "resources/unsubscribe"]
     for method in methods:
         error = refusal(app, method, {"uri": "docs0://" + "ü" * uri_template.LONGEST}, version)
@@ -457,7 +457,7 @@ def test_a_failure_is_an_internal_error(version: str, caplog: pytest.LogCaptureF
 @pytest.mark.parametrize("params", [{}, {"uri": None}, {"uri": 5}])
 def test_a_request_without_a_uri_is_refused(params: dict[str, Any], version: str) -> None:
     methods = ["resources/read"]
-    if version != MODERN:
+    if version != STATELESS:
         methods += ["resources/subscribe", "resources/unsubscribe"]
     for method in methods:
         error = refusal(serving(lambda: ""), method, params, version)
@@ -486,7 +486,7 @@ def test_a_read_reports_progress_and_knows_its_client(version: str) -> None:
     with_client(app, conversation, version)
 
 
-@pytest.mark.parametrize("version", [THIRD, FOURTH, MODERN])
+@pytest.mark.parametrize("version", [THIRD, FOURTH, STATELESS])
 def test_a_read_can_ask_the_person_at_the_client(version: str) -> None:
     app = Server("t")
 
@@ -532,7 +532,7 @@ def test_a_read_can_be_cancelled_and_has_a_time_limit() -> None:
             await asyncio.sleep(0.01)
         assert stopped == ["begun", "slow"]
 
-    with_client(app, conversation, MODERN)
+    with_client(app, conversation, STATELESS)
 
 
 def test_a_slow_function_delays_no_other_request() -> None:
@@ -552,7 +552,7 @@ def test_a_slow_function_delays_no_other_request() -> None:
         release.set()
         assert (await blocked)["contents"][0]["text"] == "done"
 
-    with_client(app, conversation, MODERN)
+    with_client(app, conversation, STATELESS)
 
 
 @every_version
@@ -565,8 +565,8 @@ def test_how_long_a_content_may_be_kept_is_the_resources_affair(version: str) ->
     for uri in ("docs://fresh", "docs://kept", "db://a"):
         result = ask(app, "resources/read", {"uri": uri}, version)
         hints[uri] = result.get("ttlMs"), result.get("cacheScope")
-        assert ("resultType" in result) == (version == MODERN)
-    if version == MODERN:
+        assert ("resultType" in result) == (version == STATELESS)
+    if version == STATELESS:
         expected = {
             "docs://fresh": (0, "public"),
             "docs://kept": (1500, "private"),
@@ -580,7 +580,7 @@ def test_how_long_a_content_may_be_kept_is_the_resources_affair(version: str) ->
 # --- subscriptions ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_a_session_keeps_what_was_subscribed(version: str) -> None:
     app = serving(lambda: "")
     app.resource("db://{id}")(one_text)
@@ -629,7 +629,7 @@ def test_resources_come_and_go_at_run_time() -> None:
             with pytest.raises(RemoteError, match="not found"):
                 await client.request("resources/read", {"uri": uri})
 
-    with_client(app, conversation, MODERN)
+    with_client(app, conversation, STATELESS)
 
 
 # --- the example --------------------------------------------------------------------------------------

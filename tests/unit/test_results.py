@@ -19,13 +19,21 @@ import pytest
 from pydantic import BaseModel, PlainSerializer
 
 from fastrpc import Server
-from fastrpc._core.encoder import OBJECT_FORM, TEXT_FORM, WRAPPED_FORM, Output, dumps, plain_json, result_of
+from fastrpc._core.encoder import (
+    OBJECT_FORM,
+    TEXT_FORM,
+    WRAPPED_FORM,
+    OutputBuffer,
+    dumps,
+    plain_json,
+    result_of,
+)
 from fastrpc.content import ToolResult
 from fastrpc.engine import output_validation
 from fastrpc.engine.output_validation import OutputMismatch, conforming, plain_check
 from fastrpc.engine.results import Results, form_of, keeps_plain_values
 from fastrpc.json_encoding import UnencodableResult
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN, SERVER_KEY, STRUCTURED, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, SERVER_KEY, STATELESS, STRUCTURED, VERSIONS
 from fastrpc.schema import Signature, describe
 from fastrpc.schema.value_types import value_type_of
 from fastrpc.testing import Client
@@ -101,7 +109,7 @@ class Tool:
         self.style = PLAIN
 
 
-def result(value: Any, annotation: Any = Any, version: str = LATEST_LEGACY) -> Any:
+def result(value: Any, annotation: Any = Any, version: str = LATEST_SESSION_VERSION) -> Any:
     return json.loads(RESULTS.of(Tool(annotation), value, version))  # type: ignore[arg-type]
 
 
@@ -122,7 +130,7 @@ def nested(levels: int) -> list[Any]:
     ids=lambda value: f"{type(value).__name__} {str(value)[:12]!a}" if type(value) is not int else "long",
 )  # fmt: skip
 def test_what_is_not_plain_is_left_to_the_other_way(value: Any) -> None:
-    output = Output()
+    output = OutputBuffer()
     assert output.value(b"1", {"a": 1}, OBJECT_FORM, TAIL)
     before = output.end
     for holder in ([value], {"long": "x" * 100_000, "a": value}, (1, value)):
@@ -135,7 +143,7 @@ def test_what_is_not_plain_is_left_to_the_other_way(value: Any) -> None:
 
 
 def test_none_is_no_value_and_a_text_none_beside_an_object_s_schema() -> None:
-    output = Output()
+    output = OutputBuffer()
     for form in (TEXT_FORM, OBJECT_FORM, WRAPPED_FORM):
         assert not output.value(b"1", None, form, TAIL)
     assert not output.value(b"1", "text", OBJECT_FORM, TAIL)
@@ -147,7 +155,7 @@ def test_none_is_no_value_and_a_text_none_beside_an_object_s_schema() -> None:
     "text", ["", "a", 'a "quote" and \n', "\x00\x1f", "é", "日本" * 9, "x" * 70_000, "é" * 70_000]
 )
 def test_a_text_is_wrapped_as_it_stands_in_its_block(text: str) -> None:
-    output = Output()
+    output = OutputBuffer()
     assert output.value(b"7", 5, TEXT_FORM, TAIL)  # the answer before it stays
     assert output.value(b"8", text, WRAPPED_FORM, TAIL)
     assert output.value(b"9", text, TEXT_FORM, TAIL)
@@ -174,7 +182,7 @@ def test_integers_beyond_64_bits_are_exact() -> None:
 
 
 def test_values_of_megabytes_go_out_whole_and_leave_little_behind() -> None:
-    output = Output()
+    output = OutputBuffer()
     value = {"plain": "x" * (3 * MEGABYTE), "quotes": '"' * MEGABYTE, "wide": ["é漢\n"] * 100_000}
     assert output.value(b"1", value, OBJECT_FORM, TAIL)
     assert json.loads(output.take())["result"]["structuredContent"] == value
@@ -184,11 +192,11 @@ def test_values_of_megabytes_go_out_whole_and_leave_little_behind() -> None:
 def test_memory_for_a_large_value_is_given_back() -> None:
     script = (
         "import resource\n"
-        "from fastrpc._core.encoder import Output\n"
+        "from fastrpc._core.encoder import OutputBuffer\n"
         "def resident():\n"
         "    with open('/proc/self/statm') as file:\n"
         "        return int(file.read().split()[1]) * resource.getpagesize()\n"
-        "output = Output()\n"
+        "output = OutputBuffer()\n"
         "before = resident()\n"
         "assert output.value(b'1', ['x' * 2**25], 0, b'\"}]}}\\n')\n"
         "output.take()\n"
@@ -280,7 +288,7 @@ def test_each_value_has_its_form(
     assert got.get("structuredContent") == (structure if known else None)
     wrapped = known and signature(annotation).wraps_result
     assert got.get("_meta", {}).get("fastmcp") == ({"wrap_result": True} if wrapped else None)
-    assert ("resultType" in got) == (version == MODERN)
+    assert ("resultType" in got) == (version == STATELESS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -288,13 +296,13 @@ def test_endings_are_what_follows_the_text_of_each_form(version: str) -> None:
     endings = RESULTS.endings(version)
     for form, annotation in ((TEXT_FORM, Any), (OBJECT_FORM, dict), (WRAPPED_FORM, list)):
         value: Any = {"a": 1} if form == OBJECT_FORM else [1]
-        output = Output()
+        output = OutputBuffer()
         shown = form if version in STRUCTURED else TEXT_FORM
         assert output.value(b"1", value, shown, endings[form])
         of = RESULTS.of(Tool(annotation), value, version)  # type: ignore[arg-type]
         assert output.take() == b'{"jsonrpc":"2.0","id":1,"result":' + of + b"}\n"
         assert form_of(signature(annotation)) == form
-    output = Output()
+    output = OutputBuffer()
     output.text(b"1", "no", endings[3])
     assert output.take() == b'{"jsonrpc":"2.0","id":1,"result":' + RESULTS.failure("no", version) + b"}\n"
 
@@ -457,7 +465,7 @@ def test_structured_content_that_is_no_object_is_wrapped_where_it_must_be(versio
     assert got["content"] == [{"type": "text", "text": "rows"}]
     if version not in STRUCTURED:
         assert "structuredContent" not in got
-    elif version == MODERN:
+    elif version == STATELESS:
         assert got["structuredContent"] == [1, 2]
         assert "fastmcp" not in got["_meta"]
     else:
@@ -509,11 +517,11 @@ def test_results_name_their_server_and_say_no_more_of_it(version: str) -> None:
     results = Results(info)
     got = json.loads(results.of(Tool(Any), "t", version))  # type: ignore[arg-type]
     said = got.get("_meta", {}).get(SERVER_KEY)
-    assert said == ({"name": "t", "version": "1", "title": "T"} if version == MODERN else None)
+    assert said == ({"name": "t", "version": "1", "title": "T"} if version == STATELESS else None)
 
 
 def test_what_a_tool_says_in_meta_does_not_hide_the_server() -> None:
-    got = result(ToolResult("t", meta={SERVER_KEY: "me", "example.org/k": 1}), Any, MODERN)
+    got = result(ToolResult("t", meta={SERVER_KEY: "me", "example.org/k": 1}), Any, STATELESS)
     assert got["_meta"] == {SERVER_KEY: {"name": "t", "version": "1"}, "example.org/k": 1}
 
 

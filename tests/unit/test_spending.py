@@ -19,7 +19,7 @@ from fastrpc.guard.budgets.file import BudgetFile
 from fastrpc.guard.budgets.ledger import Ledger, parts_of
 from fastrpc.guard.policy.budgets import UNITS
 from fastrpc.guard.policy.sections import GuardConfigError
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.testing import Client
 
 OPEN = '[approvals]\nfrom = "never"\n[expose]\ntools = ["*"]\n'
@@ -241,7 +241,7 @@ def test_without_a_guard_it_does_nothing_and_the_request_is_not_looked_at() -> N
         return "done"
 
     async def run() -> None:
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(1, "said", {})
         assert (await peer.answer(1))["result"]["content"][0]["text"] == "done"
         peer.close()

@@ -17,8 +17,8 @@ from fastrpc.telemetry.statistics import (
     OTHERS,
     UNKNOWN,
     Histogram,
-    Report,
     Statistics,
+    StatisticsPrinter,
     duration_text,
 )
 
@@ -194,7 +194,7 @@ def test_where_there_is_no_sigusr1_the_end_prints_all_the_same(
 ) -> None:
     monkeypatch.setattr("fastrpc.telemetry.statistics.SIGNAL", 0)
     observers = Observers()
-    report = Report(observers)
+    report = StatisticsPrinter(observers)
     observers.recorder.write("tool", "add", b"1", "", "timeout", 1, 2, 3, 4, 5)
     report.end()
     report.end()
@@ -207,7 +207,7 @@ def test_where_there_is_no_sigusr1_the_end_prints_all_the_same(
 
 def test_records_that_were_dropped_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     observers = Observers()
-    report = Report(observers)
+    report = StatisticsPrinter(observers)
     with observers._draining:
         for _ in range(8192 + 7):
             observers.recorder.write("tool", "add", b"1", "", "ok", 1, 2, 3, 4, 5)

@@ -14,7 +14,7 @@ from support.in_memory import RawConversation, in_loop
 from fastrpc import Image, Server, Text, ToolError, ToolResult
 from fastrpc._core.task import CallTask, task_of
 from fastrpc.errors import InvalidParams
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 
 def begun(awaitable: Any, loop: asyncio.AbstractEventLoop) -> CallTask:
@@ -199,7 +199,7 @@ async def all_answers(version: str, stepped: bool) -> tuple[dict[Any, bytes], in
     return peer.answers, peer.handed_on
 
 
-@pytest.mark.parametrize("version", ["2025-03-26", LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", ["2025-03-26", LATEST_SESSION_VERSION, STATELESS])
 def test_the_connection_answers_each_call_of_a_coroutine_as_the_dispatcher_does(
     version: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,7 +214,7 @@ def test_the_connection_answers_each_call_of_a_coroutine_as_the_dispatcher_does(
 def test_a_coroutine_that_does_not_wait_is_answered_before_the_next_message_is_read() -> None:
     async def conversation() -> None:
         app = tools()
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         for number in range(3):
             peer.call(number, "echo", {"text": str(number)})
             assert list(peer.answers) == list(range(number + 1))
@@ -234,7 +234,7 @@ def test_a_coroutine_that_waits_is_in_flight_until_it_ends_and_its_id_is_taken()
             await gate.wait()
             return text
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(1, "waits", {"text": "a"})
         peer.call("1", "waits", {"text": "b"})
         assert (app.runtime.calls.count, peer.answers, peer.handed_on) == (2, {}, 0)
@@ -264,7 +264,7 @@ def test_a_coroutine_that_waits_can_be_cancelled_and_is_not_answered() -> None:
                 raise
             return "late"
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(7, "waits", {})
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 7}})
         assert not peer.dispatcher.busy
@@ -285,7 +285,7 @@ def test_the_bound_on_calls_in_flight_holds_for_coroutines_that_the_connection_b
             await asyncio.sleep(seconds)
             return "done"
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         for number in range(3):
             peer.call(number, "waits", {"seconds": 0.01})
         assert "busy" in (await peer.answer(2))["error"]["message"]
@@ -312,7 +312,7 @@ def test_a_bound_on_a_tools_running_calls_is_kept_by_the_dispatcher() -> None:
             running -= 1
             return "done"
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         for number in range(5):
             peer.call(number, "alone", {})
         for number in range(5):
@@ -335,7 +335,7 @@ def test_a_time_limit_counts_from_the_call_and_not_from_its_first_pause() -> Non
             await asyncio.sleep(20)
             return "late"
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         loop = asyncio.get_running_loop()
         timers: list[float] = []
         later = loop.call_later
@@ -362,7 +362,7 @@ def test_each_coroutine_has_variables_of_its_own_and_is_its_own_task() -> None:
             tasks.append(asyncio.current_task())
             return found
 
-        peer = RawConversation(app, LATEST_LEGACY)
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
         for number in range(2):
             peer.call(number, "remember", {"text": "of a call"})
             answer = await peer.answer(number)
@@ -385,7 +385,7 @@ def test_what_may_be_awaited_and_is_no_coroutine_is_awaited() -> None:
 
 def test_no_coroutine_is_begun_where_no_loop_runs() -> None:
     async def prepare() -> RawConversation:
-        return RawConversation(app, LATEST_LEGACY)
+        return RawConversation(app, LATEST_SESSION_VERSION)
 
     app = tools()
     peer = in_loop(prepare)  # its loop has ended

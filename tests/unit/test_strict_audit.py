@@ -18,7 +18,7 @@ from fastrpc import Context, Server, ToolError
 from fastrpc.guard.audit import AuditLog, segments
 from fastrpc.guard.audit.calls import StrictCallAudit
 from fastrpc.guard.guard import Guard
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 POLICY = """
 [expose]
@@ -117,14 +117,14 @@ class SlowDisk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._turns = threading.Semaphore(0)
         self.synced = 0
-        sync = segments.Segment.sync
+        sync = segments.OpenSegment.sync
 
-        def slowly(segment: segments.Segment) -> None:
+        def slowly(segment: segments.OpenSegment) -> None:
             assert self._turns.acquire(timeout=30)
             sync(segment)
             self.synced += 1
 
-        monkeypatch.setattr(segments.Segment, "sync", slowly)
+        monkeypatch.setattr(segments.OpenSegment, "sync", slowly)
 
     def let_through(self, count: int = 1) -> None:
         self._turns.release(count)
@@ -140,7 +140,7 @@ def test_a_call_runs_when_its_beginning_is_on_disk_and_is_answered_when_its_outc
 ) -> None:
     async def run() -> None:
         disk = SlowDisk(monkeypatch)
-        peer = RawConversation(strict.app, MODERN)
+        peer = RawConversation(strict.app, STATELESS)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
         peer.call(1, "act", {"how": "ok"})
         peer.say({"id": 2, "method": "tools/list", "params": {"_meta": ENVELOPE}})
@@ -185,7 +185,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("version", [LATEST_LEGACY, MODERN])
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 def test_whatever_is_answered_its_record_was_there_before(strict: Strict, version: str) -> None:
     """Each is asked three times: the connection knows resources and prompts then."""
     written: dict[int, list[str]] = {}
@@ -203,7 +203,7 @@ def test_whatever_is_answered_its_record_was_there_before(strict: Strict, versio
 
         peer._transport._on_line = heard
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
-        meta = {"_meta": ENVELOPE} if version == MODERN else {}
+        meta = {"_meta": ENVELOPE} if version == STATELESS else {}
         for id, (method, params, _) in enumerate(ASKED * 3):
             peer.say({"id": id, "method": method, "params": {**params, **meta}})
             await peer.answer(id)
@@ -247,7 +247,7 @@ def test_the_calls_of_a_batch_are_answered_together_when_all_are_on_disk(strict:
 def test_calls_in_flight_share_an_fsync(strict: Strict, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         disk = SlowDisk(monkeypatch)
-        peer = RawConversation(strict.app, MODERN)
+        peer = RawConversation(strict.app, STATELESS)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
         for id in range(100):
             peer.call(id, "act", {"how": "ok"})
@@ -263,7 +263,7 @@ def test_calls_in_flight_share_an_fsync(strict: Strict, monkeypatch: pytest.Monk
 
 def test_a_second_request_with_an_id_that_is_in_flight_is_refused_and_recorded(strict: Strict) -> None:
     async def run() -> None:
-        peer = RawConversation(strict.app, MODERN)
+        peer = RawConversation(strict.app, STATELESS)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
         lines: list[bytes] = []
         peer._transport._on_line = lines.append
@@ -282,7 +282,7 @@ def test_a_second_request_with_an_id_that_is_in_flight_is_refused_and_recorded(s
 
 def test_a_cancelled_call_is_recorded_and_not_answered(strict: Strict) -> None:
     async def run() -> None:
-        peer = RawConversation(strict.app, LATEST_LEGACY)
+        peer = RawConversation(strict.app, LATEST_SESSION_VERSION)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
         waits = asyncio.Event()
 
@@ -304,20 +304,20 @@ def test_a_cancelled_call_is_recorded_and_not_answered(strict: Strict) -> None:
     in_loop(run)
 
 
-@pytest.mark.parametrize(("version", "code"), [(LATEST_LEGACY, -32005), (MODERN, 503)])
+@pytest.mark.parametrize(("version", "code"), [(LATEST_SESSION_VERSION, -32005), (STATELESS, 503)])
 def test_without_room_on_disk_nothing_runs_what_has_run_is_not_answered_and_it_goes_on_when_there_is_some(
     strict: Strict, monkeypatch: pytest.MonkeyPatch, version: str, code: int
 ) -> None:
     async def run() -> None:
         is_full = threading.Event()
-        write = segments.Segment.write
+        write = segments.OpenSegment.write
 
-        def fitting(segment: segments.Segment, data: bytes) -> int:
+        def fitting(segment: segments.OpenSegment, data: bytes) -> int:
             if is_full.is_set():
                 raise OSError(28, "No space left on device")
             return write(segment, data)
 
-        monkeypatch.setattr(segments.Segment, "write", fitting)
+        monkeypatch.setattr(segments.OpenSegment, "write", fitting)
         peer = RawConversation(strict.app, version)
         peer.dispatcher.loop_runs(asyncio.get_running_loop())
 

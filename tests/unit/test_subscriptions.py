@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY
 from support.in_memory import connected, with_client
-from support.stdio import MODERN_META, serve
+from support.stdio import STATELESS_META, serve
 
 from fastrpc import Server
 from fastrpc.engine.dispatcher import Dispatcher
-from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN, SUBSCRIPTION_KEY, VERSIONS
+from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS, SUBSCRIPTION_KEY, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
 TOOLS = "notifications/tools/list_changed"
@@ -72,7 +72,7 @@ def change_everything(app: Server) -> None:
 # --- sessions -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_a_session_hears_once_of_all_changes_in_one_turn_of_the_loop(version: str) -> None:
     app = full()
 
@@ -96,7 +96,7 @@ def test_a_session_hears_once_of_all_changes_in_one_turn_of_the_loop(version: st
     with_client(app, conversation, version=version)
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_before_initialized_nothing_is_said(version: str) -> None:
     app = full()
     lines: list[bytes] = []
@@ -121,7 +121,7 @@ def test_before_initialized_nothing_is_said(version: str) -> None:
     assert [json.loads(line).get("method") for line in lines] == [None, TOOLS]
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_of_what_was_not_advertised_nothing_is_said(version: str) -> None:
     app = Server("t")
 
@@ -143,10 +143,10 @@ def test_a_session_without_a_handshake_hears_of_nothing_by_itself() -> None:
         await turn()
         assert client.notifications == []
 
-    with_client(app, conversation, version=MODERN)
+    with_client(app, conversation, version=STATELESS)
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_updates_reach_sessions_that_have_subscribed_to_this_resource(version: str) -> None:
     app = full()
     app.add_resource("docs://other", "text")
@@ -212,7 +212,7 @@ def test_changes_from_other_threads_arrive(version: str) -> None:
     with_client(app, conversation, version=version)
 
 
-@pytest.mark.parametrize("version", [LEGACY_VERSIONS[-1], MODERN])
+@pytest.mark.parametrize("version", [SESSION_VERSIONS[-1], STATELESS])
 def test_no_list_and_no_plan_stays_behind_what_another_thread_has_changed(version: str) -> None:
     app = Server("t")
     app.add_tool(noise, name="noise", run="inline")
@@ -303,7 +303,7 @@ class Peer:
             "jsonrpc": "2.0",
             "id": id,
             "method": method,
-            "params": {**params, "_meta": MODERN_META},
+            "params": {**params, "_meta": STATELESS_META},
         }
         self.transport.send(json.dumps(message).encode())
 
@@ -426,7 +426,7 @@ def test_a_malformed_filter_is_minus_32602_and_opens_no_stream(params: Any) -> N
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_versions_with_a_handshake_know_no_streams(version: str) -> None:
     async def conversation(client: Client) -> None:
         with pytest.raises(RemoteError) as caught:
@@ -485,14 +485,14 @@ def test_a_call_of_a_fast_tool_under_an_id_that_is_listened_on_is_refused() -> N
             assert (await client.call("echo", text=text)).text == text
         id, listened = client.begin("subscriptions/listen", {"notifications": ALL})
         await turn()
-        params = {"name": "echo", "arguments": {"text": "four"}, "_meta": MODERN_META}
+        params = {"name": "echo", "arguments": {"text": "four"}, "_meta": STATELESS_META}
         again = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
         client._session.stream.send(json.dumps(again).encode())
         with pytest.raises(RemoteError, match="in flight"):
             await listened
         assert (await client.call("echo", text="five")).text == "five"
 
-    with_client(full(), conversation, version=MODERN)
+    with_client(full(), conversation, version=STATELESS)
 
 
 def test_streams_are_bounded_like_calls() -> None:
@@ -536,7 +536,7 @@ def test_a_stream_in_a_batch_is_refused_and_the_batch_answered() -> None:
             b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}'
         )
         peer.take()
-        params = {"notifications": {}, "_meta": MODERN_META}
+        params = {"notifications": {}, "_meta": STATELESS_META}
         batch = [
             {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params},
             {"jsonrpc": "2.0", "id": 2, "method": "ping"},
@@ -635,7 +635,7 @@ def told_by_the_thread(server: Any) -> list[Any]:
     return told
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
 def test_over_pipes_a_session_hears_what_a_background_thread_adds_while_it_is_silent(version: str) -> None:
     with serve(BACKGROUND) as server:
         server.initialize(version)
@@ -652,9 +652,9 @@ def test_over_pipes_a_session_hears_what_a_background_thread_adds_while_it_is_si
 def test_over_pipes_a_stream_hears_what_a_background_thread_adds_and_is_ended_with_an_answer() -> None:
     with serve(BACKGROUND) as server:
         wanted = {"toolsListChanged": True, "resourceSubscriptions": ["docs://guide"]}
-        server.ask("subscriptions/listen", {"notifications": wanted, "_meta": MODERN_META}, "s")
+        server.ask("subscriptions/listen", {"notifications": wanted, "_meta": STATELESS_META}, "s")
         assert server.answer() == on_stream(ACKNOWLEDGED, "s", notifications=wanted)
-        server.ask("tools/call", {"name": "begin", "arguments": {}, "_meta": MODERN_META}, 1)
+        server.ask("tools/call", {"name": "begin", "arguments": {}, "_meta": STATELESS_META}, 1)
         assert server.answer()["id"] == 1
         told = told_by_the_thread(server)
         assert all(message["params"]["_meta"] == {SUBSCRIPTION_KEY: "s"} for message in told)
@@ -667,14 +667,14 @@ def test_over_pipes_a_stream_hears_what_a_background_thread_adds_and_is_ended_wi
         assert server.wait() == 0
 
 
-@pytest.mark.parametrize("version", [LEGACY_VERSIONS[0], LEGACY_VERSIONS[-1], MODERN])
+@pytest.mark.parametrize("version", [SESSION_VERSIONS[0], SESSION_VERSIONS[-1], STATELESS])
 def test_over_pipes_changes_that_come_with_the_last_line_are_told_before_the_end(version: str) -> None:
     with serve(BACKGROUND) as server:
         params: dict[str, Any] = {"name": "grow", "arguments": {"name": "late"}}
         lines: list[dict[str, Any]] = []
-        if version == MODERN:
-            params["_meta"] = MODERN_META
-            listen = {"notifications": {"toolsListChanged": True}, "_meta": MODERN_META}
+        if version == STATELESS:
+            params["_meta"] = STATELESS_META
+            listen = {"notifications": {"toolsListChanged": True}, "_meta": STATELESS_META}
             lines.append({"jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": listen})
         else:
             server.initialize(version)
@@ -684,15 +684,15 @@ def test_over_pipes_changes_that_come_with_the_last_line_are_told_before_the_end
         rest = [json.loads(line) for line in server.rest().splitlines()]
         assert server.wait() == 0
     shown = [message.get("id", message.get("method")) for message in rest]
-    assert shown == ([ACKNOWLEDGED, 9, TOOLS, "s"] if version == MODERN else [9, TOOLS])
+    assert shown == ([ACKNOWLEDGED, 9, TOOLS, "s"] if version == STATELESS else [9, TOOLS])
 
 
 def test_over_pipes_a_signal_ends_a_stream_with_an_answer() -> None:
     with serve(BACKGROUND) as server:
-        listen = {"notifications": {"toolsListChanged": True}, "_meta": MODERN_META}
+        listen = {"notifications": {"toolsListChanged": True}, "_meta": STATELESS_META}
         server.ask("subscriptions/listen", listen, "s")
         assert server.answer()["method"] == ACKNOWLEDGED
-        params = {"name": "grow", "arguments": {"name": "more"}, "_meta": MODERN_META}
+        params = {"name": "grow", "arguments": {"name": "more"}, "_meta": STATELESS_META}
         grown = server.ask("tools/call", params)  # the loop sends of it: until it runs the process just ends
         assert {message.get("id", message.get("method")) for message in server.answers(2)} == {grown, TOOLS}
         server.signal(15)

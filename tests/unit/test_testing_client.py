@@ -11,10 +11,10 @@ import pytest
 
 from fastrpc import Context, Server, ToolError
 from fastrpc.errors import ConnectionLost, FastrpcError
-from fastrpc.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, SESSION_VERSIONS, STATELESS, VERSIONS
 from fastrpc.testing import Client, RemoteError
 
-OLDEST, SECOND, THIRD, FOURTH = LEGACY_VERSIONS
+OLDEST, SECOND, THIRD, FOURTH = SESSION_VERSIONS
 
 
 @dataclass
@@ -127,7 +127,7 @@ def test_resources_are_read(version: str) -> None:
         assert (await client.read("notes://7")).text == "note 7"
         with pytest.raises(RemoteError) as caught:
             await client.read("docs://nowhere")
-        assert caught.value.code == (-32602 if version == MODERN else -32002)
+        assert caught.value.code == (-32602 if version == STATELESS else -32002)
 
     with_client(conversation, version=version)
 
@@ -218,13 +218,13 @@ def test_a_stream_that_the_server_ends_is_at_its_end() -> None:
             assert changes.end is not None
             assert changes.end["resultType"] == "complete"
 
-    with_client(conversation, app, version=MODERN)
+    with_client(conversation, app, version=STATELESS)
 
 
 # --- what a server asks -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [THIRD, FOURTH, MODERN])
+@pytest.mark.parametrize("version", [THIRD, FOURTH, STATELESS])
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
@@ -268,7 +268,7 @@ def test_the_folders_are_asked_for_and_may_change(version: str) -> None:
     with_client(conversation, version=version, roots=["file:///a"])
 
 
-@pytest.mark.parametrize("version", [FOURTH, MODERN])
+@pytest.mark.parametrize("version", [FOURTH, STATELESS])
 def test_one_question_follows_another(version: str) -> None:
     async def conversation(client: Client) -> None:
         assert (await client.call("both")).text == "Ann: deep"
@@ -288,7 +288,7 @@ def test_a_bare_request_shows_the_question() -> None:
         assert question["method"] == "elicitation/create"
         assert client.questions == []
 
-    with_client(conversation, version=MODERN, on_elicit={"name": "Ann"})
+    with_client(conversation, version=STATELESS, on_elicit={"name": "Ann"})
 
 
 def test_a_call_that_never_stops_asking_is_given_up() -> None:
@@ -306,10 +306,10 @@ def test_a_call_that_never_stops_asking_is_given_up() -> None:
         with pytest.raises(FastrpcError, match="still requests input"):
             await client.call("endless")
 
-    with_client(conversation, app, version=MODERN, on_elicit={"value": True})
+    with_client(conversation, app, version=STATELESS, on_elicit={"value": True})
 
 
-@pytest.mark.parametrize("version", [FOURTH, MODERN])
+@pytest.mark.parametrize("version", [FOURTH, STATELESS])
 def test_what_a_handler_raises_the_call_raises(version: str) -> None:
     def refuse(params: dict[str, Any]) -> None:
         raise AssertionError("not that question")
@@ -358,7 +358,7 @@ def test_a_remote_error_of_a_handler_is_the_servers_answer() -> None:
                 "elicitation": {"form": {}, "url": {}},
             },
         ),
-        (MODERN, {"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}}),
+        (STATELESS, {"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}}),
     ],
 )
 def test_capabilities_follow_from_the_handlers_in_the_versions_words(version: str, expected: Any) -> None:
@@ -397,7 +397,7 @@ def test_the_server_is_known_by_its_name(version: str) -> None:
 
 def test_an_unknown_version_becomes_the_one_that_is_agreed() -> None:
     async def conversation(client: Client) -> None:
-        assert client.version == LATEST_LEGACY
+        assert client.version == LATEST_SESSION_VERSION
 
     with_client(conversation, version="1999-01-01")
 

@@ -9,7 +9,7 @@ import pytest
 from support.guarded import caller_of, guarded
 
 from fastrpc import DefinitionError, Server, tool
-from fastrpc.guard.guard import Target
+from fastrpc.guard.guard import CallTarget
 
 EXPOSED = '[expose]\ntools = ["*"]\n'
 
@@ -38,7 +38,7 @@ def store() -> Server:
 def test_the_guard_takes_the_tools_word_before_its_effect(tmp_path: Path, name: str, level: str) -> None:
     app, guard = guarded(tmp_path, EXPOSED, store())
     found = app.tools.get(name)
-    target = Target("tool", name, found.effect, found.risk)
+    target = CallTarget("tool", name, found.effect, found.risk)
     assert guard.policy.base_risk(target) == level
     caller = caller_of("ada")
     assert guard.policy.decision(caller, guard.policy.class_key(caller), target).asks
@@ -47,7 +47,7 @@ def test_the_guard_takes_the_tools_word_before_its_effect(tmp_path: Path, name: 
 def test_the_guards_file_outweighs_it(tmp_path: Path) -> None:
     app, guard = guarded(tmp_path, EXPOSED + '[risk]\n"forget_*" = "low"\n', store())
     found = app.tools.get("forget_everything")
-    assert guard.policy.base_risk(Target("tool", found.name, found.effect, found.risk)) == "low"
+    assert guard.policy.base_risk(CallTarget("tool", found.name, found.effect, found.risk)) == "low"
 
 
 def test_another_level_is_refused_by_name() -> None:

@@ -25,7 +25,7 @@ from fastrpc.content import (
     checked_extensions,
     checked_meta,
 )
-from fastrpc.protocol.versions import MODERN, VERSIONS, knows_content
+from fastrpc.protocol.versions import STATELESS, VERSIONS, knows_content
 from fastrpc.testing import Client
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="needs the extra 'schema'")
@@ -67,7 +67,7 @@ def test_each_block_is_valid_in_each_version(
     version: str, content: Content, types: dict[str, Schema]
 ) -> None:
     block = block_of(content, version)
-    ending = {"resultType": "complete"} if version == MODERN else {}
+    ending = {"resultType": "complete"} if version == STATELESS else {}
     types[version].check("CallToolResult", {"content": [block], **ending})
     assert knows_content(block["type"], version)
     assert block["annotations"]["audience"] == ["user"]
@@ -78,12 +78,12 @@ def test_each_block_is_valid_in_each_version(
 
 @pytest.mark.usefixtures("every_schema")
 def test_the_check_refuses_a_block_of_a_later_version(types: dict[str, Schema]) -> None:
-    audio = block_of(EACH[2], MODERN)
+    audio = block_of(EACH[2], STATELESS)
     with pytest.raises(jsonschema_rs.ValidationError):
         types[FIRST].check("CallToolResult", {"content": [audio]})
 
 
-@pytest.mark.parametrize("version", [THIRD, FOURTH, MODERN])
+@pytest.mark.parametrize("version", [THIRD, FOURTH, STATELESS])
 def test_blocks_say_all_that_was_said(version: str) -> None:
     said = {"annotations": SENT_HINTS, "_meta": META}
     resource = {"uri": "docs://a", "mimeType": "text/plain", "text": "t"}
@@ -132,16 +132,16 @@ def test_texts_and_blocks_from_elsewhere_go_the_same_way() -> None:
     }
     assert block_of(embedded, FIRST)["resource"] == {"uri": "docs://a", "text": ""}
     assert embedded["resource"]["_meta"] == META, "the caller's own is left alone"
-    assert block_of({"type": "tool_use", "id": "1"}, MODERN) == {"type": "tool_use", "id": "1"}
+    assert block_of({"type": "tool_use", "id": "1"}, STATELESS) == {"type": "tool_use", "id": "1"}
     for wrong in (5, None, {"text": "t"}, b"bytes"):
         with pytest.raises(TypeError, match="content: expected str"):
-            block_of(wrong, MODERN)  # type: ignore[arg-type]
+            block_of(wrong, STATELESS)  # type: ignore[arg-type]
 
 
 def test_empty_annotations_are_left_out() -> None:
     only_new = Text("t", annotations={"last_modified": "2026-01-02"})
     assert block_of(only_new, FIRST) == {"type": "text", "text": "t"}
-    assert block_of(Text("t", annotations={}), MODERN) == {"type": "text", "text": "t"}
+    assert block_of(Text("t", annotations={}), STATELESS) == {"type": "text", "text": "t"}
 
 
 @pytest.mark.parametrize(

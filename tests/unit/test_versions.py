@@ -15,9 +15,9 @@ from fastrpc import DefinitionError, Server
 from fastrpc.methods import METHODS, NOTIFICATIONS
 from fastrpc.protocol.versions import (
     CONTENT_SINCE,
-    MODERN,
     SERVER_KEY,
     SINCE,
+    STATELESS,
     STRUCTURED,
     VERSIONS,
     known,
@@ -117,7 +117,7 @@ def test_structured_content_and_result_types_come_when_they_should(
     result = schemas[version]["CallToolResult"]["properties"]
     assert ("structuredContent" in result) == (version in STRUCTURED)
     assert ("outputSchema" in schemas[version]["Tool"]["properties"]) == (version in STRUCTURED)
-    assert ("resultType" in result) == (version == MODERN)
+    assert ("resultType" in result) == (version == STATELESS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -200,7 +200,7 @@ def test_a_server_says_of_itself_what_each_version_knows(version: str) -> None:
 
     info = ask(version, scenario)
     assert info["instructions"] == "Ask it."
-    shown = info["_meta"][SERVER_KEY] if version == MODERN else info["serverInfo"]
+    shown = info["_meta"][SERVER_KEY] if version == STATELESS else info["serverInfo"]
     assert shown == known("Implementation", ABOUT, version)
     assert set(shown) == {
         VERSIONS[0]: {"name", "version"},
@@ -209,7 +209,7 @@ def test_a_server_says_of_itself_what_each_version_knows(version: str) -> None:
     }.get(version, set(ABOUT))
     capabilities = info["capabilities"]
     assert capabilities["experimental"] == EXPERIMENTAL
-    assert capabilities.get("extensions") == (EXTENSIONS if version == MODERN else None)
+    assert capabilities.get("extensions") == (EXTENSIONS if version == STATELESS else None)
     assert "completions" not in capabilities
 
 
@@ -239,7 +239,7 @@ def test_discover_says_all_and_other_results_the_name() -> None:
     async def scenario(client: Client) -> Any:
         return client.info, await client.request("tools/list"), await client.call("find", word="a")
 
-    info, listed, called = ask(MODERN, scenario)
+    info, listed, called = ask(STATELESS, scenario)
     named = {"name": "about", "version": "1.2", "title": "About"}
     assert info["_meta"] == {SERVER_KEY: ABOUT}
     assert info["resultType"] == "complete"

@@ -96,7 +96,7 @@ class Response:
         self.on_settled = on_settled
         self.context = context
         self.at_head = at_head
-        self._connection: Connection | None = None
+        self._connection: HttpConnection | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     def header(self, name: bytes) -> str | None:
@@ -106,7 +106,7 @@ class Response:
                 return value.decode("utf-8", "surrogateescape")
         return None
 
-    def wait_shortly(self, connections: Iterable[Connection]) -> None:
+    def wait_shortly(self, connections: Iterable[HttpConnection]) -> None:
         """Without a running loop: wait a moment for the response, unless another of these connections has
         something that the loop is to read."""
         mine = self._connection
@@ -176,14 +176,14 @@ class _KnownHead:
         self.headers = tuple(response.headers)
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """A connection. `on_idle` is called when it can take the next request, `on_closed` when it is closed."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        on_idle: Callable[[Connection], object],
-        on_closed: Callable[[Connection], object],
+        on_idle: Callable[[HttpConnection], object],
+        on_closed: Callable[[HttpConnection], object],
     ) -> None:
         self.idle_since = 0.0
         self.is_closed = False

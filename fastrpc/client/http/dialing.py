@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 
-from fastrpc.client.http.connection import BrokenConnection, Connection, Response
+from fastrpc.client.http.connection import BrokenConnection, HttpConnection, Response
 from fastrpc.client.urls import authority, origin_of, request_target
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fastrpc.client.http.address import Remote
     from fastrpc.client.urls import Origin
 
-    Callback = Callable[[Connection], object]
+    Callback = Callable[[HttpConnection], object]
 
 CONNECT_SECONDS = 10.0
 HANDSHAKE = "its TLS handshake"
@@ -67,7 +67,7 @@ class Route:
         """Return the header lines that each request needs on this way."""
         return self._proxy.fields if self.passes_on and self._proxy is not None else b""
 
-    async def dial(self, on_idle: Callback, on_closed: Callback) -> Connection:
+    async def dial(self, on_idle: Callback, on_closed: Callback) -> HttpConnection:
         """Return a new connection. Raises CannotConnect."""
         try:
             return await asyncio.wait_for(self._dial(on_idle, on_closed), CONNECT_SECONDS)
@@ -83,11 +83,11 @@ class Route:
         finally:
             self.awaited = ""
 
-    async def _dial(self, on_idle: Callback, on_closed: Callback) -> Connection:
+    async def _dial(self, on_idle: Callback, on_closed: Callback) -> HttpConnection:
         loop = asyncio.get_running_loop()
 
-        def make() -> Connection:
-            return Connection(loop, on_idle, on_closed)
+        def make() -> HttpConnection:
+            return HttpConnection(loop, on_idle, on_closed)
 
         if self._proxy is None:
             return await self._connect(loop, make, self._origin, self._tls)
@@ -96,7 +96,7 @@ class Route:
             if self._tls is None:
                 return await self._connect(loop, make, origin, self._proxy.tls)
             outer = await self._connect(
-                loop, lambda: Connection(loop, _ignored, _ignored), origin, self._proxy.tls
+                loop, lambda: HttpConnection(loop, _ignored, _ignored), origin, self._proxy.tls
             )
         except (OSError, BrokenConnection) as error:
             raise CannotConnect(f"the proxy {authority(origin)}: {_why(error)}") from None
@@ -120,17 +120,17 @@ class Route:
     async def _connect(
         self,
         loop: asyncio.AbstractEventLoop,
-        make: Callable[[], Connection],
+        make: Callable[[], HttpConnection],
         origin: Origin,
         tls: SSLContext | None,
-    ) -> Connection:
+    ) -> HttpConnection:
         self.awaited = f"the address of {origin.host}"
         found = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
         self.awaited = f"a connection to {authority(origin, always_port=True)}"
         opened = await _open_socket(loop, found)
-        made: list[Connection] = []
+        made: list[HttpConnection] = []
 
-        def make_one() -> Connection:
+        def make_one() -> HttpConnection:
             made.append(make())
             return made[0]
 
@@ -145,7 +145,7 @@ class Route:
             raise
         return made[0]
 
-    async def _open_tunnel(self, connection: Connection, proxy: _Proxy) -> None:
+    async def _open_tunnel(self, connection: HttpConnection, proxy: _Proxy) -> None:
         """Have a proxy connect to the server (RFC 9110, 9.3.6: CONNECT)."""
         place = authority(self._origin, always_port=True)
         response = Response(at_head=True)
@@ -295,7 +295,7 @@ def _keep_alive_options() -> list[tuple[int, int, int]]:
     return options
 
 
-def _ignored(connection: Connection) -> None:
+def _ignored(connection: HttpConnection) -> None:
     """What becomes of the connection below a tunnel is seen by the one in it."""
 
 

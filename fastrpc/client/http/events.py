@@ -19,7 +19,7 @@ class TooLong(ValueError):
     """An event is longer than the limit."""
 
 
-class Event:
+class ServerSentEvent:
     """One event: its type (``message`` by default), its data, and its id, or None."""
 
     __slots__ = ("data", "id", "kind")
@@ -58,7 +58,7 @@ class Events:
         self._kind, self._id = "", None
         self._data.clear()
 
-    def feed(self, piece: bytes) -> Iterator[Event]:
+    def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
         """Parse a chunk of the stream; yield the events that it completes. Raises TooLong."""
         for line in self._lines(piece):
             if line:
@@ -112,7 +112,7 @@ class Events:
         elif name == b"retry" and value.isdigit() and len(value) < 10:
             self.retry_seconds = int(value) / 1000
 
-    def _dispatch(self) -> Event | None:
+    def _dispatch(self) -> ServerSentEvent | None:
         """End an event. An event without data is dropped, but its id is stored."""
         kind, data, id = self._kind or "message", self._data, self._id
         self._kind, self._data, self._id = "", bytearray(), None
@@ -121,7 +121,7 @@ class Events:
         if data.count(b"\n") == len(data):
             return None
         del data[-1]
-        return Event(kind, data.decode("utf-8", "replace"), id)
+        return ServerSentEvent(kind, data.decode("utf-8", "replace"), id)
 
     def _check(self, size: int) -> None:
         if size > self._limit:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from fastrpc.client.http.connection import Connection
+    from fastrpc.client.http.connection import HttpConnection
 
 IDLE_SECONDS = 30.0
 MOST_IDLE = 256
@@ -23,29 +23,30 @@ MOST_CONNECTIONS = 512
 
 
 class Pool:
-    """Connections that `dial` makes; it is handed the two callbacks of `Connection`."""
+    """Connections that `dial` makes; it is handed the two callbacks of `HttpConnection`."""
 
     def __init__(
         self,
         dial: Callable[
-            [Callable[[Connection], object], Callable[[Connection], object]], Awaitable[Connection]
+            [Callable[[HttpConnection], object], Callable[[HttpConnection], object]],
+            Awaitable[HttpConnection],
         ],
     ) -> None:
         self._dial = dial
         self._loop = asyncio.get_running_loop()
-        self._idle: list[Connection] = []
-        self._open: set[Connection] = set()
+        self._idle: list[HttpConnection] = []
+        self._open: set[HttpConnection] = set()
         self._dialing = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Future[None] | None = None
 
     @property
-    def connections(self) -> Iterable[Connection]:
+    def connections(self) -> Iterable[HttpConnection]:
         """Those that are open."""
         return self._open
 
-    def take_idle(self) -> Connection | None:
+    def take_idle(self) -> HttpConnection | None:
         """Return a connection that can be used at once, or None."""
         while self._idle:
             connection = self._idle.pop()
@@ -54,7 +55,7 @@ class Pool:
             connection.close()
         return None
 
-    async def take(self, is_bounded: bool) -> Connection:
+    async def take(self, is_bounded: bool) -> HttpConnection:
         """Return a connection. `is_bounded`: wait for one where there are many. Raises what `dial` raises."""
         while True:
             connection = self.take_idle()
@@ -64,7 +65,7 @@ class Pool:
                 return await self._new()
             await self._turn()
 
-    async def _new(self) -> Connection:
+    async def _new(self) -> HttpConnection:
         self._dialing += 1
         try:
             connection = await self._dial(self.put, self._forget)
@@ -94,7 +95,7 @@ class Pool:
                 turn.set_result(None)
                 return
 
-    def put(self, connection: Connection) -> None:
+    def put(self, connection: HttpConnection) -> None:
         """Take back a connection that is idle."""
         if len(self._idle) >= MOST_IDLE or self._all_closed is not None:
             connection.close()
@@ -116,7 +117,7 @@ class Pool:
             left = self._idle[0].idle_since - oldest
             self._timer = self._loop.call_later(left, self._expire)
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: HttpConnection) -> None:
         """A connection is closed."""
         self._open.discard(connection)
         if connection in self._idle:

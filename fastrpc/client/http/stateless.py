@@ -17,7 +17,7 @@ from fastrpc.client.http.connection import JSON
 from fastrpc.client.http.events import Events
 from fastrpc.client.http.wire import LONGEST_BODY, STREAM, header_lines
 from fastrpc.errors import ClientError, ConnectionLost
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.transports.http.headers import NAMED, parameter_headers
 
 TYPE_CHECKING = False
@@ -117,7 +117,7 @@ class StatelessCarrier(Carrier):
         headers = {
             "content-type": JSON,
             "accept": f"{JSON}, {STREAM}",
-            "MCP-Protocol-Version": MODERN,
+            "MCP-Protocol-Version": STATELESS,
             "Mcp-Method": method,
         }
         name = params.get(NAMED.get(method, ""))

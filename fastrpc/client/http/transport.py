@@ -13,10 +13,10 @@ import json
 
 from fastrpc import diagnostics
 from fastrpc.client.http.wire import Wire
-from fastrpc.client.transport import Transport
+from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import ClientError
 from fastrpc.json_encoding import to_json
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LEAVE_SECONDS = 1.0
 
 
-class Http(Transport):
+class Http(ConnectionTransport):
     """The transport to a server at a URL."""
 
     def __init__(self, remote: Remote) -> None:
@@ -65,7 +65,7 @@ class Http(Transport):
     # --- which transport ------------------------------------------------------------------------------
 
     def set_version(self, version: str) -> None:
-        if version == MODERN:
+        if version == STATELESS:
             from fastrpc.client.http.stateless import StatelessCarrier
 
             self._carrier = StatelessCarrier(self, self._wire)

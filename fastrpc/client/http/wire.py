@@ -16,7 +16,7 @@ from fastrpc.client.http.connection import CLOSED, JSON, BrokenConnection, Respo
 from fastrpc.client.http.cookies import Cookies
 from fastrpc.client.http.dialing import CannotConnect, Route
 from fastrpc.client.http.encodings import BadEncoding, Decompressor
-from fastrpc.client.http.events import Event, Events, TooLong
+from fastrpc.client.http.events import Events, ServerSentEvent, TooLong
 from fastrpc.client.http.pool import Pool
 from fastrpc.client.urls import authority, origin_of, shown
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError, InvalidAnswer, RemoteError
@@ -124,7 +124,7 @@ class Answer:
             return InvalidAnswer("the response body is not JSON")
         return InvalidAnswer("the response body does not answer the request")
 
-    async def events(self, events: Events) -> AsyncIterator[Event]:
+    async def events(self, events: Events) -> AsyncIterator[ServerSentEvent]:
         """Yield the events of a stream until it ends. Raises ConnectionLost and InvalidAnswer."""
         with self._wire.share() as share:
             async for piece in self._pieces():

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
-from fastrpc.client.oauth.record import Record, Refusal, key_of
+from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, key_of
 from fastrpc.errors import AuthorizationFailed, ClientError
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.client.oauth import OAuth
-    from fastrpc.client.oauth.record import Place
+    from fastrpc.client.oauth.record import LoginTarget
 
 FLOW = "fastrpc.client.oauth.flow"
 
@@ -36,11 +36,11 @@ class Credentials:
     requests wait for a person, and not for their server.
     """
 
-    def __init__(self, auth: OAuth, place: Place) -> None:
+    def __init__(self, auth: OAuth, place: LoginTarget) -> None:
         self._auth = auth
         self._place = place
         self._key = key_of(place.url, auth.identity)
-        self._record = Record()
+        self._record = LoginRecord()
         self._is_loaded = False
         self._is_kept = True
         """Whether the store has what was last saved."""
@@ -83,7 +83,7 @@ class Credentials:
             if token == self._fresh:
                 self._fresh = None
             return False
-        refusal = Refusal(status, challenge, token)
+        refusal = AuthorizationRefusal(status, challenge, token)
         if status == 403 and not refusal.wants_scopes:
             return False
         await self._idle()
@@ -97,7 +97,7 @@ class Credentials:
         """Whether there is a token, and another one than this."""
         return self._record.access_token not in (None, token) and not self._record.is_expired
 
-    def _check_reason(self, refusal: Refusal) -> None:
+    def _check_reason(self, refusal: AuthorizationRefusal) -> None:
         """Raise AuthorizationFailed where another login would change nothing."""
         if self._failure is not None:
             raise AuthorizationFailed(self._failure)
@@ -136,7 +136,7 @@ class Credentials:
         if self.hold is not None:
             self.hold(False)
 
-    async def _renew(self, refusal: Refusal | None, sent: Mapping[str, str]) -> None:
+    async def _renew(self, refusal: AuthorizationRefusal | None, sent: Mapping[str, str]) -> None:
         """Get another token than the one that was refused, or has expired. Raises AuthorizationFailed."""
         if self._is_kept:
             await self._load()
@@ -181,7 +181,7 @@ class Credentials:
         try:
             text = await asyncio.to_thread(lambda: self._auth.store().load(self._key))
             if text is not None:
-                self._record = Record.read(text)
+                self._record = LoginRecord.read(text)
         except (OSError, ValueError) as error:
             diagnostics.write("warning", f"{self._place.shown}: the stored login cannot be read: {error}")
         self._is_loaded = True

@@ -3,7 +3,8 @@
 The SDK's provider is a generator of httpx2 requests: the metadata of the server and of its authorization
 server, the registration, the tokens. They are sent here, by httpx2; the request to the MCP server is not:
 `run` ends the generator as soon as the tokens are there, since it holds a lock as long as it runs. Each run
-makes a new provider of a `Record`, and leaves in the record what it has learned: nothing else has to be kept.
+makes a new provider of a `LoginRecord`, and leaves in the record what it has learned: nothing else has to be
+kept.
 
 Requests go to https only, or where the user's own URL goes unencrypted. Redirects are the SDK's decision
 (within an origin). Bodies are bounded. Importing this imports the SDK: half a second, on a busy machine many
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fastrpc.client.oauth import OAuth
-    from fastrpc.client.oauth.record import Place, Record, Refusal
+    from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, LoginTarget
 
 FLOW_SECONDS = 30.0
 """Time limit of each request of a flow, with its whole answer."""
@@ -68,7 +69,11 @@ _is_ours: ContextVar[bool] = ContextVar("_is_ours", default=False)
 
 
 async def run(
-    auth: OAuth, place: Place, record: Record, refusal: Refusal | None, version: str | None
+    auth: OAuth,
+    place: LoginTarget,
+    record: LoginRecord,
+    refusal: AuthorizationRefusal | None,
+    version: str | None,
 ) -> bool:
     """Refresh the tokens in `record`, or get new ones by a login. Return whether there was a login.
 
@@ -92,7 +97,7 @@ async def run(
 class _Flow:
     """One run."""
 
-    def __init__(self, auth: OAuth, place: Place, record: Record) -> None:
+    def __init__(self, auth: OAuth, place: LoginTarget, record: LoginRecord) -> None:
         self._auth = auth
         self._place = place
         self._record = record
@@ -194,7 +199,7 @@ class _Flow:
 
     # --- the run --------------------------------------------------------------------------------------
 
-    async def run(self, refusal: Refusal | None, version: str | None) -> bool:
+    async def run(self, refusal: AuthorizationRefusal | None, version: str | None) -> bool:
         provider, context = self._provider, self._provider.context
         headers = {} if version is None else {"MCP-Protocol-Version": version}
         request = httpx2.Request("POST", self._place.url, headers=headers)
@@ -228,7 +233,7 @@ class _Flow:
         finally:
             await flow.aclose()
 
-    async def _prepare_login(self, refusal: Refusal) -> None:
+    async def _prepare_login(self, refusal: AuthorizationRefusal) -> None:
         context = self._provider.context
         if refusal.status == 401:  # what was known of the servers is found out anew
             context.protected_resource_metadata = None
@@ -388,7 +393,9 @@ async def _body_of(response: httpx2.Response) -> bytes:
     return bytes(body)
 
 
-def refusal_response(refusal: Refusal, scopes: tuple[str, ...], request: httpx2.Request) -> httpx2.Response:
+def refusal_response(
+    refusal: AuthorizationRefusal, scopes: tuple[str, ...], request: httpx2.Request
+) -> httpx2.Response:
     """Return the answer that begins a login, for the SDK: with the user's scopes besides the server's.
 
     The SDK asks for the scopes of the challenge alone, so that this is where others are added.

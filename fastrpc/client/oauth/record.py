@@ -1,7 +1,7 @@
 """What is known of a login, and of the answer that makes one necessary. No I/O.
 
-A `Record` is all that a refresh needs after a restart: besides the tokens the client as it was registered,
-and the metadata of both servers.
+A `LoginRecord` is all that a refresh needs after a restart: besides the tokens the client as it was
+registered, and the metadata of both servers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
     from typing import Any, Protocol
 
-    class Place(Protocol):
+    class LoginTarget(Protocol):
         """The MCP server."""
 
         url: str
@@ -77,7 +77,7 @@ def key_of(url: str, identity: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path} {digest}"
 
 
-class Record:
+class LoginRecord:
     """What is known of a login. All of it but `was_shown` is kept in the store."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class Record:
         return json.dumps({name: getattr(self, name) for name in KEPT})
 
     @classmethod
-    def read(cls, text: str) -> Record:
+    def read(cls, text: str) -> LoginRecord:
         """Return the record of a text. Raises ValueError."""
         members = json.loads(text)
         if not isinstance(members, dict):
@@ -135,7 +135,7 @@ LONGEST_CHALLENGE = 8 * 1024
 PARAMETER = re.compile(r'(?<![\w-])\w{1,64}=(?:"[^"]*"|[^\s,"]+)')
 
 
-class Refusal:
+class AuthorizationRefusal:
     """An answer with status 401 or 403. `token`: the one that was refused, or None."""
 
     def __init__(self, status: int, challenge: str | None, token: str | None) -> None:

@@ -35,7 +35,7 @@ class InsufficientScopeError(AuthorizationError):
         super().__init__(message or f"insufficient scope (required: {', '.join(self.required_scopes)})")
 
 
-class Component:
+class ComponentToCheck:
     """A tool, a resource, a template or a prompt, as a check sees it: `kind`, `name`, `title`, `description`,
     `tags`, `meta`, and `uri` or `uri_template`."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from fastrpc import diagnostics
 from fastrpc.compat.auth.checks import AuthorizationError, missing_scopes, outcome_of, settled
 from fastrpc.errors import ResourceNotFound, UnknownName, excerpt
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _refusal(
         why = f"insufficient scope (required: {', '.join(scopes)})" if scopes else "insufficient permissions"
         return AuthorizationError(f"Authorization failed for {call.kind} {excerpt(call.name)!r}: {why}")
     if call.kind == "resource":
-        return ResourceNotFound(call.name, legacy=call.context.protocol_version != MODERN)
+        return ResourceNotFound(call.name, legacy=call.context.protocol_version != STATELESS)
     return UnknownName(f"Unknown {call.kind}: {excerpt(call.name)}")
 
 

@@ -1,5 +1,5 @@
-"""What a client of another framework connects to, as targets of `fastrpc.Client`: an `Endpoint` has a target
-and its options, and makes the client.
+"""What a client of another framework connects to, as targets of `fastrpc.Client`: a `ClientEndpoint` has a
+target and its options, and makes the client.
 
 A server that is started gets the environment that those frameworks give it: a few variables of this
 process, and the given ones. The other variables of this process may be secrets of the program.
@@ -71,7 +71,7 @@ class _Client(AsyncClient):
         self._make_transport = lambda: _FewVariables(target, cwd=cwd, env=env, stderr=stderr)
 
 
-class Endpoint:
+class ClientEndpoint:
     """Where a server is: the `target` of a client, and its `options`. Stands for the two streams to it, too.
 
     `close` ends the clients that were made and are still connected.
@@ -112,13 +112,13 @@ def command(
     env: Mapping[str, str] | None = None,
     cwd: str | Path | None = None,
     stderr: bool = True,
-) -> Endpoint:
+) -> ClientEndpoint:
     """Return the endpoint for a server that is started."""
     where = None if cwd is None else os.fspath(cwd)
-    return Endpoint([program, *args], cwd=where, env=dict(env or {}), stderr=stderr)
+    return ClientEndpoint([program, *args], cwd=where, env=dict(env or {}), stderr=stderr)
 
 
-def address(url: Any, headers: Mapping[str, str] | None = None, auth: Any = None) -> Endpoint:
+def address(url: Any, headers: Mapping[str, str] | None = None, auth: Any = None) -> ClientEndpoint:
     """Return the endpoint for a URL. Raises NotOffered for an `auth` that is neither a bearer token nor
     ``"oauth"``."""
     options: dict[str, Any] = {"headers": headers} if headers else {}
@@ -126,7 +126,7 @@ def address(url: Any, headers: Mapping[str, str] | None = None, auth: Any = None
         options["auth"] = auth
     elif auth is not None:
         options["token"] = _token_of(auth)
-    return Endpoint(str(url), **options)
+    return ClientEndpoint(str(url), **options)
 
 
 def _token_of(auth: Any) -> str:
@@ -149,16 +149,16 @@ def headers_of(http_client: Any) -> dict[str, str]:
     return {name: value for name, value in http_client.headers.items() if name not in OF_HTTP_CLIENTS}
 
 
-def endpoint_of(where: Any, auth: Any = None) -> Endpoint:
+def endpoint_of(where: Any, auth: Any = None) -> ClientEndpoint:
     """Return the endpoint for what FastMCP's client takes: a server object, the path of a script, a URL, a
     dict with ``mcpServers``, or one of its transports. Raises ValueError, and NotOffered."""
-    if isinstance(where, Endpoint):
+    if isinstance(where, ClientEndpoint):
         return where
     if hasattr(where, "endpoint"):  # what leads to a server, of `fastrpc.compat.client.sessions`
-        found: Endpoint = where.endpoint()
+        found: ClientEndpoint = where.endpoint()
         return found
     if hasattr(where, "connect") and hasattr(where, "runtime"):
-        return Endpoint(where)
+        return ClientEndpoint(where)
     if hasattr(where, "mcpServers"):
         where = where.model_dump(exclude_none=True)
     if isinstance(where, dict):
@@ -183,7 +183,7 @@ def endpoint_of(where: Any, auth: Any = None) -> Endpoint:
     raise ValueError(f"transport: expected {expected}, got {where!r:.80}")
 
 
-def _configured(config: dict[str, Any]) -> Endpoint:
+def _configured(config: dict[str, Any]) -> ClientEndpoint:
     """Return the endpoint for the servers of a configuration: one is reached directly, several are one server
     (`fastrpc.gateway`), their names prefixed with ``name_``."""
     servers = config.get("mcpServers", config)
@@ -194,10 +194,12 @@ def _configured(config: dict[str, Any]) -> Endpoint:
         return next(iter(found.values()))
     from fastrpc.gateway import front_of
 
-    return Endpoint(front_of({name: endpoint.proxy() for name, endpoint in found.items()}, "mcpServers"))
+    return ClientEndpoint(
+        front_of({name: endpoint.proxy() for name, endpoint in found.items()}, "mcpServers")
+    )
 
 
-def _entry(name: str, entry: Any) -> Endpoint:
+def _entry(name: str, entry: Any) -> ClientEndpoint:
     if hasattr(entry, "to_transport"):
         return endpoint_of(entry.to_transport())
     if isinstance(entry, dict) and isinstance(entry.get("command"), str):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastrpc.compat.client.callbacks import awaited
 from fastrpc.content import checked_extensions
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Extensions:
     async def finished(self, raw: dict[str, Any], session: Any, tool_name: str, seconds: float | None) -> Any:
         """Return the result of a call that an extension claims, finished by it; None for any other."""
         claim = self._claims.get(raw.get("resultType", ""))
-        if claim is None or session.protocol_version not in (claim.protocol_versions or (MODERN,)):
+        if claim is None or session.protocol_version not in (claim.protocol_versions or (STATELESS,)):
             return None
         context = ClaimContext(session=session, tool_name=tool_name, read_timeout_seconds=seconds)
         return await claim.resolve(claim.model.model_validate(raw), context)

@@ -24,7 +24,7 @@ from fastrpc.compat.errors import tool_error
 from fastrpc.compat.field_types import ModelType
 from fastrpc.compat.models import dumped, typed
 from fastrpc.errors import FastrpcError
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     Limit = timedelta | float | None
 
-MODES = {"auto": None, "legacy": LATEST_LEGACY, MODERN: MODERN}
+MODES = {"auto": None, "legacy": LATEST_SESSION_VERSION, STATELESS: STATELESS}
 """The protocol version that a mode pins."""
 MOST_PAGES = 250
 

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from fastrpc.compat.client.endpoints import endpoint_of
 from fastrpc.compat.client.sessions import ClientSession
 from fastrpc.compat.errors import NotOffered
-from fastrpc.protocol.versions import LATEST_LEGACY, VERSIONS
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Client(ClientSession):
         self.mode = mode
 
     async def __aenter__(self) -> Self:
-        version = {"auto": None, "legacy": LATEST_LEGACY}.get(self.mode, self.mode)
+        version = {"auto": None, "legacy": LATEST_SESSION_VERSION}.get(self.mode, self.mode)
         await self.connect(version)
         return self
 

@@ -5,7 +5,7 @@
             await session.initialize()
             result = await session.call_tool("word_count", {"text": "two words"})
 
-The two streams are one `Endpoint` and carry nothing: the session connects when it is initialized, and a
+The two streams are one `ClientEndpoint` and carry nothing: the session connects when it is initialized, and a
 server is started then. Results are objects (`fastrpc.compat.models`).
 """
 
@@ -19,11 +19,11 @@ from shutil import which
 from fastrpc._core.call_result import CallResult
 from fastrpc.client.output_schemas import OutputSchemas
 from fastrpc.compat.client import callbacks
-from fastrpc.compat.client.endpoints import Endpoint, address, command, headers_of
+from fastrpc.compat.client.endpoints import ClientEndpoint, address, command, headers_of
 from fastrpc.compat.errors import NotOffered, translated
 from fastrpc.compat.models import dumped, typed
 from fastrpc.errors import ClientError, InvalidAnswer
-from fastrpc.protocol.versions import LATEST_LEGACY, MODERN
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,16 +52,16 @@ def seconds_of(limit: timedelta | float | None) -> float | None:
 # ------------------------------------------------------------------------------------- endpoints
 
 
-class Transport:
+class StreamsManager:
     """An async context manager that yields two streams to a server, or three values; also what a `Client` of
     the SDK 2.x takes. What leads there is made when it is entered."""
 
-    def __init__(self, make: Callable[[], Endpoint], *others: Any) -> None:
+    def __init__(self, make: Callable[[], ClientEndpoint], *others: Any) -> None:
         self._make = make
         self._others = others
-        self._endpoint: Endpoint | None = None
+        self._endpoint: ClientEndpoint | None = None
 
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> ClientEndpoint:
         """Return where the server is. Raises as the function that has made this."""
         return self._make()
 
@@ -75,14 +75,14 @@ class Transport:
             await found.close()
 
 
-def stdio_client(server: StdioServerParameters, errlog: Any = None) -> Transport:
+def stdio_client(server: StdioServerParameters, errlog: Any = None) -> StreamsManager:
     """Lead to a server that is started with the session, and ended at the latest with this.
 
     `errlog`: where its standard error goes, ours or the null device. Entering raises FileNotFoundError if
     there is no such program, and NotOffered for another file.
     """
 
-    def make() -> Endpoint:
+    def make() -> ClientEndpoint:
         program = server.command
         path = (server.env or {}).get("PATH")
         if os.path.basename(program) == program and which(program, path=path) is None:
@@ -92,39 +92,39 @@ def stdio_client(server: StdioServerParameters, errlog: Any = None) -> Transport
             raise NotOffered("fastrpc.compat: errlog is sys.stderr, or open(os.devnull, 'w') for none")
         return command(program, server.args, server.env, server.cwd, is_shown)
 
-    return Transport(make)
+    return StreamsManager(make)
 
 
 def streamable_http_client(
     url: str, *, http_client: Any = None, terminate_on_close: bool = True, **limits: object
-) -> Transport:
+) -> StreamsManager:
     """Lead to the server at a URL. Headers of `http_client` are sent; time limits are the session's.
 
     Entering raises ImportError without httptools, and NotOffered for an HTTP client with an ``auth`` of its
     own.
     """
-    return Transport(lambda: address(url, headers_of(http_client)))
+    return StreamsManager(lambda: address(url, headers_of(http_client)))
 
 
 def streamablehttp_client(
     url: str, headers: Mapping[str, str] | None = None, *limits: object, auth: Any = None, **others: object
-) -> Transport:
+) -> StreamsManager:
     """Lead to the server at a URL, as up to 1.x of the SDK: the third value returns the session's id, which
     is not told here: None. `auth` is a bearer token; time limits are the session's.
 
     Entering raises ImportError without httptools, and NotOffered for another `auth`.
     """
-    return Transport(lambda: address(url, headers, auth), lambda: None)
+    return StreamsManager(lambda: address(url, headers, auth), lambda: None)
 
 
 def sse_client(
     url: str, headers: Mapping[str, str] | None = None, *limits: object, auth: Any = None, **others: object
-) -> Transport:
+) -> StreamsManager:
     """Lead to a server at a URL that speaks HTTP with SSE; the transport is found out.
 
     Entering raises ImportError without httptools, and NotOffered for an `auth` that is no bearer token.
     """
-    return Transport(lambda: address(url, headers, auth))
+    return StreamsManager(lambda: address(url, headers, auth))
 
 
 # --------------------------------------------------------------------------------------- session
@@ -157,7 +157,7 @@ class ClientSession:
         sampling_capabilities: Any = None,
         extensions: Extensions | None = None,
     ) -> None:
-        if not isinstance(read_stream, Endpoint):
+        if not isinstance(read_stream, ClientEndpoint):
             raise NotOffered(
                 "fastrpc.compat: ClientSession takes the streams of fastrpc.compat's stdio_client, "
                 f"streamable_http_client and sse_client, got {type(read_stream).__name__}"
@@ -210,12 +210,12 @@ class ClientSession:
 
     async def initialize(self) -> Any:
         """Connect, with the handshake of the versions up to 2025-11-25. Return the InitializeResult."""
-        await self.connect(LATEST_LEGACY)
+        await self.connect(LATEST_SESSION_VERSION)
         return self.initialize_result
 
     async def discover(self) -> Any:
         """Connect to a server that speaks 2026-07-28. Return the DiscoverResult."""
-        await self.connect(MODERN)
+        await self.connect(STATELESS)
         return self.discover_result
 
     async def connect(self, version: str | None, seconds: float | None = None) -> None:
@@ -230,7 +230,7 @@ class ClientSession:
             **self._options,
         )
         await _asked(client.connect())
-        if self._log_level is not None and client.version == MODERN:
+        if self._log_level is not None and client.version == STATELESS:
             await client.set_log_level(self._log_level)  # older versions would need a request for it
         self._client_or_none = client
 
@@ -264,7 +264,7 @@ class ClientSession:
     def discover_result(self) -> Any:
         """The DiscoverResult; None in a version up to 2025-11-25, and without a connection."""
         client = self._client_or_none
-        return typed("DiscoverResult", client.info) if client and client.version == MODERN else None
+        return typed("DiscoverResult", client.info) if client and client.version == STATELESS else None
 
     @property
     def server_info(self) -> Any:

@@ -12,7 +12,7 @@ from fastrpc.compat.errors import translated
 from fastrpc.compat.models import typed
 from fastrpc.compat.sdk2.subscription_events import event_of
 from fastrpc.errors import ClientError
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ async def listen(
 ) -> AsyncIterator[Subscription]:
     """Open a stream of these changes. Raises ListenNotSupportedError, McpError for the server's error, and
     TimeoutError."""
-    if session.protocol_version != MODERN:
+    if session.protocol_version != STATELESS:
         raise ListenNotSupportedError(session.protocol_version)
     if isinstance(resource_subscriptions, str):
         raise TypeError("resource_subscriptions: expected several URIs, got a str")

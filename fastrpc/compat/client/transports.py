@@ -1,7 +1,7 @@
 """FastMCP's transports as objects: where a client's server is. `Client` and proxies take them.
 
 ``Client(StdioTransport("uvx", ["mcp-server-time"]))``, ``Client(StreamableHttpTransport(url))``. Each leads
-to an `Endpoint`; nothing is started or connected here. A started server ends with its client, whatever
+to a `ClientEndpoint`; nothing is started or connected here. A started server ends with its client, whatever
 `keep_alive` says, and its standard error is shown on that of this process.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc.compat.client.endpoints import Endpoint, address, command, endpoint_of
+from fastrpc.compat.client.endpoints import ClientEndpoint, address, command, endpoint_of
 from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.field_types import ModelType
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ClientTransport:
     """What leads to a server."""
 
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> ClientEndpoint:
         """Return where the server is. Raises ValueError, and NotOffered."""
         raise NotImplementedError(f"{type(self).__name__} has no endpoint")
 
@@ -65,7 +65,7 @@ class StdioTransport(ClientTransport):
         self.cwd = cwd
         self.keep_alive = True if keep_alive is None else keep_alive
 
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> ClientEndpoint:
         return command(self.command, self.args, self.env, self.cwd)
 
     def __repr__(self) -> str:
@@ -204,7 +204,7 @@ class StreamableHttpTransport(ClientTransport):
         self.headers = dict(headers or {})
         self.auth = auth
 
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> ClientEndpoint:
         return address(self.url, self.headers, self.auth)
 
     def __repr__(self) -> str:
@@ -224,7 +224,7 @@ class FastMCPTransport(ClientTransport):
     def __init__(self, mcp: Any, raise_exceptions: bool = False) -> None:
         self.server = mcp
 
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> ClientEndpoint:
         return endpoint_of(self.server)
 
 
@@ -307,7 +307,7 @@ class MCPConfigTransport(ClientTransport):
     def __init__(self, config: MCPConfig | Mapping[str, Any]) -> None:
         self.config = config if isinstance(config, MCPConfig) else MCPConfig.from_dict(config)
 
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> ClientEndpoint:
         return endpoint_of(self.config)
 
 

@@ -140,10 +140,10 @@ class Prompt(Component):
         arguments = self.arguments
         if arguments is None and self.fn is not None:
             from fastrpc.compat.components.definitions import definition_of
-            from fastrpc.protocol.versions import LATEST_LEGACY
+            from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
             definition = definition_of("prompt", self, None)
-            arguments = definition.arguments(LATEST_LEGACY)
+            arguments = definition.arguments(LATEST_SESSION_VERSION)
             if self.is_docstring:
                 self.description, self.is_docstring = definition.description, False
         listed = [each if isinstance(each, dict) else _argument(each) for each in arguments or ()]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from fastrpc.compat.components.objects import FunctionResource, Prompt, ResourceTemplate, prompt_arguments
 from fastrpc.compat.components.tools import Tool
 from fastrpc.compat.models import typed
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ class ServedTool(Tool):
     """A tool of a server, as its program sees it. `fn` is its function."""
 
     def __init__(self, server: Any, entry: Any, raw: dict[str, Any] | None = None) -> None:
-        raw = entry.descriptor(LATEST_LEGACY) if raw is None else raw
+        raw = entry.descriptor(LATEST_SESSION_VERSION) if raw is None else raw
         annotations = raw.get("annotations")
         super().__init__(
             **_described(server, "tool", raw, entry),
@@ -58,7 +58,7 @@ def _described(server: Any, kind: str, raw: dict[str, Any], entry: Any) -> dict[
 def served(server: Any, kind: str, thing: Any) -> Any:
     """Return the object of an entry of a registry, or of what middleware has left of one (`Component`)."""
     entry = getattr(thing, "entry", thing)
-    raw = thing.descriptor(LATEST_LEGACY)
+    raw = thing.descriptor(LATEST_SESSION_VERSION)
     if entry is None or not hasattr(entry, "function"):
         return thing  # middleware has made it
     if kind == "tool":

@@ -18,7 +18,7 @@ from fastrpc.compat.models import dumped, typed
 from fastrpc.compat.typed_content import typed_block
 from fastrpc.compat.values import ToolResult
 from fastrpc.errors import ArgumentError, DefinitionError
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ async def run_definition(definition: Definition, arguments: dict[str, Any]) -> T
         value = await context._channel.in_thread(partial(copy_context().run, call))
     if hasattr(value, "__await__"):
         value = await value
-    raw = loads(Results({"name": definition.name}).of(definition, value, LATEST_LEGACY))
+    raw = loads(Results({"name": definition.name}).of(definition, value, LATEST_SESSION_VERSION))
     return result_of(raw)
 
 

@@ -18,7 +18,7 @@ REGISTRIES = {"tool": "tools", "resource": "resources", "template": "templates",
 CRITERIA = ("names", "keys", "tags", "components", "version", "only")
 
 
-class Rule:
+class VisibilityRule:
     """One rule: whether what matches is offered. Raises TypeError for an unknown criterion."""
 
     def __init__(self, offers: bool, criteria: dict[str, Any]) -> None:
@@ -59,18 +59,18 @@ def are_met(criteria: dict[str, set[str]], kind: str, thing: Any, tags: Iterable
     return all(values[name] & wanted for name, wanted in criteria.items())
 
 
-class Visibility:
+class ComponentVisibility:
     """The rules of one server, and the entries that are not offered by them."""
 
     def __init__(self, registries: Registries) -> None:
         self._registries = registries
-        self._rules: list[Rule] = []
+        self._rules: list[VisibilityRule] = []
         self._hidden: dict[str, dict[str, Any]] = {kind: {} for kind in REGISTRIES}
         self._is_applying = False
 
     def add(self, offers: bool, criteria: dict[str, Any]) -> None:
         """Add a rule, and apply all of them now and to what is added later. Raises TypeError."""
-        rule = Rule(offers, criteria)
+        rule = VisibilityRule(offers, criteria)
         if not self._rules:
             for attribute in REGISTRIES.values():
                 getattr(self._registries, attribute).watchers.insert(0, self._changed)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from fastrpc.transports.http.current_request import current_request
-from fastrpc.transports.http.guard import Guard, is_loopback
+from fastrpc.transports.http.guard import AccessRules, is_loopback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fastrpc.transports.http.guard import Authenticator, Headers
+    from fastrpc.transports.http.guard import HeaderAuthenticator, Headers
 
 
 class Places:
@@ -40,10 +40,10 @@ class Places:
         self.answers_cors = answers_cors
 
 
-class PlaceGuard(Guard):
-    """A `Guard` with the rules of `places`."""
+class PlaceGuard(AccessRules):
+    """An `AccessRules` with the rules of `places`."""
 
-    def __init__(self, authenticator: Authenticator | None, places: Places) -> None:
+    def __init__(self, authenticator: HeaderAuthenticator | None, places: Places) -> None:
         super().__init__(
             authenticator,
             loopback=places.loopback,

@@ -10,19 +10,19 @@ from typing import Any, Protocol
 from typing_extensions import Unpack
 
 from fastrpc.compat.dialect import Dialect
-from fastrpc.compat.server_settings import Settings
+from fastrpc.compat.server_settings import FastMCPSettings
 from fastrpc.engine.dispatcher import Dispatcher
 from fastrpc.engine.runtime import Runtime
 from fastrpc.options import AsgiOptions
 from fastrpc.telemetry.access_log import AccessLog
-from fastrpc.telemetry.statistics import Report
+from fastrpc.telemetry.statistics import StatisticsPrinter
 from fastrpc.transports.http.asgi import Application
 
 
 class Served(Protocol):
     """A compat server."""
 
-    settings: Settings
+    settings: FastMCPSettings
     max_batch: int
     _retry_interval: int | None
 
@@ -33,7 +33,7 @@ class Served(Protocol):
     def connect(self, main: Dispatcher | None = None) -> Dispatcher: ...
     def asgi(self, **options: Unpack[AsgiOptions]) -> Application: ...
     def drain_observers(self, *, at_end: bool = ...) -> None: ...
-    def print_statistics(self) -> Report: ...
+    def print_statistics(self) -> StatisticsPrinter: ...
     def open_access_log(self, path: str, *, as_json: bool = False) -> AccessLog: ...
     def _input_schema_of(self, name: str, principal: str | None = None) -> dict[str, Any] | None: ...
     def _served_routes(self, mcp_path: str) -> list[Any]:

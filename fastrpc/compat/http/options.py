@@ -13,7 +13,7 @@ from fastrpc.compat.http.apps import Layout
 from fastrpc.compat.http.guard import Places
 from fastrpc.errors import UsageError, suggestion
 from fastrpc.transports.http.asgi import LIMITS, PLACES
-from fastrpc.transports.http.settings import Settings
+from fastrpc.transports.http.settings import HttpSettings
 from fastrpc.transports.http.sockets import Address
 
 TYPE_CHECKING = False
@@ -149,7 +149,7 @@ def layout_of(server: Served, transport: str, options: dict[str, Any], *, addres
     )
 
 
-def run_settings(server: Served, transport: str, options: dict[str, Any]) -> Settings:
+def run_settings(server: Served, transport: str, options: dict[str, Any]) -> HttpSettings:
     """Return the settings with which `run` serves. Raises UsageError and TypeError."""
     check_names("run", options, ("http", *RUN_OPTIONS, *OWN))
     given = Given(server, options)
@@ -169,7 +169,7 @@ def run_settings(server: Served, transport: str, options: dict[str, Any]) -> Set
     return settings
 
 
-class _RunSettings(Settings):
+class _RunSettings(HttpSettings):
     """The settings of a server that may be open to everybody, if its operator has said so."""
 
     @property
@@ -211,7 +211,7 @@ def _is_local(address: str) -> bool:
 
 
 def _address(host: Any, port: Any) -> str:
-    """Return the address as `Settings` reads it. Raises UsageError."""
+    """Return the address as `HttpSettings` reads it. Raises UsageError."""
     host = str(host).strip() or "0.0.0.0"
     try:
         number = int(port)

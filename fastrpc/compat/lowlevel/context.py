@@ -15,7 +15,7 @@ from fastrpc.compat.models import Model, typed
 from fastrpc.compat.values import plain
 from fastrpc.context import DONE
 from fastrpc.errors import ToolError
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class ServerSession:
         """What the client has declared: the InitializeRequestParams."""
         info = self._session.client_info or {"name": "", "version": ""}
         members = {
-            "protocolVersion": self._session.version or MODERN,
+            "protocolVersion": self._session.version or STATELESS,
             "capabilities": self._session.client_capabilities,
             "clientInfo": info,
         }
@@ -133,7 +133,7 @@ class ServerSession:
     @property
     def protocol_version(self) -> str:
         """The version of MCP that the client speaks, such as ``2025-11-25``."""
-        return self._session.version or MODERN
+        return self._session.version or STATELESS
 
     @property
     def client_capabilities(self) -> Any:
@@ -168,8 +168,8 @@ class ServerSession:
         return call if _request_of(call).dispatcher.main is self._dispatcher() else None
 
     @property
-    def _is_modern(self) -> bool:
-        return not self._session.version or self._session.version == MODERN
+    def _is_stateless(self) -> bool:
+        return not self._session.version or self._session.version == STATELESS
 
     def send_log_message(
         self, level: LogLevel, data: object, logger: str | None = None, related_request_id: object = None
@@ -177,7 +177,7 @@ class ServerSession:
         """Send a log message: whatever level a client of a session has set, which is the handler's part; from
         2026-07-28 on if the request has asked for its level."""
         call = self._call()
-        if call is not None and call.protocol_version == MODERN:
+        if call is not None and call.protocol_version == STATELESS:
             return call.log(data, level, logger)
         params = {"level": level, "data": plain(data)}
         if logger is not None:
@@ -214,7 +214,7 @@ class ServerSession:
     def send_resource_updated(self, uri: object) -> Done:
         """Notify this client that a resource has changed, subscribed or not; from 2026-07-28 on all
         clients that listen for it."""
-        if self._is_modern:
+        if self._is_stateless:
             self._server.resource_updated(str(uri))
             return DONE
         return self._notify(UPDATED, {"uri": str(uri)})
@@ -232,7 +232,7 @@ class ServerSession:
         return self._changed("prompt", "prompts")
 
     def _changed(self, kind: str, name: str) -> Done:
-        if not self._is_modern:
+        if not self._is_stateless:
             return self._notify(f"notifications/{name}/list_changed", None)
         self._server.runtime.announce("list_changed", kind)
         return DONE

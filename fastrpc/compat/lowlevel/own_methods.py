@@ -17,7 +17,7 @@ from fastrpc.errors import ArgumentError, CallRefused, InvalidParams, ToolError
 from fastrpc.json_encoding import to_json
 from fastrpc.methods import Method
 from fastrpc.protocol.uri_template import normal
-from fastrpc.protocol.versions import MODERN, SERVER_KEY, VERSIONS, known
+from fastrpc.protocol.versions import SERVER_KEY, STATELESS, VERSIONS, known
 from fastrpc.schema import Parameter, Signature
 from fastrpc.schema.converters import ANY
 from fastrpc.schema.passed_signature import PassedSignature
@@ -129,7 +129,7 @@ class MethodEncoder:
         version, result = request.version, dict(value)
         meta = result.pop("_meta", None)
         kind_of_result = result.pop("resultType", None)
-        if version == MODERN and kind_of_result not in (None, "complete"):
+        if version == STATELESS and kind_of_result not in (None, "complete"):
             described = {**(meta or {}), SERVER_KEY: runtime.server_info_of(version)}
             return to_json({**result, "resultType": kind_of_result, "_meta": described})
         if request.method in LISTS:
@@ -142,7 +142,7 @@ class MethodEncoder:
             contents = result.get("contents") or ()
             result["contents"] = [known("ResourceContents", part, version) for part in contents]
             result = {**runtime.caching(version, "contents"), **result}
-        if version != MODERN:
+        if version != STATELESS:
             result.pop("ttlMs", None)
             result.pop("cacheScope", None)
         return _closed(result, runtime.results.ending(version, meta))
@@ -150,7 +150,7 @@ class MethodEncoder:
     @staticmethod
     def failure(request: Request, handler: Handler, error: BaseException) -> bytes:
         if request.outcome == "refused" and isinstance(error, ToolError):
-            raise CallRefused(str(error), legacy=request.version != MODERN)
+            raise CallRefused(str(error), legacy=request.version != STATELESS)
         if isinstance(error, Exception):
             raise error_of(error, request.version)
         raise error

@@ -11,7 +11,7 @@ from fastrpc import tracebacks
 from fastrpc.compat.values import _call_result, plain
 from fastrpc.content import KINDS_OF_CONTENT, Block, Text, ToolResult, block_of
 from fastrpc.errors import InternalError, ProtocolError, ToolError
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def error_of(error: Exception, version: str) -> ProtocolError:
     code, message = getattr(given, "code", None), getattr(given, "message", None)
     if type(code) is int and isinstance(message, str):
         return HandlerError(code, message, plain(getattr(given, "data", None)))
-    if version == MODERN:
+    if version == STATELESS:
         tracebacks.report("a handler failed", error)
         return InternalError("Internal server error")
     return HandlerError(0, str(error))
@@ -141,7 +141,7 @@ def wire_result(value: Any) -> dict[str, Any]:
     )
     parts: Any = result.content or ()
     found: dict[str, Any] = {
-        "content": [block_of(part, MODERN) for part in parts],
+        "content": [block_of(part, STATELESS) for part in parts],
         "isError": result.is_error,
     }
     if result.structured is not None:

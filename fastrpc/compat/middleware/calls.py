@@ -25,7 +25,7 @@ from fastrpc.errors import (
     excerpt,
 )
 from fastrpc.json_encoding import UnencodableResult
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class SeenCall:
         return str(self.call.context.protocol_version)
 
 
-class ToolCall(SeenCall):
+class SeenToolCall(SeenCall):
     """The call of a tool."""
 
     __slots__ = ()
@@ -192,9 +192,9 @@ class ToolCall(SeenCall):
         return seen
 
     def _shown_version(self) -> str:
-        from fastrpc.protocol.versions import LATEST_LEGACY
+        from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
-        return LATEST_LEGACY  # without what 2026-07-28 has around each result
+        return LATEST_SESSION_VERSION  # without what 2026-07-28 has around each result
 
     def _complaint(self, handler: Any, name: str, error: BaseException) -> str:
         from fastrpc.redaction import masked
@@ -243,12 +243,12 @@ class ResourceRead(SeenCall):
         runtime = self._server.runtime
         found = resources.bound_at(runtime.registries, name)
         if found is None:
-            raise ResourceNotFound(name, legacy=self.version != MODERN)
+            raise ResourceNotFound(name, legacy=self.version != STATELESS)
         return runtime.plan_for(found[0], resources.CONTENTS_ENCODER), found[1]
 
     def _result(self, handler: Any, name: str, value: Any) -> Any:
         if value is None:
-            raise ResourceNotFound(name, legacy=self.version != MODERN)
+            raise ResourceNotFound(name, legacy=self.version != STATELESS)
         from fastrpc.methods.resources import contents_of
 
         seen = SeenResourceResult(value, lambda value: contents_of(value, name, handler.mime_type))
@@ -300,5 +300,5 @@ class PromptCall(SeenCall):
         return failure_text(handler, error)
 
 
-KINDS: dict[str, type[SeenCall]] = {kind.kind: kind for kind in (ToolCall, ResourceRead, PromptCall)}
+KINDS: dict[str, type[SeenCall]] = {kind.kind: kind for kind in (SeenToolCall, ResourceRead, PromptCall)}
 CALL_OF: dict[str, type[SeenCall]] = {kind.method: kind for kind in KINDS.values()}

@@ -19,7 +19,7 @@ from fastrpc.compat.middleware.base import (
     is_overridden,
 )
 from fastrpc.compat.middleware.calls import CALL_OF, KINDS
-from fastrpc.compat.middleware.components import Component, component_of
+from fastrpc.compat.middleware.components import ListedComponent, component_of
 from fastrpc.compat.middleware.messages import request_message
 from fastrpc.context import Context as PlainContext
 from fastrpc.errors import FAILURES, ProtocolError
@@ -41,7 +41,7 @@ HANDSHAKES = {"initialize": "InitializeResult", "server/discover": "DiscoverResu
 PREFIXED = ("tools/list", "prompts/list")
 
 
-class Refusal(ProtocolError):
+class MiddlewareRefusal(ProtocolError):
     """A request is refused with an error of any code."""
 
     def __init__(self, code: int, message: str, data: object) -> None:
@@ -49,7 +49,7 @@ class Refusal(ProtocolError):
         self.code = code
 
 
-class Chain:
+class MiddlewareChain:
     """The middleware of a server. `middleware` is its list, the outermost first."""
 
     declares_everything = False
@@ -102,8 +102,8 @@ class Chain:
         )
         await chained(self._notification_hooks(), end)(context)
 
-    def of_host(self, server: Any) -> Chain:
-        return Chain(server, [])
+    def of_host(self, server: Any) -> MiddlewareChain:
+        return MiddlewareChain(server, [])
 
     def _mounted(self, method: str) -> Any:
         """The wrappers of the servers that are mounted here and have one for a method."""
@@ -193,11 +193,11 @@ class Chain:
 
     async def listed(
         self, request: Request, call: CallInfo, entries: Callable[[], Awaitable[list[Any]]], depth: int
-    ) -> list[Component]:
+    ) -> list[ListedComponent]:
         """Return the components that the hooks for a list leave of `entries`, whose names are those of a
         server that is `depth` mounts below the one that is served."""
 
-        async def end(context: MiddlewareContext[Any]) -> list[Component]:
+        async def end(context: MiddlewareContext[Any]) -> list[ListedComponent]:
             return await self._components(request, call, await entries(), depth)
 
         found = await chained(self.hooks(request.method), end)(self._context(request, call))
@@ -205,16 +205,16 @@ class Chain:
 
     async def _components(
         self, request: Request, call: CallInfo, entries: list[Any], depth: int
-    ) -> list[Component]:
+    ) -> list[ListedComponent]:
         """Return the entries as components; those of mounted servers pass through the hooks there."""
-        found: list[Component] = []
+        found: list[ListedComponent] = []
         groups: dict[Any, tuple[int, list[Any]]] = {}
         for entry in entries:
             origin = getattr(entry, "origin", ())
             server = origin[depth][0] if len(origin) > depth else None
             wrapper = None if server is None else server.runtime.wrapper
             if not self._is_hooked(wrapper, request.method):
-                component = Component(dict(entry.descriptor(request.version)), entry)
+                component = ListedComponent(dict(entry.descriptor(request.version)), entry)
                 component.name = _name_at(entry, depth)
                 found.append(component)
             else:
@@ -228,13 +228,13 @@ class Chain:
 
     async def _from_mount(
         self, request: Request, call: CallInfo, server: Any, entries: list[Any], depth: int
-    ) -> list[Component]:
+    ) -> list[ListedComponent]:
         """Return what the hooks of a mounted server leave of its entries, by their names here."""
 
         async def own() -> list[Any]:
             return entries
 
-        wrapper: Chain = server.runtime.wrapper
+        wrapper: MiddlewareChain = server.runtime.wrapper
         found = await wrapper.listed(request, call, own, depth + 1)
         if request.method in PREFIXED:
             prefix = self._prefix_of(server)
@@ -273,7 +273,7 @@ def _typed(hook: Hook, seen: Callable[[Any], Any]) -> Hook:
     return run
 
 
-def refusal_of(error: BaseException) -> Refusal | None:
+def refusal_of(error: BaseException) -> MiddlewareRefusal | None:
     """Return the JSON-RPC error for an error of the official SDK, or one like it, that has a code; None for
     any other."""
     if isinstance(error, ProtocolError):
@@ -282,4 +282,4 @@ def refusal_of(error: BaseException) -> Refusal | None:
     code = getattr(inner, "code", None)
     if not isinstance(code, int):
         return None
-    return Refusal(code, str(getattr(inner, "message", error)), getattr(inner, "data", None))
+    return MiddlewareRefusal(code, str(getattr(inner, "message", error)), getattr(inner, "data", None))

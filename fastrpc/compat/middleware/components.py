@@ -37,7 +37,7 @@ KNOWN = frozenset(
 )
 
 
-class Component:
+class ListedComponent:
     """One entry of a list: its attributes are those of FastMCP's components.
 
     `tags` is a set, `meta` what the author gave beside them. Setting an attribute changes what this list
@@ -82,7 +82,7 @@ class Component:
         return models.typed("ToolAnnotations", value) if member == "annotations" and value else value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in Component.__slots__:
+        if name in ListedComponent.__slots__:
             object.__setattr__(self, name, value)
             return
         member = MEMBERS.get(name, name)
@@ -90,7 +90,7 @@ class Component:
             raise AttributeError(f"an entry of a list has no {name}")
         self._raw[member] = models.dumped(value)
 
-    def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> Component:
+    def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> ListedComponent:
         """Return a copy with other values of some attributes."""
         from copy import deepcopy
 
@@ -113,7 +113,7 @@ class Component:
         return found
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Component):
+        if not isinstance(other, ListedComponent):
             return NotImplemented
         return self.descriptor("") == other.descriptor("")
 
@@ -123,15 +123,15 @@ class Component:
         return f"Component({self.key!r}, description={self._raw.get('description')!r}, tags={self.tags!r})"
 
 
-def component_of(thing: Any, version: str) -> Component:
+def component_of(thing: Any, version: str) -> ListedComponent:
     """Return an entry of a list that middleware has returned: a component, a definition, a model of the SDK
     or a dict. Raises TypeError for anything else."""
-    if isinstance(thing, Component):
+    if isinstance(thing, ListedComponent):
         return thing
     if hasattr(thing, "descriptor"):
-        return Component(dict(thing.descriptor(version)), thing)
+        return ListedComponent(dict(thing.descriptor(version)), thing)
     convert = getattr(thing, "to_mcp_tool", None)
     raw = models.dumped(thing if convert is None else convert())
     if not isinstance(raw, dict):
         raise TypeError(f"middleware: expected an entry of the list, got {thing!r:.60}")
-    return Component(dict(raw))
+    return ListedComponent(dict(raw))

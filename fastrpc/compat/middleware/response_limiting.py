@@ -11,7 +11,7 @@ from fastrpc.compat.middleware.results import replaced
 from fastrpc.compat.values import ToolResult
 from fastrpc.content import block_of
 from fastrpc.json_encoding import to_json
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ResponseLimitingMiddleware(Middleware):
             return result
         sent = replaced(result)
         assert isinstance(sent.content, list)
-        blocks = [block_of(part, LATEST_LEGACY) for part in sent.content]
+        blocks = [block_of(part, LATEST_SESSION_VERSION) for part in sent.content]
         encoded = to_json({"content": blocks, "structuredContent": sent.structured, "_meta": sent.meta})
         if len(encoded) <= self.max_size:
             return result

@@ -6,7 +6,7 @@ caching). A method that is not named has what the SDK sends for it: 0 ms, ``priv
 
 from __future__ import annotations
 
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class CacheHint:
 
 def caching(hints: dict[str, dict[str, Any]], version: str, what: str) -> dict[str, Any]:
     """Return the members of a result that `Runtime.caching` is asked about."""
-    if version != MODERN:
+    if version != STATELESS:
         return {}
     return dict(hints.get(METHODS[what]) or {"ttlMs": 0, "cacheScope": "private"})
 

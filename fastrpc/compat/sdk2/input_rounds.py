@@ -11,7 +11,7 @@ from fastrpc.client_requests.request_state import memory_of
 from fastrpc.compat.models import dumped, typed
 from fastrpc.engine.call import InputRequired
 from fastrpc.errors import InternalError
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def is_input_required(value: Any) -> bool:
 def asked(value: Any, request: Request) -> InputRequired:
     """Return what to raise for a result that asks for input. Raises InternalError for a client of an earlier
     version."""
-    if request.version != MODERN:
+    if request.version != STATELESS:
         raise InternalError(
             f"the handler asks by an InputRequiredResult, which version {request.version} does not have"
         )

@@ -18,7 +18,7 @@ from fastrpc.compat.lowlevel.context import NotificationContext, RequestContext
 from fastrpc.compat.lowlevel.own_methods import current
 from fastrpc.compat.lowlevel.values import HandlerError, WholeResult, error_of, result_of
 from fastrpc.compat.middleware.calls import CALL_OF, KINDS
-from fastrpc.compat.middleware.components import Component, component_of
+from fastrpc.compat.middleware.components import ListedComponent, component_of
 from fastrpc.compat.models import typed
 from fastrpc.compat.typed_content import ReplacedResult
 from fastrpc.content import Block, Contents
@@ -161,7 +161,7 @@ class WireChain:
 
     async def _list(
         self, request: Request, call: CallInfo, proceed: Callable[[], Awaitable[Any]]
-    ) -> list[Component]:
+    ) -> list[ListedComponent]:
         lists = METHODS[request.method].lists
         assert lists is not None
 
@@ -170,7 +170,7 @@ class WireChain:
 
         context = MessageContext.of(RequestContext(call.context, self.server))
         found = result_of(await around(self._middleware, context, end))
-        return [component_of(Component(raw), request.version) for raw in found.get(lists.member, ())]
+        return [component_of(ListedComponent(raw), request.version) for raw in found.get(lists.member, ())]
 
 
 class HandshakeChain(WireChain):

@@ -89,7 +89,7 @@ STARS = {
 """What ``from module import *`` brings, where it is more than one name."""
 
 
-class Found:
+class ServedName:
     """What serves a name: `member` of `module`, or `module` itself if `member` is "".
 
     `is_original`: it is the original's. `missing`: why nothing serves it, or what to write instead.
@@ -126,33 +126,33 @@ def other_release(module: str, release: tuple[int, ...]) -> str:
     return ""
 
 
-def find(module: str, name: str) -> Found:
+def find(module: str, name: str) -> ServedName:
     """Return what serves ``from module import name``."""
     home = home_of(module)
     below = f"{module}.{name}"
     if home is None:
-        return Found(module, name, is_original=True)
+        return ServedName(module, name, is_original=True)
     if module == "mcp" and name not in PACKAGE_NAMES:
         if home_of(below) is None:
             if below in ORIGINAL_MODULES:
-                return Found(below, is_original=True)
-            return Found(TYPES, RENAMED_TYPES.get(name, name), is_original=True)
+                return ServedName(below, is_original=True)
+            return ServedName(TYPES, RENAMED_TYPES.get(name, name), is_original=True)
         if is_known(below):
-            return Found(home)
-        return Found(TYPES, RENAMED_TYPES.get(name, name), is_original=True)
+            return ServedName(home)
+        return ServedName(TYPES, RENAMED_TYPES.get(name, name), is_original=True)
     offered = _loaded(home)
     if name in offered.__all__:
-        return Found(home, name)
+        return ServedName(home, name)
     if home_of(below) is None:
-        return Found(below, is_original=True)
+        return ServedName(below, is_original=True)
     if is_known(below) and below not in OBJECTS:
-        return Found(home)
+        return ServedName(home)
     if name in TYPES_ELSEWHERE:
-        return Found(TYPES, name, is_original=True)
+        return ServedName(TYPES, name, is_original=True)
     if name in type_names.__all__:
-        return Found(type_names.__name__, name)
+        return ServedName(type_names.__name__, name)
     alternatives: dict[str, str] = getattr(offered, "_MODULE_ALTERNATIVES", {})
-    return Found(home, name, missing=alternatives.get(name) or alternative(module, name))
+    return ServedName(home, name, missing=alternatives.get(name) or alternative(module, name))
 
 
 def star_names(module: str) -> list[str]:

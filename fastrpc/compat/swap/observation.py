@@ -14,7 +14,7 @@ from time import perf_counter
 from fastrpc.client.client import Client
 from fastrpc.errors import ClientError, MethodNotFound, RemoteError
 from fastrpc.protocol.followed_pages import FollowedPages
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def observe(
     *,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    version: str = LATEST_LEGACY,
+    version: str = LATEST_SESSION_VERSION,
     repeat: int = 1,
     start_seconds: float = START_SECONDS,
     call_seconds: float = CALL_SECONDS,

@@ -90,9 +90,9 @@ def _described(prompt: Any) -> dict[str, Any]:
 
 def _messages(value: Any) -> list[dict[str, Any]]:
     from fastrpc.methods.prompts import messages_of
-    from fastrpc.protocol.versions import LATEST_LEGACY
+    from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
-    found: list[dict[str, Any]] = messages_of(value, LATEST_LEGACY)
+    found: list[dict[str, Any]] = messages_of(value, LATEST_SESSION_VERSION)
     return found
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fastrpc.callers import Caller
     from fastrpc.engine.request import Request
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
-    from fastrpc.guard.approvals.watching import Watcher
+    from fastrpc.guard.approvals.watching import ApprovalWatcher
     from fastrpc.guard.policy.approval_config import ApprovalConfig
     from fastrpc.guard.policy.decisions import Verdict
     from fastrpc.storage.database import Database
@@ -295,13 +295,15 @@ class Approvals:
     ) -> None:
         """Wait for the answer of one person, while others may decide. Raises what `answering` does, and
         ApprovalTimedOut."""
-        from fastrpc.guard.approvals.store import Decision, NotWaiting
+        from fastrpc.guard.approvals.store import ApprovalDecision, NotWaiting
 
         answer, others = asyncio.ensure_future(answering), kept.watcher.watch(approval.id)
         try:
             await self._first_of(asked, approval, (answer, others), left)
             if answer.done():
-                decision = Decision(answer.result(), by, channel, valid_seconds=asked.config.valid_seconds)
+                decision = ApprovalDecision(
+                    answer.result(), by, channel, valid_seconds=asked.config.valid_seconds
+                )
                 try:
                     await kept.watcher.run(kept.store.decide, approval.id, decision)
                 except NotWaiting:
@@ -390,10 +392,10 @@ class _Kept:
 
     def __init__(self, database: Database) -> None:
         from fastrpc.guard.approvals.store import ApprovalStore
-        from fastrpc.guard.approvals.watching import Watcher
+        from fastrpc.guard.approvals.watching import ApprovalWatcher
 
         self.store: ApprovalStore = ApprovalStore(database)
-        self.watcher: Watcher = Watcher(database, self.store)
+        self.watcher: ApprovalWatcher = ApprovalWatcher(database, self.store)
 
 
 def _nobody(asked: CallToApprove) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc._core.encoder import dumps
-from fastrpc.guard.approvals.webhook import LONGEST_BODY, Refused, Webhook
+from fastrpc.guard.approvals.webhook import LONGEST_BODY, DecisionRefused, Webhook
 from fastrpc.storage.errors import StorageError
 from fastrpc.transports.http import guard
 from fastrpc.transports.http.endpoints import Endpoint
@@ -18,23 +18,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fastrpc.transports.http.request import Request
+    from fastrpc.transports.http.request import HttpRequest
 
 
 class ApprovalsEndpoint(Endpoint):
-    """Takes decisions, each on a thread. `look` is called before each, so that a change of the file holds
+    """Takes decisions, each on a thread. `poll` is called before each, so that a change of the file holds
     even while no client is connected."""
 
     def __init__(self, webhook: Webhook, look: Callable[[], object]) -> None:
         self._webhook = webhook
-        self._look = look
+        self._poll_policy = look
 
     @property
     def needs_token(self) -> bool:  # type: ignore[override]
-        self._look()
+        self._poll_policy()
         return self._webhook.receiver is None
 
-    async def answer_request(self, request: Request, body: bytes) -> bytes:
+    async def answer_request(self, request: HttpRequest, body: bytes) -> bytes:
         receiver = self._webhook.receiver
         if receiver is None:
             raise guard.Refused(404, "there is no webhook for approvals")
@@ -44,7 +44,7 @@ class ApprovalsEndpoint(Endpoint):
         signature = request.header(b"x-fastrpc-signature")
         try:
             return await asyncio.to_thread(receiver.receive, body, timestamp, signature)
-        except Refused as refused:
+        except DecisionRefused as refused:
             raise guard.Refused(refused.status, str(refused)) from None
         except StorageError as error:
             raise guard.Refused(503, str(error)) from None

@@ -25,10 +25,10 @@ KIND = "gate"
 
 
 class Gates:
-    """Asks for the callers of one server, as `fastrpc.engine.ports.Gates` says. `approvals` returns what
-    calls use, too, which is made when something is asked; `config` what the policy says of approvals now.
-    `on_event` is called with ``asked``, ``approved``, ``rejected``, ``used``. For the event loop that serves.
-    Methods raise StorageError besides what they say."""
+    """Asks for the callers of one server, as `fastrpc.engine.ports.ApprovalGates` says. `approvals` returns
+    what calls use, too, which is made when something is asked; `config` what the policy says of approvals
+    now. `on_event` is called with ``asked``, ``approved``, ``rejected``, ``used``. For the event loop that
+    serves. Methods raise StorageError besides what they say."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class ApprovalRetention:
         self._config = config
         self._next = 0.0
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Have what is over removed, if it is time. Returns at once."""
         if monotonic() < self._next:
             return

@@ -163,7 +163,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Decision:
+class ApprovalDecision:
     """What somebody says of an approval: `by` is who, `channel` which way. It may be used `uses` times, for
     `valid_seconds` from now on."""
 
@@ -228,7 +228,7 @@ class ApprovalStore:
             reasons.append(f"{each.id} is void: {comment}")
         return tuple(reasons)
 
-    def decide(self, approval_id: str, decision: Decision) -> Approval:
+    def decide(self, approval_id: str, decision: ApprovalDecision) -> Approval:
         """Approve or reject what waits, and return it. Saying the same again changes nothing.
 
         Raises NotWaiting for what is decided or over, NotAllowedToApprove, and ApprovalError for an id that
@@ -335,7 +335,7 @@ class ApprovalStore:
 # --- rules ------------------------------------------------------------------------------------------------
 
 
-def check_may_approve(approval: Approval, decision: Decision) -> None:
+def check_may_approve(approval: Approval, decision: ApprovalDecision) -> None:
     """Raise NotAllowedToApprove: for what is critical, another channel and another person than the caller's
     are needed; where the policy names approvers, one of them."""
     if risks.rank(approval.risk) >= risks.rank(risks.CRITICAL):
@@ -374,13 +374,13 @@ def check_may_approve(approval: Approval, decision: Decision) -> None:
 def may_approve(approval: Approval, by: str, channel: str) -> bool:
     """Whether this person may approve by this channel."""
     try:
-        check_may_approve(approval, Decision(True, by, channel))
+        check_may_approve(approval, ApprovalDecision(True, by, channel))
     except NotAllowedToApprove:
         return False
     return True
 
 
-def _says_the_same(approval: Approval, decision: Decision) -> bool:
+def _says_the_same(approval: Approval, decision: ApprovalDecision) -> bool:
     """Whether a decision repeats the one that there is, as a webhook does whose answer was lost."""
     states = (APPROVED, USED) if decision.approves else (REJECTED,)
     return (

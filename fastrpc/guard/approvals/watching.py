@@ -30,7 +30,7 @@ STALE, UNKNOWN = -1, -2
 """In the place of the number of changes: to be compared with nothing, and being read."""
 
 
-class Watcher:
+class ApprovalWatcher:
     """The waiting calls of one event loop."""
 
     def __init__(self, database: Database, store: ApprovalStore) -> None:

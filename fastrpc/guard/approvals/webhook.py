@@ -92,7 +92,7 @@ class Sender:
                 self._waiting_bytes -= len(body) + ENTRY_BYTES
 
 
-class Refused(Exception):
+class DecisionRefused(Exception):
     """A decision that is not taken. `status` is that of the HTTP response."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -123,8 +123,8 @@ class Receiver:
         from fastrpc.guard.approvals.description import described
         from fastrpc.guard.approvals.store import (
             WEBHOOK,
+            ApprovalDecision,
             ApprovalError,
-            Decision,
             NotAllowedToApprove,
             NotWaiting,
             UnknownApproval,
@@ -134,7 +134,7 @@ class Receiver:
         said = _read(body)
         store = self._store()
         edited = said.get("edited")
-        decision = Decision(
+        decision = ApprovalDecision(
             said["decision"] == "approve",
             said["by"],
             WEBHOOK,
@@ -144,16 +144,16 @@ class Receiver:
         )
         try:
             if store.get(said["id"]).digest.hex() != said["digest"]:
-                raise Refused(409, "digest: this is not the digest of the approval")
+                raise DecisionRefused(409, "digest: this is not the digest of the approval")
             decided = store.decide(said["id"], decision)
         except UnknownApproval as error:
-            raise Refused(404, str(error)) from None
+            raise DecisionRefused(404, str(error)) from None
         except NotAllowedToApprove as error:
-            raise Refused(403, str(error)) from None
+            raise DecisionRefused(403, str(error)) from None
         except NotWaiting as error:
-            raise Refused(409, str(error)) from None
+            raise DecisionRefused(409, str(error)) from None
         except ApprovalError as error:
-            raise Refused(400, str(error)) from None
+            raise DecisionRefused(400, str(error)) from None
         return json.dumps(described(decided, store.clock())).encode()
 
     def _check(self, body: bytes, timestamp: str, signature: str) -> None:
@@ -161,9 +161,9 @@ class Receiver:
         from fastrpc.signed_requests import is_recent, is_signed
 
         if not is_signed(self._secret, timestamp, body, signature):
-            raise Refused(401, "the signature is not valid")
+            raise DecisionRefused(401, "the signature is not valid")
         if not is_recent(timestamp, self._clock()):
-            raise Refused(401, "the timestamp is too old, or in the future")
+            raise DecisionRefused(401, "the timestamp is too old, or in the future")
 
 
 class Webhook:
@@ -200,20 +200,20 @@ def _read(body: bytes) -> dict[str, Any]:
     try:
         said = json.loads(body)
     except ValueError:
-        raise Refused(400, "expected a JSON object") from None
+        raise DecisionRefused(400, "expected a JSON object") from None
     if not isinstance(said, dict):
-        raise Refused(400, "expected a JSON object")
+        raise DecisionRefused(400, "expected a JSON object")
     for name, value in said.items():
         kind = MEMBERS.get(name)
         if kind is None:
-            raise Refused(400, f"{name:.80}: no such member; the members are {', '.join(MEMBERS)}")
+            raise DecisionRefused(400, f"{name:.80}: no such member; the members are {', '.join(MEMBERS)}")
         if not isinstance(value, kind):
-            raise Refused(400, f"{name}: expected {'an object' if kind is dict else 'a text'}")
+            raise DecisionRefused(400, f"{name}: expected {'an object' if kind is dict else 'a text'}")
     for name in NEEDED:
         if not said.get(name):
-            raise Refused(400, f"{name} is missing")
+            raise DecisionRefused(400, f"{name} is missing")
     if said["decision"] not in ("approve", "reject"):
-        raise Refused(400, f"decision: expected approve or reject, got {said['decision']!r:.80}")
+        raise DecisionRefused(400, f"decision: expected approve or reject, got {said['decision']!r:.80}")
     if not said["by"].isprintable() or len(said["by"]) > 200:
-        raise Refused(400, "by: expected at most 200 printable characters")
+        raise DecisionRefused(400, "by: expected at most 200 printable characters")
     return said

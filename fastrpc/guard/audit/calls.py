@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.approvals.store import Approval
     from fastrpc.guard.audit.log import AuditLog
     from fastrpc.guard.audit.records import Record
-    from fastrpc.guard.guard import Entry, Guard
+    from fastrpc.guard.guard import CallerEntry, Guard
     from fastrpc.guard.policy.decisions import Verdict
 
     Content = bytes | tuple[bytes, bytes] | None
@@ -96,7 +96,7 @@ class CallAudit:
             self._lines.common[call.principal, call.kind, call.name, call.outcome] = common
         return self._record_of(call)
 
-    def _common_fields(self, entry: Entry, call: CallRecord) -> dict[str, Any]:
+    def _common_fields(self, entry: CallerEntry, call: CallRecord) -> dict[str, Any]:
         """Return the fields that calls of a caller, of a thing, with an outcome have in common."""
         return {
             **self._about(call, entry.caller, call.outcome),
@@ -150,7 +150,7 @@ class CallAudit:
             fields["trace"] = call.trace
         return fields
 
-    def _judged(self, entry: Entry, kind: str, name: str) -> dict[str, str]:
+    def _judged(self, entry: CallerEntry, kind: str, name: str) -> dict[str, str]:
         """Return the risk and the rule of all calls of a thing, {} where those of single ones differ."""
         assert self.guard is not None
         verdict = self.guard.general_verdict(entry, kind, name)
@@ -301,7 +301,7 @@ class StrictCallAudit(CallAudit):
             self._refusal = Future()
             self._refusal.set_exception(error)
 
-    async def refusal_kept(self, call: CallInfo) -> None:
+    async def flush_refusal(self, call: CallInfo) -> None:
         """Return when the refusal that was recorded last, of this call, is on disk. Raises AuditFailed."""
         if self._refusal is not None:
             await _on_disk(self._refusal, call.context.protocol_version)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.audit.signing import Signer
 
 
-class Chain(ChainLines):
+class AuditChain(ChainLines):
     """Makes the lines of a chain. `identifier` is the chain's."""
 
     def __init__(self, identifier: str, signer: Signer) -> None:

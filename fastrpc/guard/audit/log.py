@@ -34,7 +34,7 @@ from fastrpc.guard.audit.delivery import Delivery
 from fastrpc.guard.audit.records import RESERVED, Ids, memory_of, rfc3339
 from fastrpc.guard.audit.retention import Retention
 from fastrpc.guard.audit.signing import Signer
-from fastrpc.guard.audit.writer import Limits, Writer
+from fastrpc.guard.audit.writer import SegmentLimits, Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class AuditLog:
         self.mode = mode
         os.close(private_folder.opened(self.folder))
         self._signer = Signer(key_file or os.path.join(self.folder, KEY_FILE))
-        self._limits = Limits(checkpoint_records, checkpoint_seconds, segment_bytes)
+        self._limits = SegmentLimits(checkpoint_records, checkpoint_seconds, segment_bytes)
         self._deliveries = [Delivery(target) for target in targets]
         self._retention = Retention(self.folder, self._signer, keep_days, keep_bytes)
         self._capacity = queue_records

@@ -78,7 +78,7 @@ class Retention:
         finally:
             os.close(directory)
 
-    def _surplus(self) -> list[tuple[segments.Name, str]]:
+    def _surplus(self) -> list[tuple[segments.SegmentName, str]]:
         """Return the segments that are to be dropped, the oldest first, and why."""
         names = segments.names_in(self._path)
         facts = {name: os.stat(os.path.join(self._path, name.file)) for name in names}
@@ -95,7 +95,9 @@ class Retention:
             size -= facts[name].st_size
         return found
 
-    def _drop(self, name: segments.Name, why: str, descriptor: int, directory: int, in_use: str) -> bool:
+    def _drop(
+        self, name: segments.SegmentName, why: str, descriptor: int, directory: int, in_use: str
+    ) -> bool:
         path = os.path.join(self._path, name.file)
         first, last, is_written = segments.last_line(path)
         if is_written or name.file == in_use:
@@ -104,7 +106,7 @@ class Retention:
         os.unlink(name.file, dir_fd=directory)
         return True
 
-    def _remains(self, name: segments.Name, why: str, first: bytes, last: bytes) -> bytes:
+    def _remains(self, name: segments.SegmentName, why: str, first: bytes, last: bytes) -> bytes:
         """Return what is left of a segment. One that ends without a checkpoint, because its process was
         killed, has no root; the hash of its last line stands for all of them."""
         begin, end = _parsed(first), _parsed(last)

@@ -27,7 +27,7 @@ UNCACHE_BYTES = 256 * 1024
 """So much is on disk before the kernel is told that it need not keep it in memory, too."""
 
 
-class Name(NamedTuple):
+class SegmentName(NamedTuple):
     """A segment's name, and what stands in it."""
 
     file: str
@@ -41,13 +41,13 @@ def name_of(time: str, chain: str, number: int) -> str:
     return f"{time.replace('-', '').replace(':', '')}-{chain}-{number:06d}{ENDING}"
 
 
-def names_in(path: str | int) -> list[Name]:
+def names_in(path: str | int) -> list[SegmentName]:
     """Return the segments in a folder by their names, the oldest first. Raises OSError."""
     found = (NAME.fullmatch(file) for file in os.listdir(path))
-    return sorted(Name(match[0], match[1], match[2], int(match[3])) for match in found if match)
+    return sorted(SegmentName(match[0], match[1], match[2], int(match[3])) for match in found if match)
 
 
-class Segment:
+class OpenSegment:
     """A new segment, open for appending. `size` is where the next line goes. Raises OSError."""
 
     def __init__(self, path: str, name: str) -> None:

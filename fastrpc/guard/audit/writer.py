@@ -24,7 +24,7 @@ import orjson
 from fastrpc import diagnostics
 from fastrpc._core.audit_lines import CallFields
 from fastrpc.guard.audit import segments
-from fastrpc.guard.audit.chain import Chain
+from fastrpc.guard.audit.chain import AuditChain
 from fastrpc.guard.audit.records import encoded, new_chain_id, rfc3339
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ MOST_BESIDE = 32
 """Other chains that the first line of a chain names: the latest."""
 
 
-class Limits(NamedTuple):
+class SegmentLimits(NamedTuple):
     """After how many lines or seconds a checkpoint comes, and about how large a segment is."""
 
     checkpoint_records: int
@@ -65,14 +65,14 @@ class Writer:
         path: str,
         signer: Signer,
         now: Callable[[], int],
-        limits: Limits,
+        limits: SegmentLimits,
     ) -> None:
         self._path = path
         self._signer = signer
         self._now = now
         self._limits = limits
         self._started = now()
-        self.chain = Chain(new_chain_id(self._started), signer)
+        self.chain = AuditChain(new_chain_id(self._started), signer)
         self.number = 0
         """The number of the segment, from 1."""
         self.items: deque[Item] = deque()
@@ -90,7 +90,7 @@ class Writer:
         """What is not yet in the file."""
         self._unsynced = b""
         """What is not yet surely on disk."""
-        self._segment: segments.Segment | None = None
+        self._segment: segments.OpenSegment | None = None
         self._name = ""
         self._is_closing = False
         """Whether the chunk closes the segment."""
@@ -207,7 +207,7 @@ class Writer:
     def commit(self) -> None:
         """Have the chunk be on disk. Raises OSError; called again, it goes on where it was."""
         if self._segment is None:
-            self._segment = segments.Segment(self._path, self._name)
+            self._segment = segments.OpenSegment(self._path, self._name)
         segment = self._segment
         while self._chunk:
             self._chunk = self._chunk[segment.write(self._chunk) :]
@@ -267,7 +267,7 @@ class Writer:
 def beside(path: str, own: str) -> list[dict[str, Any]]:
     """Return where the other chains in a folder end: their segments' last whole lines. What cannot be read is
     left out: `verify` says what is wrong with it."""
-    chains: dict[str, list[segments.Name]] = {}
+    chains: dict[str, list[segments.SegmentName]] = {}
     try:
         for name in segments.names_in(path):
             if name.chain != own:

@@ -24,7 +24,7 @@ from time import monotonic, time
 from fastrpc import diagnostics, forks
 from fastrpc.callers import Caller, token_principal
 from fastrpc.guard.callers.token_text import digest_of, id_of
-from fastrpc.guard.callers.tokens import TOPIC, TokenStore, live_tokens
+from fastrpc.guard.callers.tokens import TOPIC, CallerTokens, live_tokens
 from fastrpc.storage.errors import StorageError
 from fastrpc.storage.schema import change_number
 
@@ -86,7 +86,7 @@ class TokenDirectory:
         threads: bool = True,
     ) -> None:
         self._database = database
-        self._store = TokenStore(database, wall_clock)
+        self._store = CallerTokens(database, wall_clock)
         self._clock = clock
         self._wall_clock = wall_clock
         self._by_token_id: dict[str, _Entry] = {}

@@ -72,7 +72,7 @@ class TokenRecord:
         return "live" if self.expires_at is None or now < self.expires_at else "expired"
 
 
-class TokenStore:
+class CallerTokens:
     """The tokens of a database. `clock` returns seconds since 1970."""
 
     def __init__(self, database: Database, clock: Callable[[], float] = time) -> None:

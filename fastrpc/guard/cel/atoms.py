@@ -19,12 +19,12 @@ from fastrpc.guard.cel.compiler import Run, compiled
 from fastrpc.guard.cel.errors import EvaluationError
 from fastrpc.guard.cel.syntax import (
     Binary,
-    Call,
+    CallNode,
     Conditional,
-    Index,
-    Literal,
+    IndexNode,
+    LiteralNode,
     Logical,
-    Name,
+    NameNode,
     Node,
     Select,
     Unary,
@@ -126,7 +126,7 @@ class Atoms:
             return lambda states: _opposite(operand(states))
         if isinstance(node, Conditional):
             return _conditional(*map(self._combined, node.children()))
-        if isinstance(node, Literal) and isinstance(node.value, bool):
+        if isinstance(node, LiteralNode) and isinstance(node.value, bool):
             value = node.value
             return lambda states: value
         number = self._number(node)
@@ -244,15 +244,15 @@ class Atoms:
                     bound = self._value(compiled(self._source, other), values)
                 except EvaluationError:
                     continue
-                if isinstance(mine, Call) and mine.name == "size" and path in _paths(mine):
+                if isinstance(mine, CallNode) and mine.name == "size" and path in _paths(mine):
                     yield from _sized(now, bound)
                 elif path_of(mine) == path and node.operator == "in":
                     yield from _members(now, bound, is_element=mine is node.left)
                 elif path_of(mine) == path:
                     yield from _near(bound)
-        elif isinstance(node, Call) and node.target is not None and path_of(node.target) == path:
+        elif isinstance(node, CallNode) and node.target is not None and path_of(node.target) == path:
             for argument in node.arguments:
-                if isinstance(argument, Literal) and isinstance(argument.value, str):
+                if isinstance(argument, LiteralNode) and isinstance(argument.value, str):
                     yield from (argument.value, "")
 
 
@@ -299,10 +299,10 @@ def _others_of(state: State) -> tuple[bool, ...]:
 def path_of(node: Node) -> Path | None:
     """Return the path that a node reads, None if it is no mere path."""
     members: list[str | int] = []
-    while not isinstance(node, Name):
+    while not isinstance(node, NameNode):
         if isinstance(node, Select):
             members.append(node.member)
-        elif isinstance(node, Index) and isinstance(node.index, Literal):
+        elif isinstance(node, IndexNode) and isinstance(node.index, LiteralNode):
             if not isinstance(node.index.value, str | int):
                 return None
             members.append(node.index.value)

@@ -24,15 +24,15 @@ from fastrpc.guard.cel.functions import (
 from fastrpc.guard.cel.parser import MACROS
 from fastrpc.guard.cel.syntax import (
     Binary,
-    Call,
+    CallNode,
     Conditional,
-    Index,
+    IndexNode,
     ListLiteral,
-    Literal,
+    LiteralNode,
     Logical,
     Macro,
     MapLiteral,
-    Name,
+    NameNode,
     Node,
     Select,
     Unary,
@@ -95,15 +95,15 @@ class _Checker:
 
     # --- names and members ---
 
-    def literal(self, node: Literal) -> Type:
+    def literal(self, node: LiteralNode) -> Type:
         return OF_LITERAL[type(node.value)]
 
-    def name(self, node: Name) -> Type:
+    def name(self, node: NameNode) -> Type:
         if node.name not in self.bound:
             self.whole.add(node.name)
         return self.resolved(node)
 
-    def resolved(self, node: Name) -> Type:
+    def resolved(self, node: NameNode) -> Type:
         if node.name in self.bound:
             node.slot, found = self.bound[node.name]
             return found
@@ -119,7 +119,7 @@ class _Checker:
 
     def member_of(self, operand: Node, member: str, at: int) -> Type:
         """Return the type of a member that is named; note it as read, if it is one of a variable."""
-        if isinstance(operand, Name):
+        if isinstance(operand, NameNode):
             of = operand.type = self.resolved(operand)
             if operand.slot is None:
                 self.members[operand.name].add(member)
@@ -141,9 +141,9 @@ class _Checker:
         message = f"{self.text(operand)}.{excerpt(member)}: {owner} no such {of.noun}{hint}"
         raise self.error(at, message)
 
-    def index(self, node: Index) -> Type:
+    def index(self, node: IndexNode) -> Type:
         key = node.index
-        if isinstance(key, Literal) and isinstance(key.value, str):
+        if isinstance(key, LiteralNode) and isinstance(key.value, str):
             key.type = STRING
             return self.member_of(node.operand, key.value, node.at)
         of, by = self.check(node.operand), self.check(key)
@@ -204,7 +204,7 @@ class _Checker:
 
     def chosen(self, of: Type, compared: Node, other: Node) -> None:
         """Refuse a literal that is none of the values that a string may have."""
-        value = other.value if isinstance(other, Literal) else None
+        value = other.value if isinstance(other, LiteralNode) else None
         if of.choices and isinstance(value, str) and value not in of.choices:
             hint = suggestion(value, of.choices, 1)
             raise self.error(other.start, f"{self.text(other)}: {self.text(compared)} is never that{hint}")
@@ -241,7 +241,7 @@ class _Checker:
 
     def is_member_test(self, key: Node, of: Node) -> bool:
         """Whether it is ``"name" in struct``, which reads that member as ``has(struct.name)`` does."""
-        if not (isinstance(key, Literal) and isinstance(key.value, str) and isinstance(of, Name)):
+        if not (isinstance(key, LiteralNode) and isinstance(key.value, str) and isinstance(of, NameNode)):
             return False
         if self.resolved(of).kind != "struct":
             return False
@@ -268,7 +268,7 @@ class _Checker:
         for key, _ in node.entries:
             self.check(key)
             self.expect(key, ("string", "int"), "the key of a map")
-            if isinstance(key, Literal):
+            if isinstance(key, LiteralNode):
                 if key.value in seen:
                     raise self.error(key.start, f"{self.text(key)}: the map has this key already")
                 seen.add(key.value)
@@ -276,7 +276,7 @@ class _Checker:
 
     # --- calls ---
 
-    def call(self, node: Call) -> Type:
+    def call(self, node: CallNode) -> Type:
         function = self.function(node)
         arguments = [*node.children()]
         if len(arguments) != len(function.parameters):
@@ -293,7 +293,7 @@ class _Checker:
             self.load(node, function.load)
         return function.result
 
-    def function(self, node: Call) -> Function:
+    def function(self, node: CallNode) -> Function:
         known = FUNCTIONS if node.target is None else METHODS
         if node.name in known:
             return known[node.name]
@@ -308,14 +308,14 @@ class _Checker:
         hint = suggestion(node.name, names, 1)
         raise self.error(node.at, f"{excerpt(node.name)}(): there is no such {kind}{hint}")
 
-    def load(self, node: Call, load: Callable[[], object]) -> None:
+    def load(self, node: CallNode, load: Callable[[], object]) -> None:
         try:
             load()
         except (ImportError, ValueError):
             raise self.error(node.at, f"{node.name}() needs {SHELL_NEEDS}") from None
 
     def pattern(self, node: Node) -> Any:
-        if not isinstance(node, Literal):
+        if not isinstance(node, LiteralNode):
             raise self.error(
                 node.start, "matches() takes its pattern as a literal, which is compiled at load"
             )
@@ -355,16 +355,16 @@ def _count(name: str, wanted: int, given: int) -> str:
 
 
 CHECKS: dict[type[Node], Callable[[_Checker, Any], Type]] = {
-    Literal: _Checker.literal,
-    Name: _Checker.name,
+    LiteralNode: _Checker.literal,
+    NameNode: _Checker.name,
     Select: _Checker.select,
-    Index: _Checker.index,
+    IndexNode: _Checker.index,
     Unary: _Checker.unary,
     Binary: _Checker.binary,
     Logical: _Checker.logical,
     Conditional: _Checker.conditional,
     ListLiteral: _Checker.list_literal,
     MapLiteral: _Checker.map_literal,
-    Call: _Checker.call,
+    CallNode: _Checker.call,
     Macro: _Checker.macro,
 }

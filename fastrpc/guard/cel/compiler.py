@@ -19,15 +19,15 @@ from fastrpc.guard.cel.errors import EvaluationError, StepsExceeded
 from fastrpc.guard.cel.functions import FUNCTIONS, METHODS
 from fastrpc.guard.cel.syntax import (
     Binary,
-    Call,
+    CallNode,
     Conditional,
-    Index,
+    IndexNode,
     ListLiteral,
-    Literal,
+    LiteralNode,
     Logical,
     Macro,
     MapLiteral,
-    Name,
+    NameNode,
     Node,
     Select,
     Unary,
@@ -76,11 +76,11 @@ class _Compiler:
     def text(self, node: Node) -> str:
         return excerpt(self.source[node.start : node.end])
 
-    def literal(self, node: Literal) -> Run:
+    def literal(self, node: LiteralNode) -> Run:
         value = node.value
         return lambda frame: value
 
-    def name(self, node: Name) -> Run:
+    def name(self, node: NameNode) -> Run:
         slot = node.slot
         return variable(node.name) if slot is None else lambda frame: frame[slot]
 
@@ -90,13 +90,13 @@ class _Compiler:
         return self.member(node.operand, node.member, self.text(node))
 
     def member(self, operand: Node, member: str, text: str) -> Run:
-        if isinstance(operand, Name) and operand.slot is None:
+        if isinstance(operand, NameNode) and operand.slot is None:
             return member_of_variable(operand.name, member, text)
         return member_of(self.build(operand, is_part=True), member, text)
 
-    def index(self, node: Index) -> Run:
+    def index(self, node: IndexNode) -> Run:
         key = node.index
-        if isinstance(key, Literal) and isinstance(key.value, str):
+        if isinstance(key, LiteralNode) and isinstance(key.value, str):
             return self.member(node.operand, key.value, self.text(node))
         return two(element, self.build(node.operand, is_part=True), self.build(key))
 
@@ -106,10 +106,10 @@ class _Compiler:
 
     def binary(self, node: Binary) -> Run:
         right = node.right
-        if node.operator in ("==", "!=") and isinstance(right, Literal) and isinstance(right.value, str):
+        if node.operator in ("==", "!=") and isinstance(right, LiteralNode) and isinstance(right.value, str):
             return equals_text(self.build(node.left), right.value, node.operator == "==")
         if node.operator == "in" and isinstance(right, ListLiteral):
-            texts = [item.value for item in right.items if isinstance(item, Literal)]
+            texts = [item.value for item in right.items if isinstance(item, LiteralNode)]
             if len(texts) == len(right.items) and all(isinstance(each, str) for each in texts):
                 return one_of_texts(self.build(node.left), frozenset(texts))
         if node.operator in ARITHMETIC:
@@ -119,12 +119,12 @@ class _Compiler:
     def operand(self, node: Node) -> Run:
         """Return the function of an operand of arithmetic: an int is a double where a double is declared."""
         run = self.build(node)
-        if node.type.kind != "double" or isinstance(node, Literal):
+        if node.type.kind != "double" or isinstance(node, LiteralNode):
             return run
         return lambda frame: as_double(run(frame))
 
     def two(self, function: Callable[..., Any], left: Node, right: Node) -> Run:
-        if isinstance(right, Literal):
+        if isinstance(right, LiteralNode):
             return two_with_constant(function, self.build(left), right.value)
         return two(function, self.build(left), self.build(right))
 
@@ -146,7 +146,7 @@ class _Compiler:
     def map_literal(self, node: MapLiteral) -> Run:
         return map_of_entries([(self.build(key), self.build(value)) for key, value in node.entries])
 
-    def call(self, node: Call) -> Run:
+    def call(self, node: CallNode) -> Run:
         known = FUNCTIONS if node.target is None else METHODS
         function, arguments = known[node.name].run, [*node.children()]
         if node.pattern is not None:
@@ -365,7 +365,7 @@ def is_telling(node: Node) -> bool:
     """Whether a node's value explains a decision: what was read, compared or called."""
     if isinstance(node, Binary):
         return node.operator not in ARITHMETIC
-    return isinstance(node, Name | Select | Index | Call | Macro)
+    return isinstance(node, NameNode | Select | IndexNode | CallNode | Macro)
 
 
 def traced(run: Run, text: str) -> Run:
@@ -406,16 +406,16 @@ def shown(value: Any) -> Any:
 
 
 BUILD: dict[type[Node], Callable[[_Compiler, Any], Run]] = {
-    Literal: _Compiler.literal,
-    Name: _Compiler.name,
+    LiteralNode: _Compiler.literal,
+    NameNode: _Compiler.name,
     Select: _Compiler.select,
-    Index: _Compiler.index,
+    IndexNode: _Compiler.index,
     Unary: _Compiler.unary,
     Binary: _Compiler.binary,
     Logical: _Compiler.logical,
     Conditional: _Compiler.conditional,
     ListLiteral: _Compiler.list_literal,
     MapLiteral: _Compiler.map_literal,
-    Call: _Compiler.call,
+    CallNode: _Compiler.call,
     Macro: _Compiler.macro,
 }

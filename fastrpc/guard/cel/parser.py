@@ -13,15 +13,15 @@ from fastrpc.guard.cel.errors import RuleError, RuleSyntaxError
 from fastrpc.guard.cel.lexer import Token, tokens_of
 from fastrpc.guard.cel.syntax import (
     Binary,
-    Call,
+    CallNode,
     Conditional,
-    Index,
+    IndexNode,
     ListLiteral,
-    Literal,
+    LiteralNode,
     Logical,
     Macro,
     MapLiteral,
-    Name,
+    NameNode,
     Node,
     Select,
     Unary,
@@ -130,7 +130,7 @@ class _Parser:
         if token.kind in ("int", "double"):
             return self.number(None)
         if token.kind == "string":
-            return Literal(*self.span(self.next()), token.value)
+            return LiteralNode(*self.span(self.next()), token.value)
         if token.kind == "name":
             return self.named()
         if token.text == "[":
@@ -150,20 +150,20 @@ class _Parser:
         start = minus.start if minus else token.start
         if token.kind == "int" and not SMALLEST_INT <= value <= LARGEST_INT:
             raise RuleSyntaxError.at(self.source, start, "this int has more than 64 bits")
-        return Literal(start, token.end, start, value)
+        return LiteralNode(start, token.end, start, value)
 
     def named(self) -> Node:
         token = self.next()
         if token.text in CONSTANTS:
-            return Literal(*self.span(token), CONSTANTS[token.text])
+            return LiteralNode(*self.span(token), CONSTANTS[token.text])
         if token.text == "in" or token.text in RESERVED:
             raise RuleSyntaxError.at(self.source, token.start, f"{token.text}: no variable has this name")
         if self.token.text == "(":
             arguments, end = self.arguments("(", ")")
             if token.text == "has":
                 return self.test(token, arguments, end)
-            return self.made(Call(token.start, end, token.start, token.text, None, arguments))
-        return Name(*self.span(token), token.text)
+            return self.made(CallNode(token.start, end, token.start, token.text, None, arguments))
+        return NameNode(*self.span(token), token.text)
 
     def test(self, token: Token, arguments: list[Node], end: int) -> Node:
         if len(arguments) != 1 or not isinstance(arguments[0], Select) or arguments[0].is_test:
@@ -180,7 +180,7 @@ class _Parser:
             else:
                 at = self.token.start
                 index = self.expression()
-                node = self.made(Index(node.start, self.expect("]").end, at, node, index))
+                node = self.made(IndexNode(node.start, self.expect("]").end, at, node, index))
         return node
 
     def member(self, operand: Node) -> Node:
@@ -196,7 +196,7 @@ class _Parser:
         arguments, end = self.arguments("(", ")")
         if token.text in MACROS:
             return self.macro(operand, token, arguments, end)
-        return self.made(Call(operand.start, end, token.start, token.text, operand, arguments))
+        return self.made(CallNode(operand.start, end, token.start, token.text, operand, arguments))
 
     def macro(self, operand: Node, token: Token, arguments: list[Node], end: int) -> Node:
         name, parts = token.text, MACROS[token.text]
@@ -205,7 +205,7 @@ class _Parser:
             form = ", ".join(("name", *parts[-1:]))
             raise RuleSyntaxError.at(self.source, token.start, f"{name}() is written {name}({form})")
         bound, *rest = arguments
-        if not isinstance(bound, Name):
+        if not isinstance(bound, NameNode):
             message = f"the first argument of {name}() is the name of a variable, such as {name}(x, …)"
             raise RuleSyntaxError.at(self.source, bound.start, message)
         return self.made(Macro(operand.start, end, token.start, name, operand, bound.name, rest))

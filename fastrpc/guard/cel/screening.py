@@ -14,12 +14,12 @@ from collections.abc import Callable
 from fastrpc._core.call_gate import Screen
 from fastrpc.guard.cel.syntax import (
     Binary,
-    Call,
-    Index,
+    CallNode,
+    IndexNode,
     ListLiteral,
-    Literal,
+    LiteralNode,
     Logical,
-    Name,
+    NameNode,
     Node,
     Select,
     Unary,
@@ -46,9 +46,9 @@ def screen_of(node: Node, value_of: Callable[[Node], object]) -> Screen | None:
         return Screen("&&" if value else "||")  # all of no parts, any of no parts
     if isinstance(node, Binary):
         return _of_comparison(node)
-    if isinstance(node, Call) and node.name in TEXT_METHODS and node.target is not None:
+    if isinstance(node, CallNode) and node.name in TEXT_METHODS and node.target is not None:
         name, (text,) = _argument(node.target), node.arguments
-        if name is not None and isinstance(text, Literal) and type(text.value) is str:
+        if name is not None and isinstance(text, LiteralNode) and type(text.value) is str:
             return Screen(node.name, name, text.value)
     name = _argument(node)
     return None if name is None else Screen("==", name, True)
@@ -56,7 +56,7 @@ def screen_of(node: Node, value_of: Callable[[Node], object]) -> Screen | None:
 
 def _reads_arguments(node: Node) -> bool:
     """Whether a node reads the arguments, or what a macro around it takes from them."""
-    if isinstance(node, Name):
+    if isinstance(node, NameNode):
         return node.slot is not None or node.name == ARGUMENTS
     return any(map(_reads_arguments, node.children()))
 
@@ -67,15 +67,15 @@ def _of_comparison(node: Binary) -> Screen | None:
     if (
         measured is not None
         and operator in TURNED
-        and isinstance(other, Literal)
+        and isinstance(other, LiteralNode)
         and type(other.value) is int
     ):
         return Screen(operator, measured, other.value, measured=True)
     if operator == "in" and name is not None and isinstance(other, ListLiteral):
-        return _of_list(name, [each.value for each in other.items if isinstance(each, Literal)], other)
+        return _of_list(name, [each.value for each in other.items if isinstance(each, LiteralNode)], other)
     if name is None:
         name, operator, other = _argument(node.right), TURNED.get(operator, ""), node.left
-    if name is None or operator not in TURNED or not isinstance(other, Literal):
+    if name is None or operator not in TURNED or not isinstance(other, LiteralNode):
         return None
     return Screen(operator, name, other.value) if type(other.value) in (str, int, float, bool) else None
 
@@ -89,7 +89,7 @@ def _of_list(name: str, values: list[object], whole: ListLiteral) -> Screen | No
 
 def _measured(node: Node) -> str | None:
     """Return the name of the argument whose size a node is, as ``size(args.x)`` or ``args.x.size()``."""
-    if not isinstance(node, Call) or node.name != "size":
+    if not isinstance(node, CallNode) or node.name != "size":
         return None
     (operand,) = node.children()
     return _argument(operand)
@@ -99,10 +99,10 @@ def _argument(node: Node) -> str | None:
     """Return the name of the argument that a node reads; None: it is something else."""
     if isinstance(node, Select) and not node.is_test and _is_arguments(node.operand):
         return node.member
-    if isinstance(node, Index) and _is_arguments(node.operand) and isinstance(node.index, Literal):
+    if isinstance(node, IndexNode) and _is_arguments(node.operand) and isinstance(node.index, LiteralNode):
         return node.index.value if isinstance(node.index.value, str) else None
     return None
 
 
 def _is_arguments(node: Node) -> bool:
-    return isinstance(node, Name) and node.slot is None and node.name == ARGUMENTS
+    return isinstance(node, NameNode) and node.slot is None and node.name == ARGUMENTS

@@ -28,12 +28,12 @@ class Node:
 
 
 @dataclass(slots=True, eq=False)
-class Literal(Node):
+class LiteralNode(Node):
     value: Any
 
 
 @dataclass(slots=True, eq=False)
-class Name(Node):
+class NameNode(Node):
     """A variable, or the name that a macro binds: then the checker gives it the number of its `slot`."""
 
     name: str
@@ -53,7 +53,7 @@ class Select(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Index(Node):
+class IndexNode(Node):
     operand: Node
     index: Node
 
@@ -123,7 +123,7 @@ class MapLiteral(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Call(Node):
+class CallNode(Node):
     """``name(arguments)`` or ``target.name(arguments)``. `pattern`: of ``matches``, compiled by the
     checker."""
 

@@ -147,7 +147,7 @@ def type_of_schema(
     ``additionalProperties: false``. True for the arguments of a tool whose binder drops all others. Like the
     words for errors it holds for the outermost object.
     """
-    found = _Schemas(schema).read(schema, MOST_LEVELS)
+    found = _SchemaReader(schema).read(schema, MOST_LEVELS)
     if found.kind != "struct":
         return found
     is_open = found.is_open if is_closed is None else not is_closed
@@ -183,7 +183,7 @@ SCALARS = {"string": STRING, "integer": INT, "number": DOUBLE, "boolean": BOOL, 
 OF_PYTHON = {str: STRING, int: INT, float: DOUBLE, bool: BOOL, type(None): NULL}
 
 
-class _Schemas:
+class _SchemaReader:
     """Reads the schemas of one document, whose definitions they may refer to."""
 
     def __init__(self, root: Any) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     """A budget that counts a call: the tool that it is about, "" for all; what the call costs, 0 for what is
     measured, or said by the tool."""
 
-    class Target(Protocol):
+    class PolicyTarget(Protocol):
         """What may be called."""
 
         @property
@@ -189,11 +189,11 @@ class Policy:
         own = self._own_grant(caller)
         return [*grants, *(each for each in (of_class, own) if each is not None)]
 
-    def rule(self, id: str, target: Target) -> Rule | None:
+    def rule(self, id: str, target: PolicyTarget) -> Rule | None:
         """Return a rule as it is for what is called; None: it is not about that. Raises GuardConfigError."""
         return next((rule for rule in self._rules_about(target) if rule.config.id == id), None)
 
-    def decision(self, caller: Caller, key: Hashable, target: Target) -> Decision:
+    def decision(self, caller: Caller, key: Hashable, target: PolicyTarget) -> Decision:
         """Return the decision about a caller, of the class `key`, and what it calls."""
         of_class = self._decisions.get(key)
         place = (target.kind, target.name)
@@ -214,7 +214,7 @@ class Policy:
         of_class[place] = decision
         self._kept += 1
 
-    def _decide(self, caller: Caller, target: Target) -> Decision:
+    def _decide(self, caller: Caller, target: PolicyTarget) -> Decision:
         risk = self.base_risk(target)
         rates = tuple(self._rates(caller, target))
         of_refused = rates if self.config.counts_requests else ()
@@ -247,7 +247,7 @@ class Policy:
         return verdict.action == ASK or (is_risky and verdict.action != ALLOW)
 
     def judge(
-        self, decision: Decision, caller: Caller, target: Target, arguments: Mapping[str, Any]
+        self, decision: Decision, caller: Caller, target: PolicyTarget, arguments: Mapping[str, Any]
     ) -> Verdict:
         """Return the verdict on one call: that of its decision, and of the rules that are evaluated for each
         call."""
@@ -263,13 +263,13 @@ class Policy:
             return Verdict(before.action, before.rule, before.reason, verdict.risk, verdict.risk_rule)
         return verdict
 
-    def _is_exposed(self, caller: Caller, target: Target) -> bool:
+    def _is_exposed(self, caller: Caller, target: PolicyTarget) -> bool:
         if not caller.caller_class:
             return False
         states = [grant.allows(target.kind, target.name) for grant in self.grants(caller)]
         return True in states and False not in states
 
-    def base_risk(self, target: Target) -> str:
+    def base_risk(self, target: PolicyTarget) -> str:
         """Return the risk before any rule sets it: by ``[risk]``, by what the tool says, or by its effect."""
         if target.kind != "tool":
             return risks.NONE
@@ -278,7 +278,7 @@ class Policy:
                 return level
         return target.risk or risks.of_effect(target.effect, self.config.unknown_risk)
 
-    def _rates(self, caller: Caller, target: Target) -> Iterable[tuple[str, Rate]]:
+    def _rates(self, caller: Caller, target: PolicyTarget) -> Iterable[tuple[str, Rate]]:
         """Yield what counts calls: of a caller, and of a caller and a tool. The nearest grant decides."""
         grants = list(reversed(self.grants(caller)))
         rate = next((grant.rate for grant in grants if grant.rate is not None), self.config.every_caller)
@@ -291,7 +291,7 @@ class Policy:
                         yield target.name, tool_rate
                         return
 
-    def _budgets(self, caller: Caller, target: Target) -> Iterable[BudgetOfCall]:
+    def _budgets(self, caller: Caller, target: PolicyTarget) -> Iterable[BudgetOfCall]:
         """Yield the budgets of a tool's calls: of a caller, and of a caller and the tool. For each unit and
         period the nearest grant decides."""
         if target.kind != "tool":
@@ -310,7 +310,7 @@ class Policy:
             if fixed or budget.measure != COST or unit in declared:
                 yield about, budget, fixed
 
-    def _rules_about(self, target: Target) -> tuple[Rule, ...]:
+    def _rules_about(self, target: PolicyTarget) -> tuple[Rule, ...]:
         found = []
         for number, (config, general) in enumerate(zip(self.config.rules, self._general, strict=True)):
             if config.tools is None:
@@ -357,7 +357,7 @@ def _meet(rule: Rule, other: Rule, names: Iterable[str]) -> bool:
     return any(tools.match(name) and others.match(name) for name in {*names, *tools.names, *others.names})
 
 
-def values_of(caller: Caller, target: Target, risk: str) -> dict[str, Any]:
+def values_of(caller: Caller, target: PolicyTarget, risk: str) -> dict[str, Any]:
     """Return the variables of rules but for the arguments."""
     return {
         "caller": {
@@ -371,7 +371,11 @@ def values_of(caller: Caller, target: Target, risk: str) -> dict[str, Any]:
 
 
 def judge(
-    rules: Sequence[Rule], caller: Caller, target: Target, arguments: Mapping[str, Any] | None, risk: str
+    rules: Sequence[Rule],
+    caller: Caller,
+    target: PolicyTarget,
+    arguments: Mapping[str, Any] | None,
+    risk: str,
 ) -> Verdict:
     """Return what the rules say of a call. A rule that fails denies.
 

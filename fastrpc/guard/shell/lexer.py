@@ -55,7 +55,7 @@ def read(line: str) -> list[Command] | None:
     """Return the commands of a line in their order, at least one; None: it is not understood."""
     if len(line) > LONGEST_LINE or not _is_plain(line):
         return None
-    reader = _Reader(line)
+    reader = _CommandReader(line)
     return reader.commands if reader.read() else None
 
 
@@ -66,7 +66,7 @@ def _is_plain(line: str) -> bool:
     return line.isascii() or "\\" not in line
 
 
-class _Reader:
+class _CommandReader:
     def __init__(self, line: str) -> None:
         self.line = line
         self.at = 0

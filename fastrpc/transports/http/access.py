@@ -17,7 +17,7 @@ from fastrpc.transports.http.exchange import DROPPED, ENDS, STOPPED, Exchange
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.protocol import Protocol
-from fastrpc.transports.http.request import Request, error_line
+from fastrpc.transports.http.request import HttpRequest, error_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.heads import Head
     from fastrpc.transports.http.hot_path import Headers
     from fastrpc.transports.http.interfaces import Client, Mapped, Receive, Send
-    from fastrpc.transports.http.sessions import Session
-    from fastrpc.transports.interfaces import Dispatcher
+    from fastrpc.transports.http.sessions import HttpSession
+    from fastrpc.transports.interfaces import ServedDispatcher
 
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The member of the params with the name of what a method calls."""
@@ -43,7 +43,7 @@ NOTED_KEY = "fastrpc.noted"
 LONGEST_NAME = 256
 
 
-class Entry:
+class AccessEntry:
     """The record of a request, while it is being collected."""
 
     __slots__ = (
@@ -79,22 +79,23 @@ class Access:
     def __init__(self, buffer: AccessBuffer) -> None:
         self.buffer = buffer
         self.answers: Any = None
-        """The `NotedAnswers` of the fast path. Its `served`, the `Entry` of an exchange or the connection
-        that sessions share, is set after each call: a tool may run the loop, and with it other requests."""
+        """The `NotedAnswers` of the fast path. Its `served`, the `AccessEntry` of an exchange or the
+        connection that sessions share, is set after each call: a tool may run the loop, and with it other
+        requests."""
 
     def attach(self, app: HttpApp) -> None:
         """Record all requests to an application from now on."""
 
-        def make_request(scope: Mapped, receive: Receive, send: Send) -> Request:
+        def make_request(scope: Mapped, receive: Receive, send: Send) -> HttpRequest:
             return NotedRequest(self, scope, receive, send)
 
-        def make_exchange(dispatcher: Dispatcher, loop: AbstractEventLoop) -> Exchange:
+        def make_exchange(dispatcher: ServedDispatcher, loop: AbstractEventLoop) -> Exchange:
             return NotedExchange(self, dispatcher, loop)
 
         app.make_request = make_request
         app.make_exchange = app.sessions.make_exchange = make_exchange
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: AccessEntry) -> None:
         self.buffer.note(
             entry.began,
             entry.client,
@@ -118,14 +119,14 @@ class NotedHotPath(HotPath):
     def __init__(self, app: HttpApp, loop: AbstractEventLoop, access: Access) -> None:
         super().__init__(app, loop)
         self._access = access
-        noted = NotedAnswers(access.buffer, super().answer, self._shared.connection, self._note_alone)
+        noted = NotedAnswers(access.buffer, super().answer, self._shared.connection, self._log_unshared)
         access.answers = noted
         self.answer = noted.answer  # type: ignore[method-assign]
         self.make_pending = lambda *values: NotedPendingResponse(access, *values)
 
-    def _note_alone(
+    def _log_unshared(
         self,
-        entry: Entry,
+        entry: AccessEntry,
         began: int,
         head: Head,
         body: bytes,
@@ -148,7 +149,7 @@ class NotedHotPath(HotPath):
         self._access.note(entry)
 
     def _answer_in_session(
-        self, head: Head, session: Session, body: bytes, headers: Headers
+        self, head: Head, session: HttpSession, body: bytes, headers: Headers
     ) -> bytes | PendingResponse | None:
         shared = self._shared_in_sessions.get(session.version) or self._share(session)
         if not shared.busy:
@@ -182,7 +183,7 @@ class NotedPendingResponse(PendingResponse):
         self.entry.outcome = "cancelled"
         self._access.note(self.entry)
 
-    async def serve(self, request: Request) -> None:
+    async def serve(self, request: HttpRequest) -> None:
         assert isinstance(request, NotedRequest)
         request.entry = self.entry
         await PendingResponse.serve(self, request)
@@ -194,10 +195,10 @@ class NotedPendingResponse(PendingResponse):
 class NotedExchange(Exchange):
     """Determines the outcome of its request."""
 
-    def __init__(self, access: Access, dispatcher: Dispatcher, loop: AbstractEventLoop) -> None:
+    def __init__(self, access: Access, dispatcher: ServedDispatcher, loop: AbstractEventLoop) -> None:
         super().__init__(dispatcher, loop)
         self._access = access
-        self._entry: Entry | None = None
+        self._entry: AccessEntry | None = None
 
     def receive(self, body: bytes, entry: Any = None) -> bytes | None:
         self._entry = entry
@@ -205,7 +206,7 @@ class NotedExchange(Exchange):
         return super().receive(body, entry)
 
     def receive_expected(self, body: bytes, method: bytes, name: bytes) -> bytes | None:
-        entry = self._entry = Entry(0)
+        entry = self._entry = AccessEntry(0)
         self._prepare()
         try:
             answer = super().receive_expected(body, method, name)
@@ -219,7 +220,7 @@ class NotedExchange(Exchange):
         self.dispatcher.outcome = None
         prepare(self.connection)
 
-    def _take_call(self, entry: Entry) -> None:
+    def _take_call(self, entry: AccessEntry) -> None:
         """Store the method, id and name of the message in its entry."""
         method, name, id = call_of(self.connection)
         entry.is_message = True
@@ -271,10 +272,10 @@ class NotedExchange(Exchange):
 # --- the regular path ---------------------------------------------------------------------------------------
 
 
-class NotedRequest(Request):
+class NotedRequest(HttpRequest):
     """A request that records itself when it is over."""
 
-    entry: Entry
+    entry: AccessEntry
 
     def __init__(
         self,
@@ -287,9 +288,9 @@ class NotedRequest(Request):
         self._access = access
         self._scope = scope
         self._is_whole = False
-        self.entry = Entry(ticks())
+        self.entry = AccessEntry(ticks())
 
-    async def serve(self, route: Callable[[Request], Awaitable[None]]) -> None:
+    async def serve(self, route: Callable[[HttpRequest], Awaitable[None]]) -> None:
         try:
             await super().serve(route)
         finally:
@@ -346,7 +347,7 @@ class NotedProtocol(Protocol):
 
     def _write_refusal(self, status: int, message: str) -> None:
         running = self._running
-        entry = Entry(ticks())
+        entry = AccessEntry(ticks())
         entry.client = self.client
         entry.status = status
         entry.outcome = "refused"

@@ -21,21 +21,21 @@ from fastrpc.errors import (
     ParseError,
     ProtocolError,
 )
-from fastrpc.protocol.versions import BATCHES, CAPABILITIES_KEY, LEGACY_VERSIONS, MODERN, VERSION_KEY
+from fastrpc.protocol.versions import BATCHES, CAPABILITIES_KEY, SESSION_VERSIONS, STATELESS, VERSION_KEY
 from fastrpc.quotas import Quota
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.access_token import Presented
 from fastrpc.transports.http.auth import WELL_KNOWN
 from fastrpc.transports.http.exchange import ANSWER, ENDS, MESSAGE, PAUSED, SILENT, STOPPED, Exchange
-from fastrpc.transports.http.guard import Guard, Refused, preflight_headers
+from fastrpc.transports.http.guard import AccessRules, Refused, preflight_headers
 from fastrpc.transports.http.headers import (
     NAMED,
     check_headers,
     check_parameters,
     parameter_headers,
 )
-from fastrpc.transports.http.request import PENDING_KEY, Request, stateless_status
-from fastrpc.transports.http.sessions import Session, Sessions
+from fastrpc.transports.http.request import PENDING_KEY, HttpRequest, stateless_status
+from fastrpc.transports.http.sessions import HttpSession, Sessions
 from fastrpc.transports.http.sse import SseEndpoint
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fastrpc.quotas import Share
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.streams import Reader
-    from fastrpc.transports.interfaces import Connect, Runtime
+    from fastrpc.transports.interfaces import Connect, ServedRuntime
 
     Rest = Coroutine[Any, Any, None] | None  # what sends the answer of a call that waits, if it does
 
@@ -86,7 +86,7 @@ class HttpApp:
     def __init__(
         self,
         connect: Connect,
-        guard: Guard,
+        guard: AccessRules,
         *,
         tool_schema: Callable[..., dict[str, Any] | None] = lambda name, principal=None: None,
         max_batch: int = 100,
@@ -107,7 +107,7 @@ class HttpApp:
         self.stopping = False
         self.at_end: list[Callable[[], object]] = []
         """Called when new requests are refused because the server shuts down."""
-        self.make_request: Callable[..., Request] = Request
+        self.make_request: Callable[..., HttpRequest] = HttpRequest
         """Makes a request of a scope, `receive` and `send`; the access log replaces it (`access`)."""
         self.make_exchange: Callable[..., Exchange] = Exchange
         self.running: set[Exchange] = set()
@@ -119,7 +119,7 @@ class HttpApp:
             in_all=max_sessions,
         )
         sse = SseEndpoint(self, per_caller=sessions_per_caller, in_all=max_sessions)
-        self.routes: dict[str, Callable[[Request], Awaitable[None]]] = {
+        self.routes: dict[str, Callable[[HttpRequest], Awaitable[None]]] = {
             "/mcp": self._mcp,
             "/mcp/http": self._mcp,
             "/sse": lambda request: sse.open(request, "/messages"),
@@ -127,7 +127,7 @@ class HttpApp:
             "/mcp/sse": lambda request: sse.open(request, "/mcp/sse/message"),
             "/mcp/sse/message": sse.post,
         }
-        self.open_routes: dict[str, Callable[[Request], Awaitable[None]]] = {
+        self.open_routes: dict[str, Callable[[HttpRequest], Awaitable[None]]] = {
             "/healthz": self._is_alive,
             "/readyz": self._is_ready,
             WELL_KNOWN: self._resource_metadata,
@@ -140,7 +140,7 @@ class HttpApp:
         self._sse = sse
         self._idle: dict[str | None, list[Exchange]] = {None: []}  # by the version without a session
         self._message = Message()
-        self._runtime: Runtime | None = None
+        self._runtime: ServedRuntime | None = None
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -202,7 +202,7 @@ class HttpApp:
 
     # --- routes -------------------------------------------------------------------------------------------
 
-    async def _route(self, request: Request) -> None:
+    async def _route(self, request: HttpRequest) -> None:
         request.origin = self.guard.check_place(request.headers)
         if request.method == "OPTIONS" and request.origin is not None:
             await request.answer(204, b"", preflight_headers(request.headers))
@@ -237,16 +237,16 @@ class HttpApp:
         if self.stopping:
             raise Refused(503, "The server is ending", headers=[(b"retry-after", b"5")])
 
-    async def _is_alive(self, request: Request) -> None:
+    async def _is_alive(self, request: HttpRequest) -> None:
         await request.answer(200, b'{"status":"ok"}')
 
-    async def _is_ready(self, request: Request) -> None:
+    async def _is_ready(self, request: HttpRequest) -> None:
         if self.stopping:
             await request.answer(503, b'{"status":"stopping"}')
         else:
             await request.answer(200, b'{"status":"ok"}')
 
-    async def _resource_metadata(self, request: Request) -> None:
+    async def _resource_metadata(self, request: HttpRequest) -> None:
         """Respond with the protected resource's metadata (RFC 9728)."""
         authenticator = self.guard.authenticator
         metadata = None if authenticator is None else authenticator.metadata
@@ -257,11 +257,12 @@ class HttpApp:
             headers.append((b"vary", b"Origin"))
         await request.answer(200, dumps(metadata), headers)
 
-    async def _mcp(self, request: Request) -> None:
+    async def _mcp(self, request: HttpRequest) -> None:
         if request.method == "POST":
             await self._post(request)
-        elif (request.header(b"mcp-protocol-version") or "") >= MODERN:
-            raise Refused(405, f"{request.method:.40}: {MODERN} has POST only", headers=[(b"allow", b"POST")])
+        elif (request.header(b"mcp-protocol-version") or "") >= STATELESS:
+            only = [(b"allow", b"POST")]
+            raise Refused(405, f"{request.method:.40}: {STATELESS} has POST only", headers=only)
         elif request.method == "GET":
             await self._get(request)
         elif request.method == "DELETE":
@@ -272,12 +273,12 @@ class HttpApp:
 
     # --- POST: which wire? --------------------------------------------------------------------------------
 
-    async def _post(self, request: Request) -> None:
+    async def _post(self, request: HttpRequest) -> None:
         rest = await self._take_post(request)
         if rest is not None:  # a call waits: the body, and what has read it, are no longer kept
             await rest
 
-    async def _take_post(self, request: Request) -> Rest:
+    async def _take_post(self, request: HttpRequest) -> Rest:
         """Answer a POST, or return what sends the answer, to be awaited, where the call waits."""
         request.check_form()
         if not request.accepts(*self.media_types):
@@ -293,7 +294,7 @@ class HttpApp:
             twice = HeaderMismatch("MCP-Protocol-Version: the header occurs twice")
             await request.refuse(400, twice, id)
             return None
-        stateless_header = (request.header(b"mcp-protocol-version") or "") >= MODERN
+        stateless_header = (request.header(b"mcp-protocol-version") or "") >= STATELESS
         if kind == "invalid":
             await self._post_invalid(request, body)
         elif kind == "batch":
@@ -302,7 +303,7 @@ class HttpApp:
             return await self._post_session_wire(request, body, kind, "")
         elif kind == "response":
             if stateless_header:
-                raise InvalidRequest(f"a response: {MODERN} has no requests from the server to answer")
+                raise InvalidRequest(f"a response: {STATELESS} has no requests from the server to answer")
             return await self._post_session_wire(request, body, kind, "")
         elif kind in ("notification", "ignored"):
             if stateless_header or message.envelope is not None:
@@ -316,7 +317,7 @@ class HttpApp:
         elif not stateless_header:
             return await self._post_session_wire(request, body, kind, method)
         elif method == "initialize":
-            error = HeaderMismatch(f"MCP-Protocol-Version: {MODERN} has no initialize")
+            error = HeaderMismatch(f"MCP-Protocol-Version: {STATELESS} has no initialize")
             await request.refuse(400, error, id)
         else:
             await request.refuse(400, InvalidParams(f"_meta: {VERSION_KEY} is missing"), id)
@@ -338,11 +339,11 @@ class HttpApp:
         for text in message.elements():
             element.read(text)
             if stateless_header or element.envelope is not None:
-                raise InvalidRequest(f"Invalid request: {MODERN} has no batches")
+                raise InvalidRequest(f"Invalid request: {STATELESS} has no batches")
             if len(text) > LONG_ELEMENT:
                 await asyncio.sleep(0)  # others have their turn
 
-    async def _post_invalid(self, request: Request, body: bytes) -> None:
+    async def _post_invalid(self, request: HttpRequest, body: bytes) -> None:
         """Respond to JSON that is not a message: the dispatcher makes the error."""
         exchange = self.exchange(request.principal)
         answer = exchange.receive(body, request.entry)
@@ -351,7 +352,7 @@ class HttpApp:
 
     # --- stateless wire: 2026-07-28 -----------------------------------------------------------------------
 
-    async def _post_stateless(self, request: Request, body: bytes, message: Message) -> Rest:
+    async def _post_stateless(self, request: HttpRequest, body: bytes, message: Message) -> Rest:
         id = message.id or b"null"
         try:
             self._check_headers(request, message)
@@ -367,7 +368,7 @@ class HttpApp:
         return self.send_stateless(request, exchange, id)
 
     async def send_stateless(
-        self, request: Request, exchange: Exchange, id: bytes, seconds: float | None = None
+        self, request: HttpRequest, exchange: Exchange, id: bytes, seconds: float | None = None
     ) -> None:
         """Send the messages and the response of a stateless request; for `seconds` see `_send_response`."""
         await self._send_response(
@@ -377,7 +378,7 @@ class HttpApp:
             seconds=seconds,
         )
 
-    def _check_headers(self, request: Request, message: Message) -> None:
+    def _check_headers(self, request: HttpRequest, message: Message) -> None:
         """Compare the headers with the body, of which only the values that they name become Python objects.
 
         An incomplete envelope is left to the dispatcher. Raises HeaderMismatch.
@@ -387,7 +388,7 @@ class HttpApp:
             return
         name = message.param(NAMED[method]) if method in NAMED else None
         check_headers(request.headers, method, name, version)
-        if method == "tools/call" and version == MODERN:
+        if method == "tools/call" and version == STATELESS:
             schema = self.tool_schema(name, request.principal) if isinstance(name, str) else None
             if schema is not None and parameter_headers(schema):
                 arguments = message.param("arguments")
@@ -395,7 +396,7 @@ class HttpApp:
 
     async def _send_response(
         self,
-        request: Request,
+        request: HttpRequest,
         exchange: Exchange,
         status_of: Callable[[str, bytes], int],
         *,
@@ -430,7 +431,7 @@ class HttpApp:
 
     async def _send_messages(
         self,
-        request: Request,
+        request: HttpRequest,
         exchange: Exchange,
         status_of: Callable[[str, bytes], int],
         seconds: float | None,
@@ -469,7 +470,7 @@ class HttpApp:
                 await request.more(b"", last=True)
                 return True
 
-    def begin(self, exchange: Exchange, session: Session | None, share: Share | None = None) -> None:
+    def begin(self, exchange: Exchange, session: HttpSession | None, share: Share | None = None) -> None:
         """Note that a request is in flight: the shutdown waits for it. `share`: what its body takes."""
         if exchange.in_flight:
             exchange.share = share
@@ -486,7 +487,7 @@ class HttpApp:
         idle = self._idle.get(version)
         exchange = idle.pop() if idle else self.new_exchange()
         if version is not None and exchange.dispatcher.session.version is None:
-            exchange.dispatcher.assume(version)
+            exchange.dispatcher.adopt_version(version)
         exchange.dispatcher.principal = principal
         return exchange
 
@@ -503,7 +504,7 @@ class HttpApp:
 
     # --- session wire: up to 2025-11-25 -------------------------------------------------------------------
 
-    async def _post_session_wire(self, request: Request, body: bytes, kind: str, method: str) -> Rest:
+    async def _post_session_wire(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
         if method == "initialize" and kind == "request":
             await self._post_initialize(request, body)
             return None
@@ -511,7 +512,7 @@ class HttpApp:
             return await self._post_in_session(request, body, kind)
         return await self._post_without_session(request, body, kind, method)
 
-    def _session_of(self, request: Request) -> Session:
+    def _session_of(self, request: HttpRequest) -> HttpSession:
         """Return the session that a request names. Raises Refused: 400 without one, 404 if unknown."""
         given = request.header(b"mcp-session-id")
         if given is None:
@@ -522,7 +523,7 @@ class HttpApp:
         check_version(request.header(b"mcp-protocol-version"))
         return session
 
-    async def _post_initialize(self, request: Request, body: bytes) -> None:
+    async def _post_initialize(self, request: HttpRequest, body: bytes) -> None:
         session = self.sessions.open(request.principal, asyncio.get_running_loop())
         if session is None:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
@@ -539,7 +540,9 @@ class HttpApp:
         session.put_back(exchange)
         await request.answer(200, answer, [(b"mcp-session-id", session.id.encode())])
 
-    async def _answer_late(self, request: Request, session: Session, exchange: Exchange) -> bytes | None:
+    async def _answer_late(
+        self, request: HttpRequest, session: HttpSession, exchange: Exchange
+    ) -> bytes | None:
         """Wait for the response to initialize; if the client disconnects, end the session and return None."""
         session.begin(exchange)
         request.watch(exchange.waiter.wake)
@@ -555,7 +558,7 @@ class HttpApp:
             raise
         return None
 
-    async def _post_in_session(self, request: Request, body: bytes, kind: str) -> Rest:
+    async def _post_in_session(self, request: HttpRequest, body: bytes, kind: str) -> Rest:
         session = self._session_of(request)
         if kind == "batch" and session.version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
@@ -575,7 +578,7 @@ class HttpApp:
         return None
 
     async def send_in_session(
-        self, request: Request, session: Session, exchange: Exchange, seconds: float | None = None
+        self, request: HttpRequest, session: HttpSession, exchange: Exchange, seconds: float | None = None
     ) -> None:
         """Send the messages and the response of a request in a session. A disconnect does not cancel it: the
         client may resume the stream. `seconds`: to the first keep-alive comment; None: `stream_seconds`.
@@ -605,7 +608,7 @@ class HttpApp:
         await self._send(request, session, reader, 0)
 
     async def _answer_alone(
-        self, request: Request, session: Session, exchange: Exchange, seconds: float | None
+        self, request: HttpRequest, session: HttpSession, exchange: Exchange, seconds: float | None
     ) -> tuple[str, bytes] | None:
         """Wait for the response; None if a message precedes it, it takes long, or the client disconnects."""
         while True:
@@ -624,7 +627,7 @@ class HttpApp:
                 continue
             return None
 
-    async def _post_without_session(self, request: Request, body: bytes, kind: str, method: str) -> Rest:
+    async def _post_without_session(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
         """Serve a client that uses no session, as far as the method needs none."""
         version = check_version(request.header(b"mcp-protocol-version")) or ASSUMED
         if kind == "notification":
@@ -642,7 +645,7 @@ class HttpApp:
         await request.answer(200 if answer else 202, answer or b"")
         return None
 
-    async def _delete(self, request: Request) -> None:
+    async def _delete(self, request: HttpRequest) -> None:
         """End a session. The response is sent before those of the calls that this cancels: the client may
         disconnect after it.
         """
@@ -653,7 +656,7 @@ class HttpApp:
         finally:
             session.close()
 
-    async def _get(self, request: Request) -> None:
+    async def _get(self, request: HttpRequest) -> None:
         if not request.accepts("text/event-stream"):
             raise Refused(406, "Accept: expected text/event-stream")
         session = self._session_of(request)
@@ -665,7 +668,7 @@ class HttpApp:
         await self._send(request, session, reader, reader.seen, listens=True)
 
     async def _send(
-        self, request: Request, session: Session, reader: Reader, seen: int, *, listens: bool = False
+        self, request: HttpRequest, session: HttpSession, reader: Reader, seen: int, *, listens: bool = False
     ) -> None:
         """Send the events of a stream until it ends, the client disconnects, or a new reader takes over.
         `listens`: until its token is not valid any more, too."""
@@ -690,8 +693,8 @@ class HttpApp:
 
 def check_version(given: str | None) -> str | None:
     """Return the version of a request of the session wire. Raises Refused for an unsupported one."""
-    if given is not None and given not in LEGACY_VERSIONS:
+    if given is not None and given not in SESSION_VERSIONS:
         raise Refused(
-            400, f"MCP-Protocol-Version: {given[:40]!r} is not served; {', '.join(LEGACY_VERSIONS)}"
+            400, f"MCP-Protocol-Version: {given[:40]!r} is not served; {', '.join(SESSION_VERSIONS)}"
         )
     return given

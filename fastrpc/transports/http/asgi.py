@@ -15,7 +15,7 @@ from fastrpc import diagnostics
 from fastrpc.errors import UsageError
 from fastrpc.transports.http.app import GRACE_SECONDS, HttpApp
 from fastrpc.transports.http.auth import authenticator_from
-from fastrpc.transports.http.guard import Guard
+from fastrpc.transports.http.guard import AccessRules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def application(
         if isinstance(value, str):  # each of its characters would be a host
             raise UsageError(f"asgi: {name}: expected a list, got a text")
     return HttpApp(
-        connect, Guard(authenticator, **options), tool_schema=tool_schema, max_batch=max_batch, **limits
+        connect, AccessRules(authenticator, **options), tool_schema=tool_schema, max_batch=max_batch, **limits
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
     from typing import Any, Protocol
 
-    from fastrpc.transports.http.limits import Limits
+    from fastrpc.transports.http.limits import ConnectionLimits
 
     class Addressed(Protocol):
         """Anything with a client address (`address_of`)."""
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         @property
         def address(self) -> Hashable: ...
 
-    class Connection(Addressed, Protocol):
+    class TrackedConnection(Addressed, Protocol):
         """A connection, as this module uses it; `protocol.Protocol` implements it."""
 
         @property
@@ -65,32 +65,32 @@ WORTHWHILE = 8
 """A scan of all connections is worth its time if one in so many can be evicted."""
 
 
-class Connections:
+class ConnectionTable:
     """The connections of one process. `limits.connections` are served; `limits.lingering` more are read for a
     moment after their last response.
     """
 
-    def __init__(self, limits: Limits, now: float) -> None:
+    def __init__(self, limits: ConnectionLimits, now: float) -> None:
         self.now = now
         """The clock of the limits, in seconds."""
         self._limits = limits
-        self._all: set[Connection] = set()
-        self._served: set[Connection] = set()
-        self._lingering: dict[Connection, None] = {}
-        self._incomplete: ByAddress[Connection] = ByAddress()
+        self._all: set[TrackedConnection] = set()
+        self._served: set[TrackedConnection] = set()
+        self._lingering: dict[TrackedConnection, None] = {}
+        self._incomplete: ByAddress[TrackedConnection] = ByAddress()
         """Some may have sent a complete request since: see `_oldest_incomplete`."""
-        self._waiting: list[tuple[Connection, int, float]] = []
+        self._waiting: list[tuple[TrackedConnection, int, float]] = []
         """What `_find_evictable` has found, with state and time; the last is evicted first."""
         self._looked = -1.0
         self._found = 0
 
-    def __iter__(self) -> Iterator[Connection]:
+    def __iter__(self) -> Iterator[TrackedConnection]:
         return iter(list(self._all))
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, connection: Connection) -> bool:
+    def add(self, connection: TrackedConnection) -> bool:
         """Add an accepted connection; False if no other one can be evicted, and it is to be refused."""
         self._all.add(connection)
         if len(self._served) >= self._limits.connections:
@@ -104,14 +104,14 @@ class Connections:
         self._incomplete.add(connection)
         return True
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: TrackedConnection) -> None:
         """Remove a closed connection."""
         self._all.discard(connection)
         self._served.discard(connection)
         self._lingering.pop(connection, None)
         self._incomplete.discard(connection)
 
-    def linger(self, connection: Connection) -> None:
+    def linger(self, connection: TrackedConnection) -> None:
         """A connection has sent its last response, and counts as lingering. The oldest of these is closed if
         there are too many."""
         self.remove(connection)
@@ -122,7 +122,7 @@ class Connections:
             del self._lingering[oldest]
             oldest.transport.abort()
 
-    def _oldest_incomplete(self) -> Connection | None:
+    def _oldest_incomplete(self) -> TrackedConnection | None:
         """Return the oldest connection without a complete request, of the address with the most of these."""
         incomplete = self._incomplete
         while (oldest := incomplete.oldest()) is not None:
@@ -134,7 +134,7 @@ class Connections:
                 return None
         return None
 
-    def _next_waiting(self, address: Hashable) -> Connection | None:
+    def _next_waiting(self, address: Hashable) -> TrackedConnection | None:
         """Return the next connection to evict for one from `address`, if its state has not changed."""
         while True:
             while self._waiting:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.hot_path import Headers, HotPath
     from fastrpc.transports.http.interfaces import Client, Mapped
     from fastrpc.transports.http.pending_response import PendingResponse
-    from fastrpc.transports.http.sessions import Session
+    from fastrpc.transports.http.sessions import HttpSession
 
 TRANSPORT_KEY = "fastrpc.transport"
 """The member of a scope that names the transport: ``streamable-http`` or ``sse``."""
@@ -64,7 +64,7 @@ def expose(hot: HotPath, scheme: str) -> None:
     variable.
     """
     thread = get_ident()
-    serve, alone, alone_in_session = hot.answer, hot._answer_alone, hot._answer_alone_in_session
+    serve, unshared, unshared_in_session = hot.answer, hot._answer_unshared, hot._answer_unshared_in_session
 
     def answer(
         head: Head, body: bytes, headers: Headers, client: Client = None
@@ -77,28 +77,28 @@ def expose(hot: HotPath, scheme: str) -> None:
         finally:
             _at_once = outer
 
-    def answer_alone(
+    def answer_unshared(
         head: Head, body: bytes, headers: Headers, client: Client
     ) -> bytes | PendingResponse | None:
         token = _current.set((head, client, scheme))
         try:
-            return alone(head, body, headers, client)
+            return unshared(head, body, headers, client)
         finally:
             _current.reset(token)
 
-    def answer_alone_in_session(
-        head: Head, session: Session, body: bytes, headers: Headers
+    def answer_unshared_in_session(
+        head: Head, session: HttpSession, body: bytes, headers: Headers
     ) -> bytes | PendingResponse | None:
         client = None if _at_once is None else _at_once[2]
         token = _current.set((head, client, scheme))
         try:
-            return alone_in_session(head, session, body, headers)
+            return unshared_in_session(head, session, body, headers)
         finally:
             _current.reset(token)
 
     hot.answer = answer  # type: ignore[method-assign]
-    hot._answer_alone = answer_alone  # type: ignore[method-assign]
-    hot._answer_alone_in_session = answer_alone_in_session  # type: ignore[method-assign]
+    hot._answer_unshared = answer_unshared  # type: ignore[method-assign]
+    hot._answer_unshared_in_session = answer_unshared_in_session  # type: ignore[method-assign]
 
 
 def _scope_of(head: Head, client: Client, scheme: str) -> Mapped:

@@ -10,7 +10,7 @@ from functools import partial
 
 from fastrpc.transports.http.app import ASSUMED, NEED_A_SESSION, HttpApp, check_version
 from fastrpc.transports.http.current_request import Exposed
-from fastrpc.transports.http.guard import Guard, Refused
+from fastrpc.transports.http.guard import AccessRules, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.transports.http.app import Rest
-    from fastrpc.transports.http.request import Request
+    from fastrpc.transports.http.request import HttpRequest
     from fastrpc.transports.http.sse import SseSession
     from fastrpc.transports.interfaces import Connect
 
@@ -40,7 +40,7 @@ class CustomApp(HttpApp):
     def __init__(
         self,
         connect: Connect,
-        guard: Guard,
+        guard: AccessRules,
         *,
         mcp_paths: Iterable[str],
         sse_paths: Mapping[str, str],
@@ -72,19 +72,19 @@ class CustomApp(HttpApp):
         """Call these when a session over SSE begins and when it is over."""
         self._sse.on_opened, self._sse.on_closed = opened, closed
 
-    async def _route(self, request: Request) -> None:
+    async def _route(self, request: HttpRequest) -> None:
         transport = "streamable-http" if request.path in self.mcp_paths else "sse"
         with Exposed(request.scope, transport):
             await super()._route(request)
 
-    async def _mcp_without_sessions(self, request: Request) -> None:
+    async def _mcp_without_sessions(self, request: HttpRequest) -> None:
         """Serve a request: POST only; a session's id is ignored."""
         if request.method != "POST":
             raise Refused(405, f"{request.method:.40}: there are no sessions", headers=[(b"allow", b"POST")])
         request.headers.pop(b"mcp-session-id", None)
         await self._post(request)
 
-    async def _post_session_wire(self, request: Request, body: bytes, kind: str, method: str) -> Rest:
+    async def _post_session_wire(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
         if not self._stateless:
             return await super()._post_session_wire(request, body, kind, method)
         if kind == "response":
@@ -95,14 +95,14 @@ class CustomApp(HttpApp):
             return await self._post_without_session(request, body, kind, method)
         return None
 
-    async def _post_alone(self, request: Request, body: bytes, method: str) -> None:
+    async def _post_alone(self, request: HttpRequest, body: bytes, method: str) -> None:
         """Serve a request that changes its connection, which is not used again."""
         version = check_version(request.header(b"mcp-protocol-version")) or ASSUMED
         exchange = self.new_exchange()
         exchange.reusable = False
         exchange.dispatcher.principal = request.principal
         if method != "initialize":
-            exchange.dispatcher.assume(version)
+            exchange.dispatcher.adopt_version(version)
         answer = exchange.receive(body, request.entry)
         if answer is None:
             await self._send_response(request, exchange, lambda kind, line: 200)

@@ -11,7 +11,7 @@ import asyncio
 
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.guard import Refused, preflight_headers
-from fastrpc.transports.http.request import Request, root_and_path
+from fastrpc.transports.http.request import HttpRequest, root_and_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Endpoint:
     """Whether the request needs a token, as for MCP. An endpoint without one checks who sends, in
     `answer_request`."""
 
-    async def answer_request(self, request: Request, body: bytes) -> bytes:
+    async def answer_request(self, request: HttpRequest, body: bytes) -> bytes:
         """Return what `answer` does, for one that reads the headers, too. Raises Refused."""
         return await self.answer(body)
 
@@ -77,7 +77,7 @@ class EndpointFront:
         parts = path.split("/") if self._patterns else []
         return next((endpoint for pattern, endpoint in self._patterns if _fits(parts, pattern)), None)
 
-    async def _serve(self, request: Request) -> None:
+    async def _serve(self, request: HttpRequest) -> None:
         assert isinstance(request, _EndpointRequest)
         guard = self._app.guard
         request.origin = guard.check_place(request.headers)
@@ -126,7 +126,7 @@ def _fits(parts: list[str], pattern: list[str]) -> bool:
     )
 
 
-class _EndpointRequest(Request):
+class _EndpointRequest(HttpRequest):
     """A request to an endpoint, which writes the body of a refusal."""
 
     def __init__(self, endpoint: Endpoint, scope: Mapped, receive: Receive, send: Send) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fastrpc.errors import ProtocolError
     from fastrpc.quotas import Share
-    from fastrpc.transports.interfaces import Batch, Dispatcher, RequestInFlight
+    from fastrpc.transports.interfaces import RequestInFlight, ServedBatch, ServedDispatcher
 
 ANSWER, MESSAGE, DROPPED, STOPPED, PAUSED = "answer", "message", "dropped", "stopped", "paused"
 SILENT = "silent"
@@ -73,7 +73,7 @@ class Waiter:
 class Exchange:
     """A connection for one request, or one batch, at a time."""
 
-    def __init__(self, dispatcher: Dispatcher, loop: AbstractEventLoop) -> None:
+    def __init__(self, dispatcher: ServedDispatcher, loop: AbstractEventLoop) -> None:
         self.dispatcher = dispatcher
         self.connection = dispatcher.connection
         self.connection.flush = self._flush
@@ -196,7 +196,7 @@ class Exchange:
                 return True
         return bool(mine.listening or self._batches())
 
-    def _batches(self) -> list[Batch]:
+    def _batches(self) -> list[ServedBatch]:
         """Return the batches of this exchange that are still being read."""
         mine = self.dispatcher
         return [batch for batch in mine.batches if batch.dispatcher is mine]

@@ -3,7 +3,7 @@
 Browsers let any page send requests to addresses on the user's own machine. Therefore Host must be one of
 this server's names (DNS rebinding), Origin must be allowed, and a request with `Sec-Fetch-Site` of another
 origin is refused even without an Origin. Pure functions of a request's head, except tokens, which the guard's
-`Authenticator` checks (`auth`).
+`HeaderAuthenticator` checks (`auth`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     Headers = dict[bytes, list[bytes]]
 
     class OpenRequest(Protocol):
-        """A request whose answer is a stream; `admitted_until` is for `Guard.still_admits`."""
+        """A request whose answer is a stream; `admitted_until` is for `AccessRules.still_admits`."""
 
         headers: Headers
         admitted_until: float
 
-    class Authenticator(Protocol):
+    class HeaderAuthenticator(Protocol):
         """Authenticates requests by their headers."""
 
         @property
@@ -79,7 +79,7 @@ class Refused(Exception):
 
 
 class AuthenticationPending(Exception):
-    """Authenticating the token takes I/O: `Guard.authenticate` does that."""
+    """Authenticating the token takes I/O: `AccessRules.authenticate` does that."""
 
 
 class Admission:
@@ -96,7 +96,7 @@ class Admission:
         self.access_token = access_token
 
 
-class Guard:
+class AccessRules:
     """The rules of one server.
 
     `authenticator` checks tokens; None: no token is needed. `hosts` (``name`` or ``name:port``) and `origins`
@@ -106,7 +106,7 @@ class Guard:
 
     def __init__(
         self,
-        authenticator: Authenticator | None,
+        authenticator: HeaderAuthenticator | None,
         *,
         loopback: bool = True,
         hosts: Iterable[str] = (),

@@ -11,10 +11,10 @@ import re
 from time import monotonic
 
 from fastrpc.errors import HeaderMismatch
-from fastrpc.protocol.versions import LEGACY_VERSIONS, MODERN
+from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS
 from fastrpc.transports.http.guard import AuthenticationPending, Refused
 from fastrpc.transports.http.headers import decoded, parameter_headers
-from fastrpc.transports.http.request import Request
+from fastrpc.transports.http.request import HttpRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ class Head:
 
     __slots__ = (
         "access_token",
-        "alone",
+        "bypass_backoff",
+        "bypasses_left",
         "call",
         "caller_plans",
-        "last_alone",
         "length",
         "method",
         "name",
@@ -105,7 +105,7 @@ class Head:
         self.session = ""
         self.valid_until = valid_until
         self.access_token = access_token
-        self.alone = self.last_alone = 0
+        self.bypasses_left = self.bypass_backoff = 0
         """The number of next requests that do not use the shared connection, and what it was at first after
         the last one that this could not serve (`hot_path`)."""
         self.caller_plans: CallerPlans | None = None
@@ -310,13 +310,15 @@ class Heads:
         given = dict(meaning)
         version = given.get(b"mcp-protocol-version")
         method = given.get(b"mcp-method", b"")
-        if version != MODERN.encode():
-            if b"mcp-session-id" not in given or not (version is None or version.decode() in LEGACY_VERSIONS):
+        if version != STATELESS.encode():
+            if b"mcp-session-id" not in given or not (
+                version is None or version.decode() in SESSION_VERSIONS
+            ):
                 return None
             method = b""
         elif method not in (CALL, LIST):
             return None
-        request = Request({"method": "POST", "path": "/mcp", "headers": meaning}, None, None)  # type: ignore[arg-type]
+        request = HttpRequest({"method": "POST", "path": "/mcp", "headers": meaning}, None, None)  # type: ignore[arg-type]
         guard = self._app.guard
         try:
             guard.check_place(request.headers)

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.heads import Head
     from fastrpc.transports.http.interfaces import Client
-    from fastrpc.transports.http.sessions import Session
+    from fastrpc.transports.http.sessions import HttpSession
 
     Headers = list[tuple[bytes, bytes]]
 
-MOST_ALONE = 100
+MAX_BYPASSES = 100
 """The number of requests with a head, or in a session, that do not use the shared connection after a call
 that it could not serve: one at first, then twice as many each time, up to these."""
 
@@ -79,7 +79,7 @@ class HotPath:
             if head.valid_until is None or not head.is_expired:
                 return head
             del self._known[text]
-        if self._shared.connection.lent_to is None and not self._take_plans():
+        if self._shared.connection.bound_plans is None and not self._take_plans():
             return None
         return self._heads.add(text)
 
@@ -96,15 +96,15 @@ class HotPath:
             return False
         return True
 
-    def _lend(self, shared: SharedConnection, head: Head) -> Head | None:
+    def _bind_to_principal(self, shared: SharedConnection, head: Head) -> Head | None:
         """Lend a connection to the principal of a head, and return the head: checked anew, if the tools have
         changed since it was. None: its request takes the regular path now."""
-        if shared.connection.lent_to is None:
+        if shared.connection.bound_plans is None:
             again = self.head(head.text) if self._take_plans() else None
             if again is None or again.principal != head.principal:
                 return None
             head = again
-        shared.lend(head.caller_plans or self._caller_plans(head))
+        shared.bind_to_principal(head.caller_plans or self._caller_plans(head))
         return head
 
     def _caller_plans(self, head: Head) -> CallerPlans:
@@ -121,7 +121,7 @@ class HotPath:
         head.caller_plans = found
         return found
 
-    def _look_again(self, head: Head) -> None:
+    def _drop_caller_plans(self, head: Head) -> None:
         """The shared connection has not served a call: its principal may have another class now."""
         if self._shared.dispatcher.runtime.classifies_calls:
             self._callers.pop(head.principal, None)
@@ -159,32 +159,32 @@ class HotPath:
         shared = self._shared
         if shared.busy:
             return None
-        if shared.connection.lent_to is not head.caller_plans:
-            current = self._lend(shared, head)
+        if shared.connection.bound_plans is not head.caller_plans:
+            current = self._bind_to_principal(shared, head)
             if current is None:
                 return None
             head = current
-        if head.alone:
-            head.alone -= 1
-            return self._answer_alone(head, body, headers, client)
+        if head.bypasses_left:
+            head.bypasses_left -= 1
+            return self._answer_unshared(head, body, headers, client)
         shared.busy = True
-        shared.missed = False
+        shared.declined = False
         try:
-            mine = copy_context().run(
+            accepted = copy_context().run(
                 http_body.receive_named, shared.connection, body, head.method, head.name
             )
         except FAILURES as error:
             return self._internal_error(error, body, headers, shared)
         finally:
             shared.busy = False
-        if not mine or shared.missed:
-            if shared.left:
+        if not accepted or shared.declined:
+            if shared.is_forked_child:
                 forks.leave()
-            if not mine or (head.method == LIST and shared.dispatcher.runtime.has_upstreams):
+            if not accepted or (head.method == LIST and shared.dispatcher.runtime.has_upstreams):
                 return None
-            head.alone = head.last_alone = min(2 * head.last_alone, MOST_ALONE) or 1
-            self._look_again(head)
-            return self._answer_alone(head, body, headers, client)
+            head.bypasses_left = head.bypass_backoff = min(2 * head.bypass_backoff, MAX_BYPASSES) or 1
+            self._drop_caller_plans(head)
+            return self._answer_unshared(head, body, headers, client)
         answer: bytes = shared.connection.output.take()
         if shared.id is not None:
             id, shared.id = shared.id, None
@@ -195,7 +195,7 @@ class HotPath:
             self._take_headers(headers)
         return b"%b%d%b%b" % (self._begin, len(answer) - 1, JSON, answer[:-1])
 
-    def _answer_alone(
+    def _answer_unshared(
         self, head: Head, body: bytes, headers: Headers, client: Client
     ) -> bytes | PendingResponse | None:
         """As `answer`, by a connection that serves only this request."""
@@ -216,36 +216,38 @@ class HotPath:
     # --- requests in sessions -----------------------------------------------------------------------------
 
     def _answer_in_session(
-        self, head: Head, session: Session, body: bytes, headers: Headers
+        self, head: Head, session: HttpSession, body: bytes, headers: Headers
     ) -> bytes | PendingResponse | None:
         """As `answer`, in a session (up to 2025-11-25), where every response has status 200."""
         dispatcher = session.dispatcher
         shared = self._shared_in_sessions.get(dispatcher.session.version) or self._share(session)
-        if not shared.busy and shared.connection.lent_to is not head.caller_plans:
-            current = self._lend(shared, head)
+        if not shared.busy and shared.connection.bound_plans is not head.caller_plans:
+            current = self._bind_to_principal(shared, head)
             if current is None:
                 return None
             head = current
-        if session.alone or shared.busy:
-            session.alone = max(0, session.alone - 1)
-            return self._answer_alone_in_session(head, session, body, headers)
+        if session.bypasses_left or shared.busy:
+            session.bypasses_left = max(0, session.bypasses_left - 1)
+            return self._answer_unshared_in_session(head, session, body, headers)
         shared.connection.in_flight = dispatcher.in_flight  # two requests in flight must not have one id
         shared.busy = True
-        shared.missed = False
+        shared.declined = False
         try:
-            mine = copy_context().run(http_body.receive_in_session, shared.connection, body)
+            accepted = copy_context().run(http_body.receive_in_session, shared.connection, body)
         except FAILURES as error:
             return self._internal_error(error, body, headers, shared)
         finally:
             shared.busy = False
-        if not mine:
+        if not accepted:
             return None
-        if shared.missed:
-            if shared.left:
+        if shared.declined:
+            if shared.is_forked_child:
                 forks.leave()
-            session.alone = session.last_alone = min(2 * session.last_alone, MOST_ALONE) or 1
-            self._look_again(head)
-            return self._answer_alone_in_session(head, session, body, headers)
+            session.bypasses_left = session.bypass_backoff = (
+                min(2 * session.bypass_backoff, MAX_BYPASSES) or 1
+            )
+            self._drop_caller_plans(head)
+            return self._answer_unshared_in_session(head, session, body, headers)
         shared.id = None
         session.used = monotonic()
         answer: bytes = shared.connection.output.take()
@@ -253,8 +255,8 @@ class HotPath:
             self._take_headers(headers)
         return b"%b%d%b%b" % (self._begin, len(answer) - 1, JSON, answer[:-1])
 
-    def _answer_alone_in_session(
-        self, head: Head, session: Session, body: bytes, headers: Headers
+    def _answer_unshared_in_session(
+        self, head: Head, session: HttpSession, body: bytes, headers: Headers
     ) -> bytes | PendingResponse | None:
         """As `answer`, by a connection of the session that serves only this request."""
         exchange = session.exchange()
@@ -268,7 +270,7 @@ class HotPath:
         session.put_back(exchange)
         return self.response(200, answer, headers, head.path, None) if answer else None
 
-    def _share(self, session: Session) -> SharedConnection:
+    def _share(self, session: HttpSession) -> SharedConnection:
         """Create the connection that sessions of this protocol version share."""
         version = session.version
         shared = self._shared_in_sessions[version] = SharedConnection(self._app, self._loop, version)
@@ -308,8 +310,8 @@ class HotPath:
             shared.connection.output.take()
         message = Message()
         message.read(body)
-        told = InternalError("Internal error; see the server's log")
-        return response(500, error_line(told, message.id or b"null"), headers)
+        response_error = InternalError("Internal error; see the server's log")
+        return response(500, error_line(response_error, message.id or b"null"), headers)
 
 
 def response(status: int, body: bytes, headers: Headers, *, close: bool = False) -> bytes:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from asyncio import WriteTransport
 
 
-class Limits:
+class ConnectionLimits:
     """The limits of a connection. Times are in seconds, and exact to two intervals of `Monitor.every`."""
 
     def __init__(

@@ -8,26 +8,26 @@ each connection (`protocol.Protocol.check_limits`).
 from __future__ import annotations
 
 from fastrpc import diagnostics
-from fastrpc.transports.http.connections import Connections
+from fastrpc.transports.http.connections import ConnectionTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from fastrpc.transports.http.limits import Limits
+    from fastrpc.transports.http.limits import ConnectionLimits
 
 EVERY_SECONDS = 0.5
 
 
-class Monitor:
+class ConnectionMonitor:
     """Checks all connections of one server every `every` seconds, by the clock `now`."""
 
-    def __init__(self, limits: Limits, loop: AbstractEventLoop) -> None:
+    def __init__(self, limits: ConnectionLimits, loop: AbstractEventLoop) -> None:
         self.limits = limits
         shortest = min(limits.head_seconds, limits.body_seconds, limits.read_seconds, limits.idle_seconds)
         self.every = min(EVERY_SECONDS, shortest / 10)
         self.now = self._checked_at = loop.time()
-        self.connections = Connections(limits, self.now)
+        self.connections = ConnectionTable(limits, self.now)
         self._loop = loop
         self._timer = loop.call_later(self.every, self._check)
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.exchange import Exchange
-    from fastrpc.transports.http.request import Request
-    from fastrpc.transports.http.sessions import Session
+    from fastrpc.transports.http.request import HttpRequest
+    from fastrpc.transports.http.sessions import HttpSession
 
 
 class PendingResponse:
@@ -32,7 +32,12 @@ class PendingResponse:
     __slots__ = ("_app", "_exchange", "_id", "_loop", "_session", "_since", "path")
 
     def __init__(
-        self, app: HttpApp, exchange: Exchange, session: Session | None, path: str, loop: AbstractEventLoop
+        self,
+        app: HttpApp,
+        exchange: Exchange,
+        session: HttpSession | None,
+        path: str,
+        loop: AbstractEventLoop,
     ) -> None:
         self.path = path
         self._app = app
@@ -84,7 +89,7 @@ class PendingResponse:
             self._app.running.discard(self._exchange)
             self._exchange.close()
 
-    async def serve(self, request: Request) -> None:
+    async def serve(self, request: HttpRequest) -> None:
         """Respond to the request through the ASGI application, which has taken it over."""
         request.body_is_read()
         app, session, exchange = self._app, self._session, self._exchange

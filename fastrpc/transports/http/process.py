@@ -14,7 +14,7 @@ from fastrpc.errors import UsageError
 from fastrpc.transports import loop
 from fastrpc.transports import shutdown as ending
 from fastrpc.transports.base import Connections
-from fastrpc.transports.shutdown import Shutdown, Signals, may_be_interrupted
+from fastrpc.transports.shutdown import Shutdown, ShutdownSignals, may_be_interrupted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.interfaces import Front
     from fastrpc.transports.http.server import HttpServer
     from fastrpc.transports.http.session_router import SessionRouter
-    from fastrpc.transports.http.settings import Settings
-    from fastrpc.transports.interfaces import Runtime, Server
+    from fastrpc.transports.http.settings import HttpSettings
+    from fastrpc.transports.interfaces import ServedRuntime, ServedServer
 
-    class HttpServable(Server, Protocol):
+    class HttpServable(ServedServer, Protocol):
         """A `fastrpc.Server`, with what it has besides for HTTP."""
 
         def asgi(self, **options: Unpack[AsgiOptions]) -> Application: ...
-        def print_statistics(self) -> Report: ...
-        def open_access_log(self, path: str, *, as_json: bool = False) -> AccessLog: ...
+        def print_statistics(self) -> StatisticsReport: ...
+        def open_access_log(self, path: str, *, as_json: bool = False) -> AccessLogWriter: ...
 
-    class Report(Protocol):
+    class StatisticsReport(Protocol):
         """The statistics that are printed while it serves, and at the end."""
 
         def end(self) -> None: ...
 
-    class AccessLog(Protocol):
+    class AccessLogWriter(Protocol):
         """What writes the lines of the requests that are noted in its buffer."""
 
         buffer: AccessBuffer
@@ -70,11 +70,11 @@ class WorkerGroup:
 
 def serve(
     server: HttpServable,
-    settings: Settings,
+    settings: HttpSettings,
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
     group: WorkerGroup | None = None,
-) -> Runtime:
+) -> ServedRuntime:
     """Serve in this process until a signal ends it; return the runtime. `server` is a `fastrpc.Server`.
 
     Raises UsageError for a server that several processes must not serve.
@@ -89,7 +89,7 @@ def serve(
 
 async def serve_in_loop(
     server: HttpServable,
-    settings: Settings,
+    settings: HttpSettings,
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
     shutdown: Shutdown,
@@ -105,15 +105,15 @@ class _Records:
     """Within ``with``, what is written of requests and calls as the settings say: the access log, and the
     statistics. Sets the signing key too."""
 
-    def __init__(self, server: HttpServable, settings: Settings) -> None:
+    def __init__(self, server: HttpServable, settings: HttpSettings) -> None:
         self._server = server
         self._settings = settings
 
-    def __enter__(self) -> AccessLog | None:
+    def __enter__(self) -> AccessLogWriter | None:
         server, settings = self._server, self._settings
         server.runtime.secret = settings.secret
         self._report = server.print_statistics() if settings.stats else None
-        self._access: AccessLog | None = None
+        self._access: AccessLogWriter | None = None
         if settings.access_log is not None:
             as_json = settings.access_log_format == "json"
             self._access = server.open_access_log(settings.access_log, as_json=as_json)
@@ -127,7 +127,7 @@ class _Records:
             self._report.end()
 
 
-def _check_shareable(server: Server) -> None:
+def _check_shareable(server: ServedServer) -> None:
     """Raise UsageError for tools that several processes must not serve, as their toolset declares."""
     declared = server.runtime.process_state()
     if declared is not None:
@@ -146,12 +146,12 @@ def run_in_loop(serving: Coroutine[Any, Any, None]) -> None:
 
 async def _serve(
     application: Application,
-    runtime: Runtime,
-    settings: Settings,
+    runtime: ServedRuntime,
+    settings: HttpSettings,
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
     group: WorkerGroup | None,
-    access: AccessLog | None,
+    access: AccessLogWriter | None,
 ) -> None:
     router: SessionRouter | None = None
     if group is not None:
@@ -166,10 +166,10 @@ async def _serve(
 
 def _server_of(
     application: Application,
-    settings: Settings,
+    settings: HttpSettings,
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
-    access: AccessLog | None,
+    access: AccessLogWriter | None,
     group: WorkerGroup | None = None,
     router: SessionRouter | None = None,
 ) -> HttpServer:
@@ -191,22 +191,22 @@ def _server_of(
 
 
 async def serve_transport(
-    http: Transport, runtime: Runtime, drain_seconds: float, group: WorkerGroup | None = None
+    http: Transport, runtime: ServedRuntime, drain_seconds: float, group: WorkerGroup | None = None
 ) -> None:
     """Serve by an `HttpServer` in this loop, until a signal or the parent process of the `group` ends it."""
     shutdown = Shutdown(drain_seconds)
     running = asyncio.get_running_loop()
     if group is not None:
         running.add_reader(group.channel, _on_parent, running, shutdown, group.channel)
-    with Signals(shutdown, supervised=group is not None):
+    with ShutdownSignals(shutdown, supervised=group is not None):
         await ending.serve(http, _connections_of(runtime), shutdown, runtime, owns_loop=True)
 
 
-def _connections_of(runtime: Runtime) -> Connections:
+def _connections_of(runtime: ServedRuntime) -> Connections:
     return Connections(lambda: runtime.server.connect().connection)
 
 
-def _traced(front: Front, settings: Settings, group: WorkerGroup | None) -> Front:
+def _traced(front: Front, settings: HttpSettings, group: WorkerGroup | None) -> Front:
     """Return the application, behind a trace if the settings ask for one."""
     if settings.trace is None:
         return front

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from fastrpc.transports.http.hot_path import HotPath
-    from fastrpc.transports.http.monitor import Monitor
+    from fastrpc.transports.http.monitor import ConnectionMonitor
     from fastrpc.transports.http.pending_response import PendingResponse
 
 MOST_HELD = 64 * 1024
@@ -108,7 +108,7 @@ class ResponseTransport:
 class Protocol(HttpToolsProtocol):
     """One connection. `monitor` and `hot` are set on a subclass, by the server."""
 
-    monitor: Monitor
+    monitor: ConnectionMonitor
     hot: HotPath | None = None
 
     def __init__(self, *values: Any, **options: Any) -> None:

@@ -67,7 +67,7 @@ def root_and_path(scope: Mapped) -> tuple[str, str]:
     return root, path[len(root) :] if root and path.startswith(f"{root}/") else path
 
 
-class Request:
+class HttpRequest:
     """One HTTP request and its response."""
 
     def __init__(self, scope: Mapped, receive: Receive, send: Send) -> None:
@@ -96,7 +96,7 @@ class Request:
         ) and scope.get("http_version", "1.1").startswith("1")
         self._watcher: asyncio.Task[None] | None = None
 
-    async def serve(self, route: Callable[[Request], Awaitable[None]]) -> None:
+    async def serve(self, route: Callable[[HttpRequest], Awaitable[None]]) -> None:
         """Have a function respond. An exception becomes a JSON-RPC error, without a traceback."""
         try:
             await route(self)

@@ -10,7 +10,7 @@ import os
 
 from fastrpc.diagnostics import write_line
 from fastrpc.transports.http.process import serve, serve_in_loop
-from fastrpc.transports.http.settings import Settings
+from fastrpc.transports.http.settings import HttpSettings
 from fastrpc.transports.http.sockets import listen, place_of
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.shutdown import Shutdown
 
 
-def run(make: Callable[[], HttpServable], settings: Settings) -> None:
+def run(make: Callable[[], HttpServable], settings: HttpSettings) -> None:
     """Serve the server that `make` returns until a signal ends it.
 
     Raises UsageError; SystemExit, if workers fail.
@@ -41,7 +41,7 @@ def run(make: Callable[[], HttpServable], settings: Settings) -> None:
 
 async def run_in_loop(
     server: HttpServable,
-    settings: Settings,
+    settings: HttpSettings,
     shutdown: Shutdown,
     sockets: list[socket.socket] | None = None,
 ) -> None:
@@ -56,7 +56,7 @@ async def run_in_loop(
 class _Listening:
     """Within ``with``, the sockets that listen for each worker, and the URL."""
 
-    def __init__(self, settings: Settings, sockets: list[socket.socket] | None = None) -> None:
+    def __init__(self, settings: HttpSettings, sockets: list[socket.socket] | None = None) -> None:
         self._path = settings.address.path
         self.sockets = listen(settings.address, settings.workers) if sockets is None else [sockets]
         self._place = None if self._path is None else place_of(self._path)
@@ -74,7 +74,7 @@ class _Listening:
             os.unlink(self._path)
 
 
-def _url(settings: Settings, sockets: list[socket.socket]) -> str:
+def _url(settings: HttpSettings, sockets: list[socket.socket]) -> str:
     port = 0 if settings.address.path is not None else sockets[0].getsockname()[1]
     return settings.address.url(port, tls=settings.tls is not None, path=settings.path)
 

@@ -20,8 +20,8 @@ from fastrpc.errors import UsageError
 from fastrpc.transports.base import Transport
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.hot_path import HotPath
-from fastrpc.transports.http.limits import Limits
-from fastrpc.transports.http.monitor import Monitor
+from fastrpc.transports.http.limits import ConnectionLimits
+from fastrpc.transports.http.monitor import ConnectionMonitor
 from fastrpc.transports.http.protocol import Protocol
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class HttpServer(Transport):
         app: HttpApp,
         sockets: list[socket.socket],
         *,
-        limits: Limits | None = None,
+        limits: ConnectionLimits | None = None,
         hot: bool = True,
         front: Front | None = None,
         router: SessionRouter | None = None,
@@ -68,7 +68,7 @@ class HttpServer(Transport):
     ) -> None:
         self.app = app
         self.sockets = sockets
-        self.limits = limits or Limits()
+        self.limits = limits or ConnectionLimits()
         _fit(self.limits)
         self._hot = hot
         self._front = front or app
@@ -78,12 +78,12 @@ class HttpServer(Transport):
         self._access = access
         self._options = options
         self._server: Acceptor | None = None
-        self._monitor: Monitor | None = None
+        self._monitor: ConnectionMonitor | None = None
         self._hot_path: HotPath | None = None
 
     async def start(self, connections: Connections) -> None:
         loop = asyncio.get_running_loop()
-        monitor = self._monitor = Monitor(self.limits, loop)
+        monitor = self._monitor = ConnectionMonitor(self.limits, loop)
         protocol = self._protocol(monitor, loop)
         config = uvicorn.Config(
             self._front,
@@ -137,7 +137,7 @@ class HttpServer(Transport):
             self._monitor.close()
         refusals.flush()
 
-    def _protocol(self, monitor: Monitor, loop: asyncio.AbstractEventLoop) -> type[Protocol]:
+    def _protocol(self, monitor: ConnectionMonitor, loop: asyncio.AbstractEventLoop) -> type[Protocol]:
         """Return the class of connections."""
         if self._access is None:
             hot = self._hot_path = self._exposed(HotPath(self.app, loop)) if self._hot else None
@@ -240,7 +240,7 @@ class Acceptor(uvicorn.Server):
             await self.lifespan.shutdown()
 
 
-def _fit(limits: Limits) -> None:
+def _fit(limits: ConnectionLimits) -> None:
     """Fit the limits to the process's limit of descriptors, after raising that as far as needed and allowed.
 
     An eighth is reserved for connections that are accepted before others are evicted: without a descriptor

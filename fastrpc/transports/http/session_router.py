@@ -16,7 +16,7 @@ import os
 
 from fastrpc import diagnostics
 from fastrpc.errors import ProtocolError
-from fastrpc.protocol.versions import MODERN
+from fastrpc.protocol.versions import STATELESS
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.session_ids import worker_of
 from fastrpc.unix_sockets import SocketFolder
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
-    from fastrpc.transports.http.request import Request
+    from fastrpc.transports.http.request import HttpRequest
 
 HEAD, PART, LAST, ANNOUNCED = b"HPLA"
 LONGEST_FRAME = 1024 * 1024
@@ -93,7 +93,7 @@ class SessionRouter:
         for name, value in scope["headers"]:
             if name == b"mcp-session-id":
                 id = value
-            elif name == b"mcp-protocol-version" and value >= MODERN.encode():
+            elif name == b"mcp-protocol-version" and value >= STATELESS.encode():
                 return None
         if not id:
             query: bytes = scope.get("query_string", b"")
@@ -353,5 +353,5 @@ async def _frame(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return head[0], await reader.readexactly(int.from_bytes(head[1:], "big"))
 
 
-async def _refuse(request: Request) -> None:
+async def _refuse(request: HttpRequest) -> None:
     await request.refuse(404, NoSession("Mcp-Session-Id: there is no such session"))

@@ -13,12 +13,12 @@ from functools import partial
 from time import monotonic
 
 from fastrpc.errors import InternalError
-from fastrpc.protocol.versions import LATEST_LEGACY
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
 from fastrpc.transports.http import streams
 from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
 from fastrpc.transports.http.session_ids import new_id
-from fastrpc.transports.http.streams import Reader, Store, Stream, priming
+from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ RETRY_MS = 1000
 LATER_MS = 5000
 SWEEP_SECONDS = 30.0
 
-PRIMED = (LATEST_LEGACY,)
+PRIMED = (LATEST_SESSION_VERSION,)
 """Versions whose clients accept an event without data, with an id to resume from."""
 
 
-class Session:
+class HttpSession:
     """One session: its main dispatcher, the exchanges of its requests, and its streams.
 
     Stream 0 is the standalone one, for messages that belong to no request (MCP: listening for messages by
@@ -63,7 +63,7 @@ class Session:
         self.closed = False
         self.retry_ms = RETRY_MS
         """When a client should reconnect whose stream has ended."""
-        self.alone = self.last_alone = 0
+        self.bypasses_left = self.bypass_backoff = 0
         """The number of next requests that do not use the shared connection: see `hot_path`."""
         self.running: set[Exchange] = set()
         self._connect = connect
@@ -72,9 +72,9 @@ class Session:
         self._main = make_exchange(connect(), loop)
         self.dispatcher = self._main.dispatcher
         self.dispatcher.principal = principal
-        self.standalone = Stream(0, loop, Store(STANDALONE_EVENTS, STANDALONE_BYTES, outer))
+        self.standalone = EventStream(0, loop, Store(STANDALONE_EVENTS, STANDALONE_BYTES, outer))
         self._store = Store(streams.SESSION_EVENTS, streams.SESSION_BYTES, outer)
-        self._streams: dict[int, Stream] = {0: self.standalone}
+        self._streams: dict[int, EventStream] = {0: self.standalone}
         self._main.hand_over(self._take_standalone)
         self._idle: list[Exchange] = []
         self._all_idle = all_idle
@@ -103,7 +103,7 @@ class Session:
             exchange.hand_over(None)
         else:
             exchange = self._make_exchange(self._connect(main=self.dispatcher), self._loop)
-        exchange.dispatcher.catch_up()
+        exchange.dispatcher.apply_session_state()
         return exchange
 
     def begin(self, exchange: Exchange) -> None:
@@ -140,7 +140,7 @@ class Session:
         The stream continues without a reader: a client that disconnects has not cancelled.
         """
         self._last_stream += 1
-        stream = self._streams[self._last_stream] = Stream(self._last_stream, self._loop, self._store)
+        stream = self._streams[self._last_stream] = EventStream(self._last_stream, self._loop, self._store)
         reader = stream.read_behind(0)
 
         def take(kind: str, line: bytes) -> None:
@@ -217,8 +217,8 @@ class Sessions:
         self._idle_seconds = idle_seconds
         self._per_caller = per_caller
         self._in_all = in_all
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._of_caller: dict[str, OrderedDict[str, Session]] = {}
+        self._sessions: OrderedDict[str, HttpSession] = OrderedDict()
+        self._of_caller: dict[str, OrderedDict[str, HttpSession]] = {}
         self._store = Store(streams.ALL_EVENTS, streams.ALL_BYTES)
         self._idle_exchanges = Quota(ALL_EXCHANGES_BYTES)
         self._sweep: TimerHandle | None = None
@@ -226,13 +226,13 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, principal: str, loop: AbstractEventLoop) -> Session | None:
+    def open(self, principal: str, loop: AbstractEventLoop) -> HttpSession | None:
         """Return a new session; None if there are too many, and the principal has no idle one to end."""
         if self._is_full(principal):
             self.end_idle()
         if self._is_full(principal) and not self._end_idle_one(principal):
             return None
-        session = Session(
+        session = HttpSession(
             principal, self._connect, loop, self._store, self._idle_exchanges, self.make_exchange
         )
         session.retry_ms = self.retry_ms
@@ -262,7 +262,7 @@ class Sessions:
         own = self._of_caller.get(principal, ())
         return len(own) >= self._per_caller or len(self._sessions) >= self._in_all
 
-    def find(self, id: str, principal: str) -> Session | None:
+    def find(self, id: str, principal: str) -> HttpSession | None:
         """Return a session of this principal; None for any other id, those of other principals included."""
         session = self._sessions.get(id)
         if session is None or session.principal != principal:
@@ -276,11 +276,11 @@ class Sessions:
         self._of_caller[principal].move_to_end(id)
         return session
 
-    def end(self, session: Session, reason: str = "The session has ended") -> None:
+    def end(self, session: HttpSession, reason: str = "The session has ended") -> None:
         if self.remove(session):
             session.close(reason)
 
-    def remove(self, session: Session) -> bool:
+    def remove(self, session: HttpSession) -> bool:
         """Remove a session, which the caller then closes. False if it has been removed before."""
         if self._sessions.pop(session.id, None) is None:
             return False
@@ -298,7 +298,7 @@ class Sessions:
             elif self._is_idle(session):
                 self.end(session)
 
-    def _is_idle(self, session: Session) -> bool:
+    def _is_idle(self, session: HttpSession) -> bool:
         return not session.busy and monotonic() - session.used > self._idle_seconds
 
     def _sweep_later(self, loop: AbstractEventLoop) -> None:

@@ -36,7 +36,7 @@ WITHOUT_TOKEN = (
 MISSING = 'http: {} is not installed; pip install "fastrpc-mcp[http]"'
 
 
-class Settings:
+class HttpSettings:
     """How to serve over HTTP. `application` are the options of `Server.asgi`. Raises UsageError.
 
     `secret` signs request states (MCP 2026-07-28: requestState); by default a new one is made. `trace` is a
@@ -99,7 +99,7 @@ class Settings:
         self.application.setdefault("loopback", self.address.is_local)
 
     @classmethod
-    def from_environment(cls, address: str, **options: Any) -> Settings:
+    def from_environment(cls, address: str, **options: Any) -> HttpSettings:
         """Take the token and the signing key from the environment, unless they are given as options.
 
         Raises UsageError.

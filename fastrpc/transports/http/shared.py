@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fastrpc._core.plan import Plan
     from fastrpc.errors import ProtocolError
     from fastrpc.transports.http.app import HttpApp
-    from fastrpc.transports.interfaces import Dispatcher
+    from fastrpc.transports.interfaces import ServedDispatcher
 
 
 class CallerPlans:
@@ -32,23 +32,23 @@ class CallerPlans:
         self.plans = plans
 
 
-NOBODY = CallerPlans("", {})
+UNBOUND = CallerPlans("", {})
 """Whom a connection is lent to that has not been lent since the tools changed."""
 
 
 class SharedConnection:
     """One for the requests of 2026-07-28, or for those in sessions of another `version`.
 
-    Before each call it is lent, `busy` is set and `missed` cleared, after it `busy` is cleared; see
+    Before each call it is lent, `busy` is set and `declined` cleared, after it `busy` is cleared; see
     `HotPath`.
     """
 
-    __slots__ = ("busy", "connection", "dispatcher", "id", "left", "missed")
+    __slots__ = ("busy", "connection", "declined", "dispatcher", "id", "is_forked_child")
 
     def __init__(self, app: HttpApp, loop: AbstractEventLoop, version: str | None) -> None:
-        self.dispatcher: Dispatcher = app.connect()
+        self.dispatcher: ServedDispatcher = app.connect()
         if version is not None:
-            self.dispatcher.assume(version)
+            self.dispatcher.adopt_version(version)
         self.connection = self.dispatcher.connection
         self.connection.dispatcher = self
         self.connection.call_in_loop = lambda function: function()
@@ -58,9 +58,9 @@ class SharedConnection:
         self.connection.generation = forks.generation
         self.busy = False
         """Whether a tool is being called: it may run the loop."""
-        self.missed = False
+        self.declined = False
         """Whether the message was not answered here."""
-        self.left = False
+        self.is_forked_child = False
         """Whether this is a child process, which answers nothing."""
         self.id: bytes | None = None
         """The id of a request that Python code has answered, perhaps with an error."""
@@ -68,20 +68,21 @@ class SharedConnection:
 
     def take_plans(self) -> None:
         """Get ready to be lent, after the tools have changed."""
-        self.dispatcher.quiet()
-        self.connection.lent_to = NOBODY
+        self.dispatcher.on_client_idle()
+        self.connection.bound_plans = UNBOUND
 
-    def lend(self, caller: CallerPlans) -> None:
-        """Have the next calls be those of a principal, until `Connection.lent_to` is another one, or None."""
+    def bind_to_principal(self, caller: CallerPlans) -> None:
+        """Have the next calls be those of a principal, until `Connection.bound_plans` is another one, or
+        None."""
         connection = self.connection
         connection.principal = caller.principal
         if connection.plans is not caller.plans:
             connection.take_plans(caller.plans)
-        connection.lent_to = caller
+        connection.bound_plans = caller
 
     def let_go(self) -> None:
         """Stop answering, in a child process that the running tool may have forked."""
-        self.left = self.missed = True
+        self.is_forked_child = self.declined = True
 
     # --- called by the connection, as methods of a dispatcher ---------------------------------------------
 
@@ -97,20 +98,20 @@ class SharedConnection:
             self.id = message.id
             dispatcher.dispatch(message)
         else:
-            self.missed = True
+            self.declined = True
 
     def has_current_plans(self) -> bool:
         """Whether the connection calls what exists for the principal now to whom it is lent."""
         return self.dispatcher.has_current_plans()
 
-    def call_ended(self, id: bytes, plan: Plan, result: Any, modern: bool) -> str:
+    def call_ended(self, id: bytes, plan: Plan, result: Any, stateless: bool) -> str:
         """A call has returned more than a plain value; return its outcome."""
-        return self.dispatcher.call_ended(id, plan, result, modern)
+        return self.dispatcher.call_ended(id, plan, result, stateless)
 
-    def call_failed(self, id: bytes, plan: Plan, error: BaseException, modern: bool) -> str:
+    def call_failed(self, id: bytes, plan: Plan, error: BaseException, stateless: bool) -> str:
         """A call has raised; return its outcome."""
         self.id = id
-        return self.dispatcher.call_failed(id, plan, error, modern)
+        return self.dispatcher.call_failed(id, plan, error, stateless)
 
     def binding_failed(self, error: BaseException) -> ProtocolError:
         """A type's own conversion of an argument has failed; return the error for the client."""

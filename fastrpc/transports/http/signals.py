@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-class Signals:
+class SignalWriter:
     """Writes signals, SIGCHLD included, as bytes to a pipe, within `with`.
 
     `others` are handled too, besides those that end the server.
@@ -24,7 +24,7 @@ class Signals:
     def __init__(self, *others: int) -> None:
         self._others = others
 
-    def __enter__(self) -> Signals:
+    def __enter__(self) -> SignalWriter:
         self.pipe, self._write = os.pipe()
         for end in (self.pipe, self._write):
             os.set_blocking(end, False)

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
     from fastrpc._core.message import Message
     from fastrpc.quotas import Quota
-    from fastrpc.transports.http.guard import Guard
-    from fastrpc.transports.http.request import Request
+    from fastrpc.transports.http.guard import AccessRules
+    from fastrpc.transports.http.request import HttpRequest
 
     class SseHost(Protocol):
         """The application whose endpoint it is, as far as that needs to know it."""
 
         max_body: int
         bodies: Quota
-        guard: Guard
+        guard: AccessRules
         keep_alive_seconds: float
 
         def new_exchange(self) -> Exchange: ...
@@ -40,7 +40,7 @@ class SseSession:
     """One stream and the connection behind it. `request`: the last one of it, whose token has to be valid for
     anything to be sent; a client whose token expires posts with another one."""
 
-    def __init__(self, request: Request, exchange: Exchange) -> None:
+    def __init__(self, request: HttpRequest, exchange: Exchange) -> None:
         self.id = new_hex_id()
         self.request = request
         self.principal = request.principal
@@ -80,7 +80,7 @@ class SseEndpoint:
         for session in self._sessions.values():
             session.end()
 
-    async def open(self, request: Request, address: str) -> None:
+    async def open(self, request: HttpRequest, address: str) -> None:
         """Serve the stream of a new session, whose messages are posted to `address`."""
         if request.method != "GET":
             raise Refused(405, f"{request.method:.40}: expected GET", headers=[(b"allow", b"GET")])
@@ -108,7 +108,7 @@ class SseEndpoint:
                 self.on_closed(session)
             session.exchange.close()
 
-    async def _send(self, request: Request, session: SseSession) -> None:
+    async def _send(self, request: HttpRequest, session: SseSession) -> None:
         exchange = session.exchange
         while not request.gone:
             if exchange.overflowed:
@@ -124,14 +124,14 @@ class SseEndpoint:
             elif not await exchange.waiter.wait(self._app.keep_alive_seconds):
                 await request.more(KEEP_ALIVE)
 
-    def _session_of(self, request: Request, id: str) -> SseSession:
+    def _session_of(self, request: HttpRequest, id: str) -> SseSession:
         """Return a session of this principal. Raises Refused for any other id."""
         session = self._sessions.get(id)
         if session is None or session.principal != request.principal or session.exchange.overflowed:
             raise Refused(404, "session_id: there is no such session", code=-32001)
         return session
 
-    async def post(self, request: Request) -> None:
+    async def post(self, request: HttpRequest) -> None:
         """Handle a message; its response is sent on the session's stream."""
         from urllib.parse import parse_qs
 

@@ -1,8 +1,8 @@
 """Streams of events that outlive the connection that reads them (server-sent events; MCP: resumability).
 
-A `Stream` stores its messages and passes them to one reader at a time, from the event after the last one that
-the reader has received. Stores are bounded: by the session's `Store`, and by one that all sessions share; the
-oldest event is dropped. A new reader replaces the previous one.
+An `EventStream` stores its messages and passes them to one reader at a time, from the event after the last
+one that the reader has received. Stores are bounded: by the session's `Store`, and by one that all sessions
+share; the oldest event is dropped. A new reader replaces the previous one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PART_BYTES = 64 * 1024
 """Bytes of events that are sent together; further ones wait until the client has read these."""
 
 
-class Event:
+class StreamEvent:
     """A message on a stream; `line` is None once it has been dropped."""
 
     __slots__ = ("line", "number", "stream")
 
-    def __init__(self, stream: Stream, number: int, line: bytes) -> None:
+    def __init__(self, stream: EventStream, number: int, line: bytes) -> None:
         self.stream = stream
         self.number = number
         self.line: bytes | None = line
@@ -42,22 +42,22 @@ class Store:
         self._most_events = events
         self._most_bytes = size
         self._outer = outer
-        self._events: deque[Event] = deque()
+        self._events: deque[StreamEvent] = deque()
         self._live = 0
 
-    def add(self, event: Event) -> None:
+    def add(self, event: StreamEvent) -> None:
         self._count(event, 1)
         stores: list[Store] = [self] if self._outer is None else [self, self._outer]
         for store in stores:
             store._events.append(event)
             store._shrink()
 
-    def remove(self, event: Event) -> None:
+    def remove(self, event: StreamEvent) -> None:
         """Remove an event, and count it no longer."""
         self._count(event, -1)
         event.line = None
 
-    def _count(self, event: Event, sign: int) -> None:
+    def _count(self, event: StreamEvent, sign: int) -> None:
         self.bytes += sign * len(event.line or b"")
         self._live += sign
         if self._outer is not None:
@@ -75,7 +75,7 @@ class Store:
             self._events = deque(event for event in events if event.line is not None)
 
 
-class Stream:
+class EventStream:
     """Messages, numbered from 1. `ended`: no more will be added."""
 
     def __init__(self, number: int, loop: AbstractEventLoop, store: Store) -> None:
@@ -87,14 +87,14 @@ class Stream:
         self.reader: Reader | None = None
         self.waiter = Waiter(loop)
         self._store = store
-        self._events: deque[Event] = deque()
+        self._events: deque[StreamEvent] = deque()
         self.farewell = b""
         self._discarded = False
 
     def put(self, line: bytes) -> None:
         """Add a message."""
         self.last += 1
-        event = Event(self, self.last, line)
+        event = StreamEvent(self, self.last, line)
         self._events.append(event)
         self._store.add(event)
         self.waiter.wake()
@@ -105,7 +105,7 @@ class Stream:
         self.farewell = farewell or self.farewell
         self.waiter.wake()
 
-    def drop(self, event: Event) -> None:
+    def drop(self, event: StreamEvent) -> None:
         """Drop the content of an event, for which the store has no room."""
         if self._events and self._events[0] is event:
             self._events.popleft()
@@ -165,7 +165,7 @@ class Stream:
 class Reader:
     """One connection's position in a stream. `leaving`: it receives the stored events, and no more."""
 
-    def __init__(self, stream: Stream, seen: int) -> None:
+    def __init__(self, stream: EventStream, seen: int) -> None:
         self.stream = stream
         self.waiter = stream.waiter
         self.leaving = False

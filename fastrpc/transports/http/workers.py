@@ -19,14 +19,14 @@ from time import monotonic
 from fastrpc import diagnostics
 from fastrpc.errors import DefinitionError, UsageError
 from fastrpc.transports.http.process import WorkerGroup, receive_byte, serve
-from fastrpc.transports.http.signals import Signals
+from fastrpc.transports.http.signals import SignalWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastrpc.transports.http.process import HttpServable
-    from fastrpc.transports.http.settings import Settings
+    from fastrpc.transports.http.settings import HttpSettings
 
 YOUNG_SECONDS = 10.0
 PAUSES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -57,7 +57,7 @@ class Workers:
     def __init__(
         self,
         make: Callable[[], HttpServable],
-        settings: Settings,
+        settings: HttpSettings,
         sockets: list[list[socket.socket]],
         on_ready: Callable[[], object],
     ) -> None:
@@ -86,7 +86,7 @@ class Workers:
         others = (signal.SIGUSR1,) if self._settings.stats and hasattr(signal, "SIGUSR1") else ()
         with (
             tempfile.TemporaryDirectory(prefix="fastrpc-") as self._folder,
-            Signals(*others) as self._signals,
+            SignalWriter(*others) as self._signals,
         ):
             self._selector.register(self._signals.pipe, selectors.EVENT_READ)
             self._supervise()

@@ -19,11 +19,11 @@ from support.http_sessions import (
     calling,
     given_up,
     http,
-    modern,
     peak_memory,
     refused,
+    stateless_request,
 )
-from support.protocol import EVERYTHING, LEGACY, MODERN, message
+from support.protocol import EVERYTHING, SESSION_VERSIONS, STATELESS, message
 from support.waiting import eventually as until
 
 LOG = "io.modelcontextprotocol/logLevel"
@@ -42,7 +42,7 @@ def server() -> Iterator[Server]:
 
 
 def tool(name: str, /, id: Any = 1, meta: dict[str, Any] | None = None, **arguments: Any) -> bytes:
-    return modern("tools/call", {"name": name, "arguments": arguments}, id, meta=meta)
+    return stateless_request("tools/call", {"name": name, "arguments": arguments}, id, meta=meta)
 
 
 # --- which era? -------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def tool(name: str, /, id: Any = 1, meta: dict[str, Any] | None = None, **argume
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
 def test_2026_has_post_only(server: Server, method: str) -> None:
-    answer = server.ask(http(method, mcp_protocol_version=MODERN, mcp_session_id="whatever"))
+    answer = server.ask(http(method, mcp_protocol_version=STATELESS, mcp_session_id="whatever"))
     refused(answer, 405, -32600)
     assert answer.headers["allow"] == "POST"
 
@@ -58,23 +58,23 @@ def test_2026_has_post_only(server: Server, method: str) -> None:
 @pytest.mark.parametrize(
     ("body", "header", "status", "code"),
     [
-        ([message("ping", {}, 1)], MODERN, 400, -32600),
+        ([message("ping", {}, 1)], STATELESS, 400, -32600),
         ([message("ping", {}, 1), message("ping", ENVELOPE, 2)], None, 400, -32600),
         ([message("ping", ENVELOPE, 2)], "2025-03-26", 400, -32600),
-        ([], MODERN, 400, -32600),
-        (message(None, id=1, result={}), MODERN, 400, -32600),
-        (message("initialize", {"protocolVersion": MODERN}, 1), MODERN, 400, -32020),
-        (message("initialize", ENVELOPE, 1), MODERN, 404, -32601),
+        ([], STATELESS, 400, -32600),
+        (message(None, id=1, result={}), STATELESS, 400, -32600),
+        (message("initialize", {"protocolVersion": STATELESS}, 1), STATELESS, 400, -32020),
+        (message("initialize", ENVELOPE, 1), STATELESS, 404, -32601),
         (message("tools/list", ENVELOPE, 1), None, 400, -32020),
         (message("tools/list", ENVELOPE, 1), "2025-11-25", 400, -32020),
-        (message("tools/list", {}, 1), MODERN, 400, -32602),
+        (message("tools/list", {}, 1), STATELESS, 400, -32602),
         (message("tools/list", {}, 1), "2027-01-01", 400, -32602),
-        (message("tools/list", {"_meta": {}}, 1), MODERN, 400, -32602),
-        (message("tools/list", {"_meta": 5}, 1), MODERN, 400, -32602),
-        (message("server/discover", {}, 1), MODERN, 400, -32602),
+        (message("tools/list", {"_meta": {}}, 1), STATELESS, 400, -32602),
+        (message("tools/list", {"_meta": 5}, 1), STATELESS, 400, -32602),
+        (message("server/discover", {}, 1), STATELESS, 400, -32602),
         (message("server/discover", {}, 1), None, 400, -32602),
-        (message("tools/list", {"_meta": {**META, CAPABILITIES: 5}}, 1), MODERN, 400, -32602),
-        (message("tools/list", {"_meta": {**META, LOG: "loud"}}, 1), MODERN, 400, -32602),
+        (message("tools/list", {"_meta": {**META, CAPABILITIES: 5}}, 1), STATELESS, 400, -32602),
+        (message("tools/list", {"_meta": {**META, LOG: "loud"}}, 1), STATELESS, 400, -32602),
         (message("tools/list", {}, 1), "1999-01-01", 400, -32600),
         (message("tools/list", {}, 1), "", 400, -32600),
     ],
@@ -89,7 +89,7 @@ def test_a_request_that_is_of_no_era_is_refused_in_its_own(
     assert "mcp-session-id" not in answer.headers
 
 
-@pytest.mark.parametrize("version", [*LEGACY, None])
+@pytest.mark.parametrize("version", [*SESSION_VERSIONS, None])
 def test_a_request_without_an_envelope_is_of_the_era_before(server: Server, version: str | None) -> None:
     answer = server.ask(http(body=message("tools/list", {}, 1), mcp_protocol_version=version))
     assert answer.status == 200
@@ -101,12 +101,12 @@ def test_a_request_without_an_envelope_is_of_the_era_before(server: Server, vers
     assert opened.headers["mcp-session-id"]
 
 
-@pytest.mark.parametrize("asked", [MODERN, "1.0"])
+@pytest.mark.parametrize("asked", [STATELESS, "1.0"])
 def test_initialize_of_an_unknown_version_is_answered_with_the_latest_that_has_one(
     server: Server, asked: str
 ) -> None:
     answer = server.ask(http(body=message("initialize", {"protocolVersion": asked}, 1)))
-    assert answer.json["result"]["protocolVersion"] == LEGACY[-1]
+    assert answer.json["result"]["protocolVersion"] == SESSION_VERSIONS[-1]
 
 
 @pytest.mark.parametrize(
@@ -114,25 +114,27 @@ def test_initialize_of_an_unknown_version_is_answered_with_the_latest_that_has_o
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "no/such"],
 )
 def test_methods_that_2026_does_not_have_are_not_found(server: Server, method: str) -> None:
-    params = {"uri": "docs://a", "level": "info", "protocolVersion": MODERN}
-    refused(server.ask(modern(method, params, "an id")), 404, -32601, "an id")
+    params = {"uri": "docs://a", "level": "info", "protocolVersion": STATELESS}
+    refused(server.ask(stateless_request(method, params, "an id")), 404, -32601, "an id")
 
 
 @pytest.mark.parametrize("version", ["2027-01-01", "2025-11-25", "nonsense"])
 def test_an_unsupported_version_is_told_which_ones_are(server: Server, version: str) -> None:
-    answer = server.ask(modern("tools/list", meta={VERSION: version}, mcp_protocol_version=version))
+    answer = server.ask(
+        stateless_request("tools/list", meta={VERSION: version}, mcp_protocol_version=version)
+    )
     error = refused(answer, 400, -32022, 1)
     assert error["data"]["requested"] == version
-    discovered = server.ask(modern("server/discover")).json["result"]
-    assert error["data"]["supported"] == discovered["supportedVersions"] == [MODERN]
+    discovered = server.ask(stateless_request("server/discover")).json["result"]
+    assert error["data"]["supported"] == discovered["supportedVersions"] == [STATELESS]
 
 
 @pytest.mark.parametrize(
     ("body", "headers"),
     [
-        (message("notifications/cancelled", {"requestId": 1}), {"mcp_protocol_version": MODERN}),
+        (message("notifications/cancelled", {"requestId": 1}), {"mcp_protocol_version": STATELESS}),
         (message("notifications/whatever", ENVELOPE), {}),
-        (message("notifications/initialized"), {"mcp_protocol_version": MODERN}),
+        (message("notifications/initialized"), {"mcp_protocol_version": STATELESS}),
     ],
 )
 def test_notifications_are_taken_and_dropped(server: Server, body: Any, headers: Any) -> None:
@@ -146,7 +148,7 @@ def test_a_posted_cancellation_cancels_nothing(server: Server) -> None:
         server.ask(
             http(
                 body=message("notifications/cancelled", {"requestId": "mine", **ENVELOPE}),
-                mcp_protocol_version=MODERN,
+                mcp_protocol_version=STATELESS,
             )
         )
         server.call("let_go", name="uncancelled")
@@ -154,7 +156,7 @@ def test_a_posted_cancellation_cancels_nothing(server: Server) -> None:
 
 
 def test_sessions_and_event_ids_are_ignored_and_never_given(server: Server) -> None:
-    answer = server.ask(modern("tools/call", CALL, mcp_session_id="unknown", last_event_id="9-9"))
+    answer = server.ask(stateless_request("tools/call", CALL, mcp_session_id="unknown", last_event_id="9-9"))
     assert answer.text == "hi"
     assert "mcp-session-id" not in answer.headers
     assert "session" not in answer.raw.decode().lower()
@@ -188,7 +190,7 @@ def test_callers_may_use_the_same_ids_at_once(server: Server) -> None:
 def test_errors_have_their_own_status(
     server: Server, method: str, params: dict[str, Any], status: int, code: int
 ) -> None:
-    error = refused(server.ask(modern(method, params, 7)), status, code, 7)
+    error = refused(server.ask(stateless_request(method, params, 7)), status, code, 7)
     if code == -32021:
         assert error["data"]["requiredCapabilities"] == {"sampling": {}}
 
@@ -199,7 +201,7 @@ def test_a_tool_that_fails_has_succeeded_for_http(server: Server) -> None:
     assert answer.json["result"]["isError"] is True
 
 
-@pytest.mark.parametrize("version", [MODERN, None])
+@pytest.mark.parametrize("version", [STATELESS, None])
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -238,7 +240,7 @@ def test_what_is_no_message_is_refused_with_400(
 )
 def test_a_body_must_be_said_to_be_json(server: Server, given: Any, status: int) -> None:
     for data in (
-        modern("tools/call", CALL, content_type=given),
+        stateless_request("tools/call", CALL, content_type=given),
         http(body=calling("wait", ms=0), content_type=given),
     ):
         answer = server.ask(data)
@@ -248,8 +250,8 @@ def test_a_body_must_be_said_to_be_json(server: Server, given: Any, status: int)
 
 
 def test_a_body_that_is_compressed_is_refused(server: Server) -> None:
-    refused(server.ask(modern("tools/call", CALL, content_encoding="gzip")), 415, -32600)
-    assert server.ask(modern("tools/call", CALL, content_encoding="identity")).status == 200
+    refused(server.ask(stateless_request("tools/call", CALL, content_encoding="gzip")), 415, -32600)
+    assert server.ask(stateless_request("tools/call", CALL, content_encoding="identity")).status == 200
 
 
 @pytest.mark.parametrize(
@@ -268,7 +270,10 @@ def test_a_body_that_is_compressed_is_refused(server: Server) -> None:
     ],
 )
 def test_a_client_must_take_both_kinds_of_answers(server: Server, given: Any, status: int) -> None:
-    for data in (modern("tools/call", CALL, accept=given), http(body=calling("wait", ms=0), accept=given)):
+    for data in (
+        stateless_request("tools/call", CALL, accept=given),
+        http(body=calling("wait", ms=0), accept=given),
+    ):
         answer = server.ask(data)
         assert answer.status == status
         if status != 200:
@@ -285,7 +290,7 @@ UMLAUT = "=?base64?" + base64.b64encode("grüß".encode()).decode() + "?="
     [
         {"mcp_protocol_version": None},
         {"mcp_protocol_version": "2025-11-25"},
-        {"mcp_protocol_version": [MODERN, MODERN]},
+        {"mcp_protocol_version": [STATELESS, STATELESS]},
         {"mcp_method": None},
         {"mcp_method": ""},
         {"mcp_method": "tools/list"},
@@ -306,12 +311,12 @@ UMLAUT = "=?base64?" + base64.b64encode("grüß".encode()).decode() + "?="
 def test_headers_that_do_not_say_what_the_body_says_are_refused(
     server: Server, headers: dict[str, Any]
 ) -> None:
-    refused(server.ask(modern("tools/call", CALL, 5, **headers)), 400, -32020, 5)
+    refused(server.ask(stateless_request("tools/call", CALL, 5, **headers)), 400, -32020, 5)
 
 
 @pytest.mark.parametrize("name", ["  echo\t", "=?base64?ZWNobw==?="])
 def test_a_name_may_be_encoded_and_have_space_around_it(server: Server, name: str) -> None:
-    assert server.ask(modern("tools/call", CALL, mcp_name=name)).text == "hi"
+    assert server.ask(stateless_request("tools/call", CALL, mcp_name=name)).text == "hi"
 
 
 @pytest.mark.parametrize(
@@ -322,19 +327,19 @@ def test_a_name_may_be_encoded_and_have_space_around_it(server: Server, name: st
     ],
 )
 def test_prompts_and_resources_are_named_too(server: Server, method: str, params: dict[str, Any]) -> None:
-    assert server.ask(modern(method, params)).status == 200
+    assert server.ask(stateless_request(method, params)).status == 200
     for wrong in (None, "another"):
-        refused(server.ask(modern(method, params, mcp_name=wrong)), 400, -32020, 1)
+        refused(server.ask(stateless_request(method, params, mcp_name=wrong)), 400, -32020, 1)
 
 
 def test_an_incomplete_envelope_comes_before_headers_that_differ_and_these_before_the_version(
     server: Server,
 ) -> None:
-    body = message("tools/list", {"_meta": {VERSION: MODERN}}, 1)
-    refused(server.ask(http(body=body, mcp_protocol_version=MODERN, mcp_method="no")), 400, -32602, 1)
+    body = message("tools/list", {"_meta": {VERSION: STATELESS}}, 1)
+    refused(server.ask(http(body=body, mcp_protocol_version=STATELESS, mcp_method="no")), 400, -32602, 1)
     body = message("tools/list", {"_meta": {**META, VERSION: "2027-01-01"}}, 1)
     refused(server.ask(http(body=body, mcp_protocol_version="2027-01-01", mcp_method="no")), 400, -32020, 1)
-    refused(server.ask(modern("no/such", mcp_method="no/other")), 400, -32020, 1)
+    refused(server.ask(stateless_request("no/such", mcp_method="no/other")), 400, -32020, 1)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +370,9 @@ def test_an_incomplete_envelope_comes_before_headers_that_differ_and_these_befor
 def test_arguments_that_are_marked_are_held_against_their_headers(
     server: Server, arguments: dict[str, Any], headers: dict[str, Any], fits: bool
 ) -> None:
-    answer = server.ask(modern("tools/call", {"name": "marked", "arguments": arguments}, **headers))
+    answer = server.ask(
+        stateless_request("tools/call", {"name": "marked", "arguments": arguments}, **headers)
+    )
     if not fits:
         refused(answer, 400, -32020, 1)
         return
@@ -489,7 +496,7 @@ def test_another_clients_call_goes_on_when_one_is_cancelled(server: Server) -> N
 
 def test_a_call_whose_host_gives_it_up_is_cancelled(server: Server) -> None:
     arguments = {"name": "hold", "arguments": {"name": "given up"}}
-    assert server.ask(modern("tools/call", arguments, **given_up("begun given up"))).status == 500
+    assert server.ask(stateless_request("tools/call", arguments, **given_up("begun given up"))).status == 500
     assert server.call("outcome", name="given up") == "cancelled"
     until(lambda: server.counts()["running"] == 0)
 
@@ -527,7 +534,7 @@ def test_a_call_that_says_too_much_at_once_still_answers(server: Server) -> None
 
 
 def listen(server: Server, id: Any = "changes", **wanted: Any) -> Any:
-    return server.open(modern("subscriptions/listen", {"notifications": wanted}, id))
+    return server.open(stateless_request("subscriptions/listen", {"notifications": wanted}, id))
 
 
 def test_a_stream_of_changes_tells_of_what_was_asked_for_under_its_id(server: Server) -> None:
@@ -571,7 +578,7 @@ def test_a_stream_of_changes_is_forgotten_with_its_connection(server: Server) ->
 @pytest.mark.parametrize("wanted", [None, 5, {"toolsListChanged": 1}, {"resourceSubscriptions": "docs://a"}])
 def test_a_strange_filter_is_refused(server: Server, wanted: Any) -> None:
     params = {} if wanted is None else {"notifications": wanted}
-    refused(server.ask(modern("subscriptions/listen", params, 3)), 400, -32602, 3)
+    refused(server.ask(stateless_request("subscriptions/listen", params, 3)), 400, -32602, 3)
 
 
 # --- questions --------------------------------------------------------------------------------------------
@@ -582,7 +589,7 @@ def test_questions_are_results_whose_answers_come_with_another_request(
     server: Server, how: str, text: str
 ) -> None:
     params: dict[str, Any] = {"name": "ask", "arguments": {"how": how}}
-    answer = server.ask(modern("tools/call", params, 1, capabilities=EVERYTHING))
+    answer = server.ask(stateless_request("tools/call", params, 1, capabilities=EVERYTHING))
     assert answer.headers["content-type"] == "application/json"
     result = answer.json["result"]
     assert result["resultType"] == "input_required"
@@ -590,13 +597,13 @@ def test_questions_are_results_whose_answers_come_with_another_request(
     assert all("id" not in question and "jsonrpc" not in question for question in questions.values())
     params["inputResponses"] = {key: ANSWERS[question["method"]] for key, question in questions.items()}
     params["requestState"] = result["requestState"]
-    again = server.ask(modern("tools/call", params, 2, capabilities=EVERYTHING))
+    again = server.ask(stateless_request("tools/call", params, 2, capabilities=EVERYTHING))
     assert again.json["id"] == 2
     assert again.text == text
-    stolen = modern("tools/call", params, 3, capabilities=EVERYTHING, token=OTHER_TOKEN)
+    stolen = stateless_request("tools/call", params, 3, capabilities=EVERYTHING, token=OTHER_TOKEN)
     refused(server.ask(stolen), 400, -32602, 3)
     params["requestState"] += "x"
-    refused(server.ask(modern("tools/call", params, 3, capabilities=EVERYTHING)), 400, -32602, 3)
+    refused(server.ask(stateless_request("tools/call", params, 3, capabilities=EVERYTHING)), 400, -32602, 3)
 
 
 # --- the other routes -------------------------------------------------------------------------------------
@@ -615,5 +622,5 @@ def test_there_is_nothing_elsewhere(server: Server) -> None:
 
 
 def test_each_caller_is_served_by_itself(server: Server) -> None:
-    assert server.ask(modern("tools/call", CALL, token=OTHER_TOKEN)).text == "hi"
-    refused(server.ask(modern("tools/call", CALL, token="a-token-of-nobody-at-all")), 401, -32600)
+    assert server.ask(stateless_request("tools/call", CALL, token=OTHER_TOKEN)).text == "hi"
+    refused(server.ask(stateless_request("tools/call", CALL, token="a-token-of-nobody-at-all")), 401, -32600)

@@ -1,0 +1,98 @@
+"""Names: each class has one of its own, and names that were replaced do not come back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+
+from meta.test_house import module_of, sources, text_of
+
+SHARED = {
+    "Audio",
+    "Client",
+    "Context",
+    "ElicitResult",
+    "Image",
+    "Message",
+    "Prompt",
+    "PromptResult",
+    "Provider",
+    "Resource",
+    "ResourceTemplate",
+    "Sample",
+    "Server",
+    "Tool",
+    "ToolResult",
+}
+"""Public classes that compat has by the same name, since FastMCP or the official SDK has them."""
+
+REPLACED = (
+    "LATEST_LEGACY",
+    "LEGACY_VERSIONS",
+    "MODERN",
+    "MOST_ALONE",
+    "NotedCall",
+    "catch_up",
+    "last_alone",
+    "legacy_tails",
+    "lent_to",
+    "modern",
+    "modern_tails",
+    "refusal_kept",
+    "way_to",
+)
+"""Identifiers of the framework that have another name now."""
+
+
+def classes_in(path: str) -> set[str]:
+    """The names of the classes that a module defines, compiled ones included."""
+    text = text_of(path)
+    if path.endswith(".pyx"):
+        return set(re.findall(r"^(?:cdef )?class (\w+)", text, re.MULTILINE))
+    return {node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)}
+
+
+def shared_names(defined: dict[str, set[str]]) -> dict[str, list[str]]:
+    """The names that classes of several modules have, with the modules."""
+    places = defaultdict(list)
+    for module, names in sorted(defined.items()):
+        for name in names:
+            places[name].append(module)
+    return {name: modules for name, modules in places.items() if len(modules) > 1}
+
+
+def test_each_class_has_a_name_of_one_class() -> None:
+    defined = {module_of(path): classes_in(path) for path in sources("fastrpc", endings=(".py", ".pyx"))}
+    assert len(defined) > 300
+    found = shared_names(defined)
+    assert {name: found[name] for name in sorted(found) if name not in SHARED} == {}
+    assert sorted(SHARED - found.keys()) == [], "these are of one class now"
+
+
+def test_public_classes_of_the_framework_share_names_with_compat_only() -> None:
+    defined = {module_of(path): classes_in(path) for path in sources("fastrpc")}
+    native = {module: names for module, names in defined.items() if not module.startswith("fastrpc.compat")}
+    found = shared_names(native)
+    assert found == {"Client": ["fastrpc.client.client", "fastrpc.testing"]}
+
+
+def test_the_check_sees_a_name_of_two_classes() -> None:
+    assert shared_names({"a": {"One", "Two"}, "b": {"Two"}}) == {"Two": ["a", "b"]}
+
+
+def identifiers_of(text: str) -> set[str]:
+    """The identifiers of a Python or Cython module, without those in comments and texts."""
+    bare = re.sub(r'"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|#[^\n]*', "", text)
+    return set(re.findall(r"[^\W\d]\w*", bare))
+
+
+def test_names_that_were_replaced_do_not_come_back() -> None:
+    paths = sources("fastrpc", endings=(".py", ".pyi", ".pyx", ".pxd"))
+    back = {path: names for path in paths if (names := identifiers_of(text_of(path)) & {*REPLACED})}
+    assert paths
+    assert back == {}
+
+
+def test_that_check_reads_identifiers_only() -> None:
+    assert identifiers_of('x.way_to(y)  # lent_to "modern"\n') == {"x", "way_to", "y"}
