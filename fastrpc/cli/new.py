@@ -116,9 +116,9 @@ def _is_wanted(question: str) -> bool:
 
 def _like(name: str) -> str:
     """Return a hint at the name that has the words of another one, or nothing."""
-    from unicodedata import normalize
+    from fastrpc.unicode_forms import normal_form
 
-    letters = normalize("NFKD", name[:LONGEST_NAME]).encode("ascii", "ignore").decode().lower()
+    letters = normal_form("NFKD", name[:LONGEST_NAME]).encode("ascii", "ignore").decode().lower()
     meant = "-".join(re.findall("[a-z0-9]+", letters))
     return f"; did you mean {meant!r}?" if NAME.fullmatch(meant) else ""
 
