@@ -6,6 +6,11 @@ from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail
 from fastrpc._core.message cimport Message
 
+cdef enum:
+    EXCERPT = 200                # the most bytes that an error or a callback gets of an unreadable message
+
+cdef tuple INTERRUPTIONS         # exceptions that end the program: no reader contains them
+
 # Takes the results of forwarded calls where they are read. `take` gets a CallResult or a dict, or an error.
 cdef class AnswerSink:
     cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1

@@ -17,10 +17,7 @@ cdef enum:
     LONGEST_ID = 18              # digits
     INTERNAL_ERROR = -32603
 
-EXCERPT = 200
-"""The most bytes of a message that a callback or an error gets of one that cannot be read."""
-INTERRUPTIONS = (KeyboardInterrupt, SystemExit)
-"""Exceptions that end the program, which no reader keeps."""
+cdef tuple INTERRUPTIONS = (KeyboardInterrupt, SystemExit)
 
 
 cdef class AnswerSink:
@@ -149,7 +146,7 @@ cdef bytes refusal(dict message):
 
 cdef bytes text_of(Message message):
     """Return the first bytes of a message's line."""
-    return message.line.data[: min(message.line.size, <Py_ssize_t> EXCERPT)]
+    return message.line.data[: min(message.line.size, EXCERPT)]
 
 
 cdef object unreadable(PendingRequest request, Message message):

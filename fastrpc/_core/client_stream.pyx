@@ -22,15 +22,14 @@ from posix.unistd cimport read, write
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_result
 from fastrpc._core.call_writer cimport CallWriter
-from fastrpc._core.client_request cimport AnswerSink, PendingRequest, Resumptions, refusal, report, sent_id
-from fastrpc._core.client_request cimport text_of, unreadable
+from fastrpc._core.client_request cimport EXCERPT, INTERRUPTIONS, AnswerSink, PendingRequest, Resumptions
+from fastrpc._core.client_request cimport refusal, report, sent_id, text_of, unreadable
 from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
 from fastrpc._core.polling cimport LOOK_AGAIN_NANOSECONDS, POLLIN, POLLOUT, SHARED_NANOSECONDS
 from fastrpc._core.polling cimport SIGNAL_MILLISECONDS, poll, pollfd, sched_yield
 
-from fastrpc._core.client_request import EXCERPT, INTERRUPTIONS
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
 from fastrpc.json_encoding import message_json, to_json, unsendable
 from fastrpc.protocol.damaged_page import readable_page
