@@ -396,6 +396,7 @@ def test_a_missing_library_is_named_with_its_extra(
     assert code or arguments[0] == "gateway"  # which goes on with its other servers
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [*((command,) for command in COMMANDS), *ACTIONS], ids=" ".join)
 def test_help_needs_no_library(words: tuple[str, ...], run: Any, tmp_path: Any) -> None:
     code, shown, said = run(*words, "--help", **without(tmp_path, *EVERY_MODULE))

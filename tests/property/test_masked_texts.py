@@ -72,6 +72,7 @@ def values(text: str) -> set[str]:
     return set(re.findall(r"value\d+", text))
 
 
+@pytest.mark.long
 @settings(max_examples=1500)
 @example('"tokens": [value1, "value2')
 @example('"a-token": ["value1"], "b-token": ["value2')

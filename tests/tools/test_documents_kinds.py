@@ -422,6 +422,7 @@ def test_what_stands_above_the_densest_part_of_a_page_is_kept() -> None:
 # --- hostile ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "html",
     [

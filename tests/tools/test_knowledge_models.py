@@ -153,6 +153,7 @@ def test_a_model_needs_a_name(tmp_path: Path, model: Model) -> None:
     assert "--embeddings-model: expected the name of the model of --embeddings" in done.stderr
 
 
+@pytest.mark.long
 def test_reindexing_makes_vectors_anew_and_the_statistics_count_them(tmp_path: Path, model: Model) -> None:
     with Client.sync(SERVE, env=variables(tmp_path)) as client:
         called(client, "memory.write", content="An automobile.")

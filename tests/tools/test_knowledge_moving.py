@@ -167,6 +167,7 @@ def test_an_export_brings_everything_back(tmp_path: Path) -> None:
     assert exported(tmp_path, "--database", other, "--owner", "bob") == []
 
 
+@pytest.mark.long
 def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     number = 4000
     wanted = [f"entry {at} of many" for at in range(number)]
@@ -276,6 +277,7 @@ def vars_of(record: moving.Record) -> dict[str, object]:
     return dict(vars(record))
 
 
+@pytest.mark.long
 def test_what_is_exported_into_a_folder_is_the_same_where_it_is_imported(
     tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
