@@ -499,7 +499,7 @@ def test_a_call_that_is_longer_than_the_terminal_is_named_again_where_the_questi
     (folder / "guard.toml").write_text(GUARD.format(hold=0.1))
     watching = on_terminal(folder, "approvals", "watch", shows_output=True)
     with over_stdio(folder) as client, watching as terminal:
-        terminal.until("nothing waits for an approval (")
+        terminal.until("no call waits for an approval (")
         called(client, "wipe", place="a\n" * 200)
         terminal.until("wipe: its arguments have 203 lines; scroll up to read all of them")
         terminal.until("else: later  ")

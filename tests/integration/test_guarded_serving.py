@@ -445,7 +445,7 @@ def test_check_shows_what_each_class_may_call_and_try_judges_a_call(folder: Path
     table = fastrpc(folder, "guard", "check", "guard.toml", "shop.py:app")
     rows = {line.split()[0]: line.split() for line in table.splitlines() if line}
     assert rows["wipe"] == ["wipe", "high", "asks", "asks", "hidden"]
-    assert "guard.toml is right" in table
+    assert "guard.toml is valid" in table
     arguments = ("guard", "try", "guard.toml", "order", "item=x", "--target", "shop.py:app")
     said = fastrpc(folder, *arguments, "count=11", code=1)
     assert "would be refused" in said

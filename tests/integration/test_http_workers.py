@@ -548,4 +548,4 @@ def test_threads_that_a_fork_would_lose_are_a_mistake(tmp_path: Any) -> None:
         text=True,
         timeout=SECONDS,
     )
-    assert "UsageError: http: workers: 1 thread(s) run already" in done.stderr
+    assert "program.py:4: http: workers: 1 thread(s) run already" in done.stderr

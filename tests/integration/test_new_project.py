@@ -80,7 +80,7 @@ def test_an_answer_that_is_neither_yes_nor_no_is_asked_again(place):
 def test_a_person_who_leaves_the_questions_makes_nothing_and_sees_no_traceback(place, key):
     with on_terminal(place, "new", "notes", shows_output=True) as there:
         there.until("(guard.toml)? [Y/n] ")
-        there.type(key)
+        there.type_until_it_ends(key)
         assert "Traceback" not in there.rest()
         assert there.end()[0] == 130
     assert list(place.iterdir()) == []

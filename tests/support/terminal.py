@@ -7,6 +7,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -28,6 +29,15 @@ class OnTerminal:
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
+
+    def type_until_it_ends(self, text: str) -> None:
+        """Type a text, again and again: readline misses a signal that comes between its prompt and its wait."""
+        deadline = time.monotonic() + SECONDS
+        while self.process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                self.type(text)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(0.3)
 
     def until(self, wanted: str) -> str:
         """Read until the terminal shows a text; return all up to there."""
@@ -61,6 +71,12 @@ class OnTerminal:
         return self.process.wait(SECONDS), out
 
 
+def take_terminal(slave: int) -> None:
+    """Have Ctrl-C at this terminal interrupt the process, also where who runs the tests ignores SIGINT."""
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @contextlib.contextmanager
 def on_terminal(
     place: Any, *arguments: str, shows_output: bool = False, columns: int = 80, **environ: str
@@ -77,7 +93,7 @@ def on_terminal(
         stdout=slave if shows_output else subprocess.PIPE,
         stderr=slave,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0),
+        preexec_fn=lambda: take_terminal(slave),
         env={**own, "TERM": "xterm", **environ},
     )
     os.close(slave)

@@ -9,7 +9,7 @@ import pytest
 from fastrpc.tools.agent import _text
 from fastrpc.tools.agent import ask_user_question as module
 from support.in_memory import with_client
-from support.server_requests import Raw, stateless_request
+from support.server_requests import Raw, with_stateless_client
 
 from fastrpc import Server, ToolError
 from fastrpc.human_input.choices import Choice
@@ -208,7 +208,7 @@ def test_the_newest_client_is_told_what_input_is_required() -> None:
         assert result["structuredContent"]["answers"][0]["selected"] == "PostgreSQL"
         assert client.version == STATELESS
 
-    stateless_request(server(), conversation)
+    with_stateless_client(server(), conversation)
 
 
 def test_facts_are_structured_where_a_program_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def test_a_working_directory_that_is_gone_is_a_sentence(tmp_path: Path, monkeypa
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    with pytest.raises(ToolError, match="working directory of the server is gone"):
+    with pytest.raises(ToolError, match="working directory of the server does not exist any more"):
         _project.key()
 
 

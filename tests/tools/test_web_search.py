@@ -545,7 +545,7 @@ def test_search_check_fails_when_no_engine_works(capsys: pytest.CaptureFixture[s
         patch.setenv("FASTRPC_SEARCH_ADDRESS", server.address)
         assert search_command.main([]) == 1
         assert server.asked("bing")[0].fields["q"] == "open source"
-    assert "0 of 11 engines brought results" in capsys.readouterr().out
+    assert "0 of 11 engines found results" in capsys.readouterr().out
 
 
 def test_search_check_refuses_what_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
