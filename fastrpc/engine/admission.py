@@ -13,24 +13,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import OrderedDict
     from collections.abc import Callable
+    from typing import Any, Protocol
 
+    from fastrpc._core.plan import Plan
     from fastrpc.definitions.handler import Handler
-    from fastrpc.engine.call import Call
-    from fastrpc.engine.lifespan import ServerLifespan
+
+    class AdmittedCall(Protocol):
+        """The part of a `Call` that is needed here."""
+
+        @property
+        def plan(self) -> Plan: ...
+        @property
+        def dispatcher(self) -> Any: ...
+        def start(self) -> object: ...
+
+    class PendingLifespan(Protocol):
+        """A lifespan that has not been entered."""
+
+        def hold(self, call: Any) -> object:
+            """Place the call again once it has been entered."""
 
 
-class Admission:
+class CallAdmission:
     """The calls of one server that have been admitted and have not ended."""
 
     def __init__(
-        self, max_in_flight: int, pending_lifespan: Callable[[Handler], ServerLifespan | None]
+        self, max_in_flight: int, pending_lifespan: Callable[[Handler], PendingLifespan | None]
     ) -> None:
         self.calls = CallsInFlight(max_in_flight)
         self._pending_lifespan = pending_lifespan
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
-        self._queues: dict[Handler, OrderedDict[Call, None]] = {}  # and those that wait for a place
+        self._queues: dict[Handler, OrderedDict[AdmittedCall, None]] = {}  # and those that wait for a place
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: AdmittedCall) -> None:
         """Begin a call as soon as the loop runs and its tool's `max_running` allows. Raises Overloaded."""
         self.count_in()
         self.place(call)
@@ -42,7 +57,7 @@ class Admission:
             raise Overloaded(f"Server busy: {calls.count} calls are in flight", {"maxInFlight": calls.limit})
         calls.count += 1
 
-    def place(self, call: Call) -> None:
+    def place(self, call: AdmittedCall) -> None:
         """Begin a call that is admitted, or queue it for what it needs."""
         handler = call.plan.tool
         lifespan = self._pending_lifespan(handler)
@@ -61,7 +76,7 @@ class Admission:
             self._running[handler] = running + 1
         call.dispatcher.connection.call_in_loop(call.start)
 
-    def release(self, call: Call) -> None:
+    def release(self, call: AdmittedCall) -> None:
         """A call's function has ended: the next call that waits for its place begins."""
         self.calls.count -= 1
         handler = call.plan.tool
@@ -78,7 +93,7 @@ class Admission:
             if self._running[handler] == 0:
                 del self._running[handler]
 
-    def withdraw(self, call: Call) -> None:
+    def withdraw(self, call: AdmittedCall) -> None:
         """Remove a call that was cancelled before it began from the queue, if it is in one."""
         queue = self._queues.get(call.plan.tool)
         if queue and call in queue:

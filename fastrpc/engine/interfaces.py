@@ -15,7 +15,7 @@ from fastrpc._core.plan import Plan
 from fastrpc._core.recorder import Recorder
 from fastrpc.callers import Caller
 from fastrpc.definitions.registry import Registries, Registry
-from fastrpc.engine.admission import Admission
+from fastrpc.engine.admission import CallAdmission
 from fastrpc.engine.list_pages import ListPages
 from fastrpc.engine.monitor import Monitors
 from fastrpc.engine.ports import ApprovalGates, Features, RequestCounter, RequestWrapper, ResultEncoder
@@ -71,7 +71,7 @@ class RuntimeProtocol(Protocol):
     @property
     def registries(self) -> Registries: ...
     @property
-    def admission(self) -> Admission: ...
+    def admission(self) -> CallAdmission: ...
     @property
     def pages(self) -> ListPages: ...
     @property

@@ -14,17 +14,23 @@ from fastrpc.protocol.versions import STATELESS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from fastrpc.definitions.registry import Registry
     from fastrpc.engine.results import Results
-    from fastrpc.engine.visibility import VisibilityFilters
+
+    class Filters(Protocol):
+        """What decides which entries a caller sees (`fastrpc.engine.visibility`)."""
+
+        @property
+        def is_filtered(self) -> bool: ...
+        def view_of(self, principal: str) -> Any: ...
 
 
 class ListPages:
     """The pages of one server's lists."""
 
-    def __init__(self, server: Any, filters: VisibilityFilters, results: Results) -> None:
+    def __init__(self, server: Any, filters: Filters, results: Results) -> None:
         self.server = server
         self.size: int = server.page_size
         """Entries of a page."""
@@ -48,7 +54,7 @@ class ListPages:
         name = f"{member} {version}"
         view = self._filters.view_of(principal)
         if cursor is None:
-            encoded = (self._first if view is None else view.pages).get(name)
+            encoded: bytes | None = (self._first if view is None else view.pages).get(name)
             if encoded is not None:
                 return encoded
         entries = list(registry) if view is None else view.entries(registry)

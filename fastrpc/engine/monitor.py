@@ -13,9 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
     from collections.abc import Callable, Collection, Iterator, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
-    from fastrpc.engine.interfaces import DispatcherProtocol
+    class PolledFor(Protocol):
+        """The dispatcher of a connection, as monitors use it."""
+
+        def begin_loop(self) -> None: ...
+        def watch(self) -> None: ...
 
 
 class Monitor:
@@ -93,9 +97,7 @@ class Monitors:
 
     __slots__ = ("_dispatchers", "_mounts", "_server")
 
-    def __init__(
-        self, server: Any, mounts: Sequence[Any], dispatchers: Collection[DispatcherProtocol]
-    ) -> None:
+    def __init__(self, server: Any, mounts: Sequence[Any], dispatchers: Collection[PolledFor]) -> None:
         self._server = server
         self._mounts = mounts
         self._dispatchers = dispatchers
@@ -111,7 +113,7 @@ class Monitors:
         """Whether there is a function to call, and no loop that does it."""
         return any(monitor.needed for monitor in self)
 
-    def poll(self, dispatcher: DispatcherProtocol) -> bool:
+    def poll(self, dispatcher: PolledFor) -> bool:
         """Call the functions before a list is made, unless an event loop calls them.
 
         Returns whether the list may be given again without coming here. The first list needs no loop, so that

@@ -1,5 +1,5 @@
 """What all connections of one server share: its registries, the call plans made from them, and the parts of
-the engine that exist once for a server: `Admission`, `ListPages`, `Monitors`, the worker threads.
+the engine that exist once for a server: `CallAdmission`, `ListPages`, `Monitors`, the worker threads.
 
 Plans and lists are made at the first request that needs them and again after a registry has changed; clients
 are notified of the change.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fastrpc import diagnostics
 from fastrpc._core.plan import Plan
-from fastrpc.engine.admission import Admission
+from fastrpc.engine.admission import CallAdmission
 from fastrpc.engine.list_pages import ListPages
 from fastrpc.engine.monitor import Monitors
 from fastrpc.engine.plans import context_kind_of, plan_of, vector_form_of
@@ -97,7 +97,7 @@ class Runtime(VisibilityFilters):
         self.dispatchers: set[DispatcherProtocol] = set()
         self.results = Results(self.server_info)
         self.pages: ListPages = self.pages_type(server, self, self.results)
-        self.admission: Admission = Admission(server.max_in_flight, self.pending_lifespan)
+        self.admission: CallAdmission = CallAdmission(server.max_in_flight, self.pending_lifespan)
         self.monitors: Monitors = Monitors(server, mounts, self.dispatchers)
         self.max_batch: int = server.max_batch
         self.threads: int = server.threads
