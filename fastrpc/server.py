@@ -426,7 +426,7 @@ class Server:
             self.watching = Monitor()
         self.watching.add(function, every_seconds)
         for runtime in self._runtimes():
-            runtime.watch_soon()
+            runtime.monitors.begin_soon()
 
     def unwatch(self, function: Callable[[], object]) -> None:
         """Stop calling a function of `watch`."""
@@ -451,7 +451,7 @@ class Server:
     @property
     def busy(self) -> bool:
         """Whether a call is in flight: one that waits, or that runs on a thread."""
-        return any(runtime.calls.count > 0 for runtime in self._runtimes())
+        return any(runtime.admission.calls.count > 0 for runtime in self._runtimes())
 
     def _runtimes(self) -> list[Runtime]:
         """The runtimes of this server, if it is served, and of those where it is mounted."""

@@ -66,8 +66,9 @@ class ServerEntry:
     `command` is "" for a server with a `url`, and the other way round. `args`: list of str; `env`: variables
     to add to this process's environment; `cwd`: the working directory, None for the current one.
     `transport`: ``stdio``, ``http`` or ``sse``. `auth`: ``"oauth"`` where the file asks for a login by OAuth,
-    as FastMCP writes it, else None. `enabled`: False where the file switches the server off. `allowed` and
-    `denied`: globs of the names of tools, lists of which each has to have the tool's, and what none may have.
+    as FastMCP writes it, else None; a token that is written there is in `headers`. `enabled`: False where the
+    file switches the server off. `allowed` and `denied`: globs of the names of tools, lists of which each has
+    to have the tool's, and what none may have.
     """
 
     __slots__ = (
@@ -265,7 +266,7 @@ def entry_of(raw: Any) -> ServerEntry:
         _table("env", _member(raw, ENVIRONMENTS)),
         cwd=None if cwd is None else _text("cwd", cwd),
         url="" if transport == "stdio" else url,
-        headers=_table("headers", raw.get("headers")),
+        headers=_headers(raw),
         transport=transport,
         auth="oauth" if url and raw.get("auth") == "oauth" else None,
         enabled=_flag(raw, "enabled", True) and not _flag(raw, "disabled", False),
@@ -305,7 +306,7 @@ def _kind(value: object) -> str:
 def _flag(raw: dict[str, Any], name: str, default: bool) -> bool:
     value = raw.get(name)
     if value is not None and not isinstance(value, bool):
-        raise InvalidConfig(f"{name}: expected true or false, got {value!r:.80}")
+        raise InvalidConfig(f"{name}: expected true or false, got {_kind(value)}")
     return default if value is None else value
 
 
@@ -329,6 +330,19 @@ def _texts(member: str, values: Any) -> list[str]:
     if not isinstance(values, list):
         raise InvalidConfig(f"{member}: expected an array of strings, got {_kind(values)}")
     return [_text(member, value) for value in values]
+
+
+def _headers(raw: dict[str, Any]) -> dict[str, str]:
+    """Return the headers of an entry, with the token that FastMCP's ``auth`` may be, unless they have one."""
+    found, auth = _table("headers", raw.get("headers")), raw.get("auth")
+    if (
+        auth
+        and isinstance(auth, str)
+        and auth != "oauth"
+        and not any(name.lower() == "authorization" for name in found)
+    ):
+        found["Authorization"] = f"Bearer {auth}"
+    return found
 
 
 def _table(member: str, values: Any) -> dict[str, str]:

@@ -189,7 +189,7 @@ class Call:
         from fastrpc._core.task import task_of
 
         if self.state == ENDED:  # cancelled meanwhile
-            self.dispatcher.runtime.calls.count -= 1
+            self.dispatcher.runtime.admission.calls.count -= 1
             return
         self.thread = get_ident()
         self.task = task_of(decision, asyncio.get_running_loop(), self._decided)
@@ -209,7 +209,7 @@ class Call:
         except BaseException as refusal:
             error = ToolError("the call was cancelled") if task.cancelled() else refusal
         if self.state == ENDED or error is not None:
-            runtime.calls.count -= 1
+            runtime.admission.calls.count -= 1
             if error is not None:
                 self.request.outcome = self.request.outcome or "refused"
                 self.failed(error)
@@ -217,14 +217,14 @@ class Call:
         if runtime.recorder is not None:
             self.request.allowed = ticks()
             self.request.take_decided(self.info.decided)
-        runtime.place(CallWithResultMeta(self) if hasattr(self.request, "result_meta") else self)
+        runtime.admission.place(CallWithResultMeta(self) if hasattr(self.request, "result_meta") else self)
 
     def start(self) -> None:
         """Begin, on the event loop's thread, unless the call has ended meanwhile."""
         import asyncio
 
         if self.state == ENDED:
-            self.dispatcher.runtime.release(self)
+            self.dispatcher.runtime.admission.release(self)
             return
         self.state = RUNNING
         self.thread = get_ident()
@@ -304,7 +304,7 @@ class Call:
     def function_ended(self, result: Any, error: BaseException | None) -> None:
         """The function has returned or raised: free its place, and answer unless that has been done."""
         self.dispatcher.leave_if_forked(error)
-        self.dispatcher.runtime.release(self)
+        self.dispatcher.runtime.admission.release(self)
         if error is not None:
             self.failed(error)
         else:
@@ -362,7 +362,7 @@ class Call:
         if self.state == ENDED:
             return False
         if self.state == WAITING:
-            self.dispatcher.runtime.withdraw(self)
+            self.dispatcher.runtime.admission.withdraw(self)
         self.state = ENDED
         # Else a reference cycle would keep call and arguments until a garbage collection.
         self.request.call = self.request.channel = None

@@ -65,7 +65,7 @@ class Dispatcher(OutboundMessages):
         if main is not None:
             connection.in_flight = main.in_flight
             connection.principal = main.principal
-        connection.calls = runtime.calls
+        connection.calls = runtime.admission.calls
         connection.counted = runtime.counter is not None
         self.in_flight: dict[bytes, Any] = connection.in_flight
         self.outcome: str | None = None  # of the last request, unless ok; for who sets it to None before each
@@ -178,7 +178,7 @@ class Dispatcher(OutboundMessages):
         call = _request_of(context).call
         call.request.began = call.request.allowed = began
         self._put_in_flight(call.request)
-        self.runtime.calls.count += 1
+        self.runtime.admission.calls.count += 1
         assert self.loop is not None
         call.go_on(task, self.loop, self.connection.seconds_since(began))
 
@@ -482,7 +482,7 @@ class Dispatcher(OutboundMessages):
             return self._call_inline(call)
         self._put_in_flight(request)
         try:
-            self.runtime.admit(call)  # a coroutine that does not wait has ended behind this
+            self.runtime.admission.admit(call)  # a coroutine that does not wait has ended behind this
         except Overloaded:
             self._take_from_flight(request)
             raise
@@ -499,7 +499,7 @@ class Dispatcher(OutboundMessages):
         from fastrpc.engine.guards import check_awaitable
 
         check_awaitable(decision)
-        self.runtime.count_in()
+        self.runtime.admission.count_in()
         self._put_in_flight(call.request)
         self.connection.call_in_loop(lambda: call.await_decision(decision))
 
@@ -688,7 +688,7 @@ class Dispatcher(OutboundMessages):
         if self._main is None:
             self.unwatch(self.session.subscriptions)
         if self.loop is not None:
-            self.runtime.watch_no_longer_in(self.loop)
+            self.runtime.monitors.end(self.loop)
 
 
 def _request_of(context: Context) -> Any:

@@ -131,7 +131,7 @@ class OutboundMessages:
         """
         loop = self.loop
         if loop is not None:
-            self.post(lambda: self.runtime.watch_in(loop))
+            self.post(lambda: self.runtime.monitors.begin(loop))
         else:
             self.connection.forget_lists()
 

@@ -1,5 +1,5 @@
-"""What all connections of one server share: its registries and the call plans made from them, encoded lists,
-the worker threads, and the bound on calls in flight.
+"""What all connections of one server share: its registries, the call plans made from them, and the parts of
+the engine that exist once for a server: `CallAdmission`, `ListPages`, `Monitors`, the worker threads.
 
 Plans and lists are made at the first request that needs them and again after a registry has changed; clients
 are notified of the change.
@@ -8,34 +8,30 @@ are notified of the change.
 from __future__ import annotations
 
 from fastrpc import diagnostics
-from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import Plan
+from fastrpc.engine.admission import CallAdmission
+from fastrpc.engine.list_pages import ListPages
+from fastrpc.engine.monitor import Monitors
 from fastrpc.engine.plans import context_kind_of, plan_of, vector_form_of
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.engine.results import Results
 from fastrpc.engine.visibility import VisibilityFilters
-from fastrpc.errors import Overloaded
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.lifecycle import READY
-from fastrpc.protocol.pagination import page_of
-from fastrpc.protocol.versions import STATELESS, known
+from fastrpc.protocol.versions import known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections import OrderedDict
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from fastrpc._core.recorder import Recorder
     from fastrpc.callers import Caller
     from fastrpc.definitions.handler import Handler
-    from fastrpc.definitions.registry import Registries, Registry
+    from fastrpc.definitions.registry import Registries
     from fastrpc.definitions.tool import Tool
-    from fastrpc.engine.call import Call
     from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.lifespan import ServerLifespan
-    from fastrpc.engine.monitor import Monitor
     from fastrpc.engine.ports import ApprovalGates, Features, RequestCounter, RequestWrapper, ResultEncoder
     from fastrpc.engine.request import Request
     from fastrpc.engine.thread_pool import ThreadPool
@@ -48,6 +44,8 @@ the handler and what is around it already (`fastrpc.running_call`)."""
 
 class Runtime(VisibilityFilters):
     """The shared half of a server; a `Dispatcher` is the other, one for each connection."""
+
+    pages_type = ListPages
 
     def __init__(
         self,
@@ -66,8 +64,6 @@ class Runtime(VisibilityFilters):
         self.registries: Registries = server.registries
         self.server_info: dict[str, Any] = server.info
         self.instructions: str | None = server.instructions
-        self.ttl_ms: int = server.ttl_ms
-        self.cache_scope: str = server.cache_scope
         self.extensions: dict[str, Any] | None = server.extensions
         self.experimental: dict[str, Any] | None = server.experimental
         self.state: Any = None  # what the lifespan gave, for `Context.state`
@@ -98,24 +94,22 @@ class Runtime(VisibilityFilters):
 
             enter = server.lifespan
             self.lifespan = ServerLifespan(lambda: enter(server), self)
+        self.dispatchers: set[DispatcherProtocol] = set()
         self.results = Results(self.server_info)
-        self.page_size: int = server.page_size
-        self.calls: CallsInFlight = CallsInFlight(server.max_in_flight)
+        self.pages: ListPages = self.pages_type(server, self, self.results)
+        self.admission: CallAdmission = CallAdmission(server.max_in_flight, self.pending_lifespan)
+        self.monitors: Monitors = Monitors(server, mounts, self.dispatchers)
         self.max_batch: int = server.max_batch
         self.threads: int = server.threads
-        self.dispatchers: set[DispatcherProtocol] = set()
         self.share: Callable[[bytes], object] | None = None
         """Sends an announcement, as JSON, to the other processes that serve the same clients. Thread-safe."""
         self.caller_of: Callable[[str], Caller] | None = None
         """Returns whoever has a principal, if a guard knows more of them."""
         self.gates: ApprovalGates | None = None
         """Asks people for approvals that no call waits for, if a guard can."""
-        self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
-        self._queues: dict[Handler, OrderedDict[Call, None]] = {}  # and those that wait for a place
         self._load: Callable[[], object] | None = server.load_tools
         self._plans: dict[str, Plan] | None = None
         self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
-        self._lists: dict[str, bytes] = {}
         self._thread_pool: ThreadPool | None = None
         self._quotas: Quotas | None = None
         self.loading = False
@@ -140,7 +134,7 @@ class Runtime(VisibilityFilters):
             dispatcher.forget_plans(lambda: self._forget(kind))
 
     def _forget(self, kind: str) -> None:
-        self._lists.clear()
+        self.pages.forget()
         self._caller_lists = None
         if kind == "tool":
             self._plans = None
@@ -154,63 +148,6 @@ class Runtime(VisibilityFilters):
         for each in mounted:
             if self.wrapper is None and each is not None:
                 self.wrapper = each.of_host(self.server)
-
-    # --- calls in flight ------------------------------------------------------------------------------
-
-    def admit(self, call: Call) -> None:
-        """Begin a call as soon as the loop runs and its tool's `max_running` allows. Raises Overloaded."""
-        self.count_in()
-        self.place(call)
-
-    def count_in(self) -> None:
-        """Count a call among those that are worked on. Raises Overloaded if they are too many."""
-        calls = self.calls
-        if calls.count >= calls.limit:
-            raise Overloaded(f"Server busy: {calls.count} calls are in flight", {"maxInFlight": calls.limit})
-        calls.count += 1
-
-    def place(self, call: Call) -> None:
-        """Begin a call that is admitted, or have it wait for what it needs."""
-        lifespan = self.pending_lifespan(call.plan.tool)
-        if lifespan is not None:
-            lifespan.hold(call)
-            return
-        limit = call.plan.tool.max_running
-        if limit is not None:
-            running = self._running.get(call.plan.tool, 0)
-            if running >= limit:
-                if call.plan.tool not in self._queues:
-                    from collections import OrderedDict
-
-                    self._queues[call.plan.tool] = OrderedDict()
-                self._queues[call.plan.tool][call] = None
-                return
-            self._running[call.plan.tool] = running + 1
-        call.dispatcher.connection.call_in_loop(call.start)
-
-    def release(self, call: Call) -> None:
-        """A call's function has ended: its place goes to the next that waits for one."""
-        self.calls.count -= 1
-        handler = call.plan.tool
-        if handler.max_running is None:
-            return
-        queue = self._queues.get(handler)
-        if queue:
-            following, _ = queue.popitem(last=False)
-            if not queue:
-                del self._queues[handler]
-            following.dispatcher.connection.call_in_loop(following.start)
-        else:
-            self._running[handler] -= 1
-            if self._running[handler] == 0:
-                del self._running[handler]
-
-    def withdraw(self, call: Call) -> None:
-        """A call has been cancelled before it began: if it waits for a place, it does so no longer."""
-        queue = self._queues.get(call.plan.tool)
-        if queue and call in queue:
-            del queue[call]
-            self.calls.count -= 1
 
     # --- lifespans and upstream servers ------------------------------------------------------------------
 
@@ -297,7 +234,7 @@ class Runtime(VisibilityFilters):
             import asyncio
 
             for _ in range(60):  # what was cancelled may still use it
-                if self.calls.count == 0:
+                if self.admission.calls.count == 0:
                     break
                 await asyncio.sleep(0.005)
             await asyncio.gather(*(thing.leave() for thing in live))
@@ -526,89 +463,8 @@ class Runtime(VisibilityFilters):
         return (
             self.lifespan is not None
             or any(plan.is_async or not plan.inline for plan in plans)
-            or any(watch.needed for watch in self._watches())
+            or self.monitors.needed
         )
-
-    def list_page(
-        self, member: str, registry: Registry[Any], version: str, cursor: str | None, principal: str
-    ) -> bytes:
-        """Return a page of a list, as a principal sees it, as the JSON of its result, whose name for the
-        entries is `member`. Raises InvalidParams for a strange cursor, InternalError if a filter fails."""
-        name = f"{member} {version}"
-        view = self.view_of(principal)
-        if cursor is None:
-            kept = (self._lists if view is None else view.pages).get(name)
-            if kept is not None:
-                return kept
-        entries = list(registry) if view is None else view.entries(registry)
-        page = self.page(member, entries, cursor, version)
-        if cursor is None and view is None:
-            self._lists[name] = page
-        elif cursor is None and view is not None:
-            view.keep_page(name, page)
-        return page
-
-    def page(self, member: str, entries: Sequence[Any], cursor: str | None, version: str) -> bytes:
-        """Return the page of entries that a cursor names, None the first, as the JSON of its result. Raises
-        InvalidParams for a strange cursor."""
-        start, end, following = page_of([entry.key for entry in entries], cursor, self.page_size)
-        return self.list_result(member, entries[start:end], following, version)
-
-    def list_result(self, member: str, entries: Sequence[Any], following: str | None, version: str) -> bytes:
-        """Return the JSON of a list's result: entries, and the cursor of the next page, None at the end."""
-        rest: dict[str, Any] = {} if following is None else {"nextCursor": following}
-        rest |= self.caching(version, member)
-        if "cacheScope" in rest and self.is_filtered:
-            rest["cacheScope"] = "private"
-        if member == "tools" and (published := self.registries.tools.published):
-            from fastrpc.engine.listing import renamed
-
-            entries = renamed(entries, published)
-        try:
-            text = to_json({member: [entry.descriptor(version) for entry in entries], **rest})
-        except Exception:
-            from fastrpc.engine.listing import writable
-
-            text = to_json({member: writable(entries, version), **rest})
-        return text[:-1] + self.results.ending(version)
-
-    def poll_monitors(self, dispatcher: DispatcherProtocol) -> bool:
-        """Have what watches for changes called before a list, unless an event loop does so from time to time.
-
-        Returns whether the list may be given again without coming here. The first list needs no loop, so that
-        a script that asks for no more pays for none; the second one has the connection begin it.
-        """
-        waiting = [watch for watch in self._watches() if watch.needed]
-        if any(watch.polled for watch in waiting):
-            dispatcher.begin_loop()
-        for watch in waiting:
-            watch.poll()
-        return not waiting
-
-    def _watches(self) -> Iterator[Monitor]:
-        """What watches for changes, on this server and those that are mounted."""
-        if self.server.watching is not None:
-            yield self.server.watching
-        for mounted in self.mounts:
-            yield from mounted.runtime._watches()
-
-    def watch_in(self, loop: AbstractEventLoop) -> None:
-        """Call the watching functions from time to time in this loop, unless another one does."""
-        for watch in self._watches():
-            watch.begin(loop)
-
-    def watch_soon(self) -> None:
-        """Begin to watch in the loop of some connection; where none runs each list calls what watches."""
-        for dispatcher in list(self.dispatchers):
-            dispatcher.watch()
-
-    def watch_no_longer_in(self, loop: AbstractEventLoop) -> None:
-        """A connection of this loop is over: go on with another one's."""
-        watches = [watch for watch in self._watches() if watch.loop is loop]
-        for watch in watches:
-            watch.end()
-        if watches:
-            self.watch_soon()
 
     def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
         """Notify every subscribed client that a resource has changed. `rest`: other members of the params."""
@@ -653,11 +509,6 @@ class Runtime(VisibilityFilters):
         if len({each.principal for each in ready}) == 1:
             for dispatcher in ready:
                 dispatcher.post(partial(dispatcher.notify, method, params))
-
-    def caching(self, version: str, what: str = "") -> dict[str, Any]:
-        """Return the hints that a version's cacheable results carry (MCP 2026-07-28: caching): of a list,
-        which `what` is the member with the entries of, or of the server's description."""
-        return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope} if version == STATELESS else {}
 
 
 CHANGES: dict[str, Callable[..., object]] = {

@@ -260,7 +260,7 @@ class ListEncoder:
 
     def encode(self, request: Request, handler: Handler, value: list[Any]) -> bytes:
         cursor = cursor_of(request.params)
-        return request.dispatcher.runtime.page(self._lists.member, value, cursor, request.version)
+        return request.dispatcher.runtime.pages.of_entries(self._lists.member, value, cursor, request.version)
 
     @staticmethod
     def failure(request: Request, handler: Handler, error: BaseException) -> bytes:

@@ -51,7 +51,7 @@ def discover(dispatcher: Dispatcher, request: Request) -> bytes:
     result: dict[str, Any] = {
         "supportedVersions": [STATELESS],
         "capabilities": runtime.capabilities(STATELESS),
-        **runtime.caching(STATELESS),
+        **runtime.pages.caching(STATELESS),
         "resultType": "complete",
         "_meta": {SERVER_KEY: runtime.server_info_of(STATELESS)},
     }

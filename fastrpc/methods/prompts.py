@@ -41,7 +41,7 @@ def list_prompts(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the prompts that the principal sees, in the order in which they were added."""
     runtime = dispatcher.runtime
     prompts, cursor = runtime.registries.prompts, cursor_of(request.params)
-    return runtime.list_page("prompts", prompts, request.version, cursor, dispatcher.principal)
+    return runtime.pages.of_registry("prompts", prompts, request.version, cursor, dispatcher.principal)
 
 
 async def listed_prompts(request: Request) -> list[Any]:

@@ -60,14 +60,16 @@ def list_resources(dispatcher: Dispatcher, request: Request) -> bytes | None:
     registries = runtime.registries
     providers = [provider for provider in registries.providers if provider.lister is not None]
     if not providers:
-        return runtime.list_page("resources", registries.resources, request.version, cursor, principal)
+        return runtime.pages.of_registry(
+            "resources", registries.resources, request.version, cursor, principal
+        )
     resources = runtime.entries_for(principal, registries.resources)
     key = _MARK + providers[0].scheme if cursor is None and not resources else ""
     if cursor is not None:
         key = decode_cursor(cursor)[1]
     if key.startswith(_MARK):
         return _ask_provider(dispatcher, request, providers, key[len(_MARK) :])
-    start, end, following = page_of([entry.key for entry in resources], cursor, runtime.page_size)
+    start, end, following = page_of([entry.key for entry in resources], cursor, runtime.pages.size)
     if following is None:
         following = _cursor_at(providers[0])
     return _list_result(request, resources[start:end], following)
@@ -90,7 +92,7 @@ def _cursor_at(provider: Provider, cursor: str | None = None) -> str:
 
 
 def _list_result(request: Request, entries: Sequence[Any], following: str | None) -> bytes:
-    return request.dispatcher.runtime.list_result("resources", entries, following, request.version)
+    return request.dispatcher.runtime.pages.result("resources", entries, following, request.version)
 
 
 def page_entries(value: Any) -> tuple[Sequence[Any], str | None]:
@@ -150,7 +152,9 @@ def list_templates(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the templates that the principal sees, in the order in which they were added."""
     runtime = dispatcher.runtime
     templates, cursor = runtime.registries.templates, cursor_of(request.params)
-    return runtime.list_page("resourceTemplates", templates, request.version, cursor, dispatcher.principal)
+    return runtime.pages.of_registry(
+        "resourceTemplates", templates, request.version, cursor, dispatcher.principal
+    )
 
 
 async def listed_templates(request: Request) -> list[Any]:
@@ -350,7 +354,7 @@ class ContentsEncoder:
         }
         if version == STATELESS:
             result["ttlMs"] = 0 if reader.ttl is None else round(reader.ttl * 1000)
-            result["cacheScope"] = reader.cache_scope or runtime.cache_scope
+            result["cacheScope"] = reader.cache_scope or runtime.pages.cache_scope
         meta = _add_rest(result, value.rest) if isinstance(value, Received) else None
         try:
             return dumps(result)[:-1] + runtime.results.ending(version, meta)

@@ -20,10 +20,10 @@ def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the tools that the principal sees, in the order in which they were added."""
     runtime = dispatcher.runtime
     runtime.load()
-    current = runtime.poll_monitors(dispatcher)
+    current = runtime.monitors.poll(dispatcher)
     cursor = cursor_of(request.params)
     tools = runtime.registries.tools
-    result = runtime.list_page("tools", tools, request.version, cursor, dispatcher.principal)
+    result = runtime.pages.of_registry("tools", tools, request.version, cursor, dispatcher.principal)
     if cursor is None and current and not runtime.is_filtered:  # from now on the connection answers by itself
         dispatcher.connection.take_list(result, request.version == STATELESS)
     return result
@@ -33,7 +33,7 @@ async def listed_tools(request: Request) -> list[Any]:
     """Return the tools that the principal sees."""
     runtime = request.dispatcher.runtime
     runtime.load()
-    runtime.poll_monitors(request.dispatcher)
+    runtime.monitors.poll(request.dispatcher)
     return runtime.entries_for(request.dispatcher.principal, runtime.registries.tools)
 
 

@@ -79,6 +79,13 @@ def test_an_entry_can_be_switched_off(raw: Any) -> None:
     assert not entry_of(raw).enabled
 
 
+def test_a_token_that_fastmcp_writes_as_auth_is_a_header_unless_there_is_one() -> None:
+    entry = entry_of({"url": "https://x.example/mcp", "auth": "${TOKEN}"}).expanded({"TOKEN": "t0"})
+    assert entry.url_options == {"headers": {"Authorization": "Bearer t0"}}
+    own = {"authorization": "Bearer own"}
+    assert entry_of({"url": "https://x.example/mcp", "auth": "t0", "headers": own}).headers == own
+
+
 def test_a_login_by_oauth_is_an_option_of_the_url_alone() -> None:
     entry = entry_of({"url": "https://x.example/mcp", "auth": "oauth", "headers": {"A": "b"}}).expanded({})
     assert entry.url_options == {"headers": {"A": "b"}, "auth": "oauth"}
@@ -180,8 +187,8 @@ def test_a_shell_reads_the_variables_of_its_script_itself() -> None:
         ({"url": "ws://x", "type": "ws"}, "type: expected stdio, http, streamable-http or sse, got 'ws'"),
         ({"command": "c", "type": "http"}, "type: http needs a url"),
         ({"url": "http://x", "transport": "stdio"}, "type: stdio needs a command"),
-        ({"command": "c", "disabled": "true"}, "disabled: expected true or false, got 'true'"),
-        ({"command": "c", "enabled": 0}, "enabled: expected true or false, got 0"),
+        ({"command": "c", "disabled": "true"}, "disabled: expected true or false, got a string"),
+        ({"command": "c", "enabled": 0}, "enabled: expected true or false, got a number"),
         ({"command": "c", "envFile": ".env"}, "envFile: is not supported"),
         ({"command": "c", "excludeTools": "drop"}, "excludeTools: expected an array of strings"),
         ({"command": "c", "exclude_tags": ["a"]}, "exclude_tags: is not known"),

@@ -21,6 +21,7 @@ from fastrpc.compat.lowlevel.values import (
 from fastrpc.compat.sdk2.cache_hints import caching
 from fastrpc.definitions.handler import Handler
 from fastrpc.definitions.tool import Tool
+from fastrpc.engine.list_pages import ListPages
 from fastrpc.engine.runtime import Runtime
 from fastrpc.errors import InvalidParams, ToolError
 from fastrpc.methods import Method
@@ -259,13 +260,18 @@ def _call_tool(
     return dispatcher.begin(request, plan, [arguments])
 
 
-class LowLevelRuntime(Runtime):
-    """The runtime of a low-level server: what it declares follows from its handlers."""
-
-    server: Any
+class HintedPages(ListPages):
+    """The pages of a low-level server's own lists, with the hints of its `cache_hints`."""
 
     def caching(self, version: str, what: str = "") -> dict[str, Any]:
         return caching(self.server.hints, version, what)
+
+
+class LowLevelRuntime(Runtime):
+    """The runtime of a low-level server: what it declares follows from its handlers."""
+
+    pages_type = HintedPages
+    server: Any
 
     def capabilities(self, version: str) -> dict[str, Any]:
         declared: dict[str, Any] = self.server.declared_capabilities()

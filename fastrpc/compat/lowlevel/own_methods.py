@@ -135,13 +135,13 @@ class MethodEncoder:
         if request.method in LISTS:
             member, kind = LISTS[request.method]
             result[member] = [_entry(kind, entry, version) for entry in result.get(member) or ()]
-            result = {**runtime.caching(version, member), **result}
+            result = {**runtime.pages.caching(version, member), **result}
         elif request.method == "prompts/get":
             result["messages"] = [_message(each, version) for each in result.get("messages") or ()]
         elif request.method == "resources/read":
             contents = result.get("contents") or ()
             result["contents"] = [known("ResourceContents", part, version) for part in contents]
-            result = {**runtime.caching(version, "contents"), **result}
+            result = {**runtime.pages.caching(version, "contents"), **result}
         if version != STATELESS:
             result.pop("ttlMs", None)
             result.pop("cacheScope", None)

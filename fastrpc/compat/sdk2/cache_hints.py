@@ -21,7 +21,7 @@ METHODS = {
     "resources": "resources/list",
     "tools": "tools/list",
 }
-"""The method of each result that `Runtime.caching` is asked about."""
+"""The method of each result that `ListPages.caching` is asked about."""
 CACHEABLE_METHODS = frozenset(METHODS.values())
 """The methods whose results may carry a `CacheHint`."""
 
@@ -50,7 +50,7 @@ class CacheHint:
 
 
 def caching(hints: dict[str, dict[str, Any]], version: str, what: str) -> dict[str, Any]:
-    """Return the members of a result that `Runtime.caching` is asked about."""
+    """Return the members of a result that `ListPages.caching` is asked about."""
     if version != STATELESS:
         return {}
     return dict(hints.get(METHODS[what]) or {"ttlMs": 0, "cacheScope": "private"})

@@ -7,6 +7,7 @@ server that uses none of it pays nothing, but for that check in templates.
 from __future__ import annotations
 
 from fastrpc.compat.dialect import SDK_2
+from fastrpc.engine.list_pages import ListPages
 from fastrpc.engine.runtime import Runtime
 from fastrpc.errors import DefinitionError
 from fastrpc.server import Server
@@ -155,10 +156,8 @@ class SdkParts(Server):
         return found
 
 
-class CompatRuntime(Runtime):
-    """The runtime of a compat server, with its caching hints."""
-
-    server: Any
+class CompatPages(ListPages):
+    """The pages of a compat server's lists, with its caching hints."""
 
     def caching(self, version: str, what: str = "") -> dict[str, Any]:
         hints = self.server._hints
@@ -167,3 +166,9 @@ class CompatRuntime(Runtime):
         from fastrpc.compat.sdk2.cache_hints import caching
 
         return caching(hints, version, what)
+
+
+class CompatRuntime(Runtime):
+    """The runtime of a compat server."""
+
+    pages_type = CompatPages
