@@ -31,7 +31,7 @@ class OnTerminal:
         os.write(self.master, text.encode())
 
     def type_until_it_ends(self, text: str) -> None:
-        """Type a text, again and again: readline misses a signal that comes between its prompt and its wait."""
+        """Type a text, again and again: readline misses a signal between its prompt and its wait."""
         deadline = time.monotonic() + SECONDS
         while self.process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(OSError):  # it has ended meanwhile
