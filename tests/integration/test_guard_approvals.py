@@ -506,7 +506,7 @@ def test_a_call_that_is_longer_than_the_terminal_is_named_again_where_the_questi
         terminal.type("n\r")
         called(client, "wipe", place="short")
         assert "scroll up" not in terminal.until("else: later  ")
-        terminal.type("\x03")
+        terminal.type_until_it_ends("\x03")
         assert "^C\r\n" in terminal.rest()
         assert terminal.end()[0] == 0
 
