@@ -1,7 +1,6 @@
 """Shows arguments to approvers: as JSON in which every character is visible.
 
-A caller chooses the characters, and may try to show something other than what would run. JSON escapes
-replace:
+A caller chooses the characters, and may try to hide what would run. JSON escapes replace:
 
 * characters that are invisible or move their neighbours: control characters, bidirectional controls, fillers,
   variation selectors;

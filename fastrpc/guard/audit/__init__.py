@@ -1,5 +1,4 @@
-"""The audit log: the guard's decision about each call and its outcome, in records that a third party can
-verify.
+"""The audit log: the guard's decision about each call and its outcome, verifiable by a third party.
 
         log = AuditLog(folder, mode="strict")
         log.append({"category": "mcp_server", "actor": "ada", "tool": "order", "outcome": "ok"})
