@@ -1,7 +1,7 @@
 """fastrpc: an MCP server framework with a compiled hot path. The public names, nothing else.
 
-A name is imported when it is first used, so that ``import fastrpc`` itself costs next to nothing. Public
-modules that have been renamed are found by their former names, too, until 1.0.
+A name is imported when it is first used, so ``import fastrpc`` itself costs almost nothing. Renamed public
+modules are found under their former names, too, until 1.0.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
+if not TYPE_CHECKING:  # so that a type checker reports a misspelled name
 
     def __getattr__(name: str) -> object:
         home = _HOMES.get(name)

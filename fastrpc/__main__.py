@@ -1,7 +1,7 @@
 """The ``fastrpc`` command, also ``python -m fastrpc``: finds the command and its exit code.
 
-`serve` comes first and imports nothing that it does not need. A user's mistake is one line on stderr
-and exit code 2, never a traceback; a reader who goes away (``fastrpc tools | head``) is no mistake.
+`serve` is checked first and imports only what it needs. A user's mistake is one line on stderr and exit
+code 2, never a traceback. A reader that closes the pipe (``fastrpc tools | head``) is not a mistake.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def _other_command(arguments: list[str]) -> int:
 
 
 def _fill_descriptors() -> None:
-    """Put something in the place of standard descriptors that are closed: another file or a socket would get
-    their numbers, and libraries abort there. Nothing can be read, and what is written is an error."""
+    """Open /dev/null in place of closed standard descriptors. Otherwise a file or a socket would get their
+    numbers, and libraries abort. Reading returns nothing; writing to standard output is an error."""
     import os
 
     for number in (0, 1, 2):
@@ -118,7 +118,7 @@ def _dispatch(arguments: list[str]) -> int:
 
     if word in COMMANDS:
         command = import_module(f"fastrpc.cli.{word.replace('-', '_')}").main
-    elif (toolset := shipped_toolset(word)) is not None:  # before others are asked for, which reads settings
+    elif (toolset := shipped_toolset(word)) is not None:  # first: `toolset_commands` reads settings
         return _of_toolset(toolset, word, arguments[1:])
     else:
         others = toolset_commands()
@@ -148,7 +148,7 @@ def _listed(title: str, commands: dict[str, str]) -> str:
 
 
 def _of_toolset(toolset: str, word: str, arguments: list[str]) -> int:
-    """Run ``fastrpc WORD COMMAND``, a command of a shipped toolset that need not be the configured one."""
+    """Run ``fastrpc WORD COMMAND``: a command of a shipped toolset, even if another one is configured."""
     from fastrpc.cli import toolset_commands
     from fastrpc.command_line import suggestion, write_help
 
@@ -182,13 +182,13 @@ def _say(text: str, code: int) -> int:
 def _is_utf8(argument: str) -> bool:
     try:
         argument.encode()
-    except UnicodeEncodeError:  # Python has escaped its bytes
+    except UnicodeEncodeError:  # Python decodes invalid bytes to surrogates
         return False
     return True
 
 
 def _is_somewhere() -> bool:
-    """Whether the working directory is still there."""
+    """Whether the working directory still exists."""
     from os import getcwd
 
     try:
@@ -199,7 +199,7 @@ def _is_somewhere() -> bool:
 
 
 def _system_refuses(error: OSError) -> int:
-    """Say what the system refuses: a file, or standard output on a full disk."""
+    """Write what the system refuses, such as a file, or standard output on a full disk."""
     from errno import EBADF, EDQUOT, EFBIG, EIO, ENOENT, ENOSPC
 
     place = error.filename
@@ -213,7 +213,7 @@ def _system_refuses(error: OSError) -> int:
 
 
 def _reader_is_gone() -> int:
-    """Leave quietly: what is still buffered has nowhere to go, and flushing it at exit would fail."""
+    """End silently. The buffered output is dropped: flushing it at exit would fail."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,15 +1,15 @@
-"""`Caller`: who calls, as tools, policies, quotas and audits see one; and how its principal is named.
+"""`Caller`: who calls, as tools, policies, quotas and audits see it; and how its principal is named.
 
-The principal is the name that quotas, sessions, approvals and audits know a caller by:
+The principal is the name by which quotas, sessions, approvals and audits identify a caller:
 
-* ``OWNER#FAMILY`` for a token. The family is the id of the first of the tokens that were made of each other
-  by rotation: a rotated token is the same caller, with the same sessions and quotas. Two tokens that were
-  created apart are two callers, even of the same owner.
+* ``OWNER#FAMILY`` for a token. The family is the id of the first token in a chain of rotations, so a rotated
+  token is the same caller, with the same sessions and quotas. Two tokens that were created separately are two
+  callers, even for the same owner.
 * ``os:USER`` over stdio without a token.
-* ``CLASS@ISSUER#SUBJECT`` for an authorization server's token, where claims say the class (`claims`).
+* ``CLASS@ISSUER#SUBJECT`` for an authorization server's token, where claims determine the class (`claims`).
 
-An owner has neither ``:`` nor ``#``, so these are no names of each other, nor of an authorization server's
-``ISSUER#SUBJECT``, whose issuer is a URL.
+An owner contains neither ``:`` nor ``#``. So no name has two of these forms, and none equals an authorization
+server's ``ISSUER#SUBJECT``, whose issuer is a URL.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ CLAIMED = re.compile(r'([^":]+)(?:"([^"]*)")?@(https?://[^#]*#.*)\Z', re.DOTALL)
 
 
 class Caller:
-    """Who calls. `token_id` is that of the token that was presented, "" without one. `counted_as` is the name
-    by which rates count: that of several callers, if they are one subject with several tokens."""
+    """Who calls. `token_id` is the id of the presented token, "" without one. `counted_as` is the name under
+    which rate limits count: callers that are one subject with several tokens share it."""
 
     __slots__ = ("caller_class", "counted_as", "owner", "principal", "scopes", "token_id")
 
@@ -65,8 +65,8 @@ def token_principal(owner: str, family: str) -> str:
 
 
 def owner_of(principal: str) -> str:
-    """Return the owner of an authenticated principal: of a token, the owner that its name contains;
-    of a user of this machine, the principal."""
+    """Return the owner of an authenticated principal: for a token, the owner in its name; for a user of this
+    machine, the principal itself."""
     if claimed := CLAIMED.match(principal):
         return claimed[3]
     return principal if ":" in principal else principal.partition("#")[0]
@@ -83,13 +83,13 @@ def current_user() -> str:
 
 
 def unguarded(principal: str) -> Caller:
-    """Return the caller of a server without a guard: the user who runs it, for a caller that is
-    not authenticated."""
+    """Return the caller on a server without a guard. An unauthenticated caller is the user who runs the
+    server."""
     return Caller(principal, "") if principal else Caller(current_user(), "", owner=user_name())
 
 
 def user_name() -> str:
-    """Return the name of the user of this process, its number if it has none."""
+    """Return the name of the user of this process, or the numeric id if it has no name."""
     import pwd
 
     try:

@@ -1,7 +1,7 @@
-"""The parser of every command but `serve`, toolsets' too: one style of help, one line for a mistake.
+"""The parser of every command except `serve`, toolsets' commands included: one style of help and of errors.
 
-`CommandParser` is argparse with help in this project's form; its mistakes are a `UsageError`, which becomes
-one line on stderr and exit code 2. Imported by a command when it runs, never by a server.
+`CommandParser` is argparse with help in this project's form. A mistake raises `UsageError`, which becomes one
+line on stderr and exit code 2. A command imports this module when it runs; a server never does.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 HELP_COLUMN = 24
 NARROW_COLUMN = 6
-"""Where descriptions begin if the terminal has less than `NARROW` columns: below their names."""
+"""The column where descriptions begin, below their names, in a terminal of less than `NARROW` columns."""
 NARROW = 56
 WIDTH = 100
-"""Columns of a help text at most; a narrower terminal has fewer."""
+"""The maximum width of a help text in columns."""
 LEAST_WIDTH = 20
 COMMAND_COLUMN = 6
 """Where the further lines of an example begin."""
@@ -37,8 +37,8 @@ def help_width() -> int:
 def fitted(text: str) -> str:
     """Return a help text with lines that fit the terminal.
 
-    A line that begins with two spaces has a name and, from `HELP_COLUMN` on, its description, which may go on
-    in the lines below; among the examples, a command and what it does.
+    A line that begins with two spaces has a name and, from `HELP_COLUMN` on, its description, which may
+    continue in the next lines; among the examples, a command and what it does.
     """
     fit = {"usage:": fitted_usage, "examples:": fitted_examples}
     parts = text.rstrip("\n").split("\n\n")
@@ -58,8 +58,8 @@ def fitted_usage(lines: list[str]) -> str:
 
 
 def fitted_examples(lines: list[str]) -> str:
-    """Return the lines of examples that fit the terminal: what a command does below it, a command over
-    several lines as a shell reads it. No word is broken."""
+    """Return the lines of examples that fit the terminal: the description of a command is below it, a long
+    command is continued as in a shell. No word is split."""
     return "\n".join(line if len(line) <= help_width() else _fitted_example(line) for line in lines)
 
 
@@ -112,8 +112,8 @@ def described(name: str, text: str) -> str:
 
 
 def takes_colours(stream: TextIO | None) -> bool:
-    """Whether what is written to a stream may be coloured: it is a terminal that knows colours, or
-    FORCE_COLOR is set, and NO_COLOR is not."""
+    """Whether output to a stream may be coloured: it is a terminal with colours, or FORCE_COLOR is set; and
+    NO_COLOR is not set."""
     import os
 
     if stream is None or os.environ.get("NO_COLOR"):
@@ -144,9 +144,9 @@ def _coloured(text: str, stream: TextIO) -> str:
 
 
 def suggestion(word: str, candidates: Iterable[str]) -> str:
-    """Return ``; did you mean 'x'?`` for a misspelled word, or "" where nothing is near it.
+    """Return ``; did you mean 'x'?`` for a misspelled word, or "" if no candidate is similar.
 
-    The dashes of options do not count, or any two would resemble each other.
+    The dashes of options are not compared, or any two options would resemble each other.
     """
     bare = {candidate.lstrip("-"): candidate for candidate in candidates}
     near = suggest(word.lstrip("-"), bare, 1)
@@ -161,7 +161,7 @@ def check_action(command: str, action: str, actions: Collection[str]) -> None:
 
 
 def _help_for(action: str, text: str | None) -> str | None:
-    """Return what a description such as ``a file; for init: a new file`` says of one action."""
+    """Return the part of a description such as ``a file; for init: a new file`` that is about one action."""
     others = None
     for part in (text or "").split("; "):
         name, colon, rest = part.removeprefix("for ").partition(": ")
@@ -181,8 +181,8 @@ class CommandParser(ArgumentParser):
     """A parser for ``fastrpc COMMAND``.
 
     `arguments` is the text after the command in the usage, `description` one sentence, `examples` lines
-    that begin with two spaces. `actions`: for a command whose first argument is one of several actions, by
-    name, one sentence and the arguments (their `dest`) that only some actions take.
+    that begin with two spaces. `actions` is for a command whose first argument is an action. It has for each
+    action, by name, one sentence and the arguments (their `dest`) that only some actions take.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class CommandParser(ArgumentParser):
             allow_abbrev=False,
             add_help=False,
         )
-        self.color = False  # from CPython 3.14 on argparse has colours of its own: help looks the same on all
+        self.color = False  # CPython 3.14's argparse adds its colours: help looks the same on all
         self._positionals.title = "arguments"
         self.add_argument("-h", "--help", action="help", help="show this")
         if actions:
@@ -218,12 +218,12 @@ class CommandParser(ArgumentParser):
         raise UsageError(f"{message} (see 'fastrpc {self.command} --help')")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Write a message, such as the help; argparse would swallow that it cannot be written."""
+        """Write a message, such as the help. argparse would suppress the error of a failed write."""
         if message and file is not None:
             file.write(_coloured(message, file))
 
     def parser_of(self, action: str) -> CommandParser:
-        """Return the parser of one action: with its help, and the arguments that are known so far."""
+        """Return the parser of one action, with its help and the arguments that have been added so far."""
         sentence, taken = self.actions[action]
         begin = f"  fastrpc {self.command} {action}"
         examples = [line for line in self._examples.splitlines() if f"{line} ".startswith(f"{begin} ")]
@@ -238,21 +238,22 @@ class CommandParser(ArgumentParser):
         return parser
 
     def _usage_of(self, action: str) -> str:
-        """Return what stands behind an action in the usage of its command."""
+        """Return what follows an action in the usage of its command."""
         lines = [
             line.strip().removeprefix(f"fastrpc {self.command} ") for line in self._arguments.splitlines()
         ]
         others = ""
-        if len(lines) == 1:  # all actions in one line, and the options behind them
+        if len(lines) == 1:  # all actions in one line, followed by the options
             line, _, others = lines[0].partition("  ")
             lines = line.split(" | ")
         found = [line.partition(" ") for line in lines]
         return next(f"{rest} {others}".strip() for name, _, rest in found if name == action)
 
     def parse(self, arguments: list[str]) -> Namespace:
-        """Parse a command's arguments; what is left over is named, with the option that was meant.
+        """Parse a command's arguments.
 
-        Raises UsageError; leaves with SystemExit after ``--help``.
+        Raises UsageError, which names an unknown argument and the option that was probably meant. Raises
+        SystemExit after ``--help``.
         """
         if self.actions and not {"-h", "--help"}.isdisjoint(arguments):
             action = next((word for word in arguments if not word.startswith("-")), "")
@@ -261,7 +262,7 @@ class CommandParser(ArgumentParser):
         known = [option for action in self._actions for option in action.option_strings]
         try:
             options, rest = self.parse_known_intermixed_args(arguments)
-        except UsageError:  # perhaps only since an option that there is not was meant to say it
+        except UsageError:  # the cause may be a misspelled option: name that one
             for word in arguments:
                 if word.startswith("--") and len(word) > 2 and word.partition("=")[0] not in known:
                     raise unknown_option(word, known, self.command) from None
@@ -280,13 +281,13 @@ OTHER_OPTIONS = {
     **dict.fromkeys(("-v", "--verbose", "--debug"), "serve --log-level debug"),
     "--http": "serve --http HOST:PORT",
 }
-"""Options of other programs that serve, and the command here."""
+"""Options of other programs that serve, and the equivalent command here."""
 SERVING = ("", "serve", "dev", "gateway")
-"""The commands of which these may be expected; "" is none."""
+"""The commands with which users may expect these options; "" is no command."""
 
 
 def unknown_option(option: str, options: Iterable[str], command: str = "") -> UsageError:
-    """Return the complaint about an option that does not exist."""
+    """Return the error for an option that does not exist."""
     name = option.partition("=")[0]
     if command in SERVING and name in OTHER_OPTIONS and name not in options:
         return UsageError(f"unknown option {name!r}; here it is 'fastrpc {OTHER_OPTIONS[name]}'")

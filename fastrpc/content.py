@@ -1,8 +1,8 @@
 """What a handler may return besides plain values: content blocks, `Contents`, and `ToolResult`.
 
-A helper holds an author's values; `block_of` makes the content block of a protocol version from it, or a
-substitute of a type that the version has. Plain classes: importing them costs nothing. Sending is left to
-`fastrpc.methods`.
+A helper holds an author's values. `block_of` converts it to the content block of a protocol version; a type
+that the version lacks is replaced by another. Plain classes: importing them costs nothing. `fastrpc.methods`
+sends the blocks.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Media(Content):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], mime_type: str | None = None) -> Self:
-        """Read a regular file of at most 64 MiB; its ending tells the MIME type unless that is given. Raises
+        """Read a regular file of at most 64 MiB. Without `mime_type` the extension determines it. Raises
         ValueError, OSError."""
         ending = str(path).rpartition(".")[2].lower()
         found = mime_type or _MIME_TYPES.get(ending, "")
@@ -145,8 +145,8 @@ class Image(_Media):
 class Audio(_Media):
     """A sound: the encoded audio (WAV, MP3, Ogg …) and its MIME type.
 
-    Clients of 2024-11-05, which has no audio, get it as an embedded resource: the only form in which the
-    sound itself reaches them.
+    2024-11-05 has no audio blocks; clients of that version get an embedded resource, the only block that can
+    hold the sound itself.
     """
 
     __slots__ = ()
@@ -206,7 +206,7 @@ class EmbeddedResource(Content):
 class ResourceLink(Content):
     """The address of a resource, which the client may read if it wants to.
 
-    Clients before 2025-06-18, which do not know links, get a text that says all of it.
+    Versions before 2025-06-18 have no links; their clients get a text with all of the link's members.
     """
 
     __slots__ = ("description", "icons", "mime_type", "name", "size", "title", "uri")
@@ -234,7 +234,7 @@ class ResourceLink(Content):
         self.icons = icons
 
     def to_block(self) -> dict[str, Any]:
-        """Return the block: `type`, `uri`, `name`, and what else is known of it; members may be None."""
+        """Return the block: `type`, `uri`, `name`, and the optional members, which may be None."""
         return {
             "type": "resource_link",
             "uri": self.uri,
@@ -266,7 +266,7 @@ class Block(Content):
 class Contents:
     """One of the contents of a resource: a text, or bytes; anything else is sent as JSON text.
 
-    `mime_type`, `uri` and `meta` are sent with it; MIME type and URI are by default the resource's own. A
+    `mime_type`, `uri` and `meta` are sent with it; by default MIME type and URI are those of the resource. A
     function may return a list of several.
     """
 
@@ -285,7 +285,7 @@ class Contents:
         self.uri = uri
         self.meta = meta
         self.others: dict[str, Any] | None = None
-        """Members that another server has sent and no version of MCP names."""
+        """Members that an upstream server has sent and that no version of MCP defines."""
 
     @staticmethod
     def received(part: dict[str, Any]) -> Contents:
@@ -302,7 +302,7 @@ class Contents:
 
     @property
     def text(self) -> str:
-        """The content as a text. Raises TypeError if it is none."""
+        """The content as a text. Raises TypeError if it is bytes."""
         if not isinstance(self.content, str):
             raise TypeError(f"{self.uri or 'the content'} is not a text, but {type(self.content).__name__}")
         return self.content
@@ -317,7 +317,7 @@ class Contents:
 
 
 class Received(_List):
-    """The contents or the messages of a result that another server has sent, with its other members."""
+    """The contents or the messages of an upstream server's result, with the other members of the result."""
 
     def __init__(self, parts: Iterable[Any], rest: dict[str, Any]) -> None:
         super().__init__(parts)
@@ -328,29 +328,29 @@ class ToolResult:
     """Full control over a tool's result.
 
     `content` is a `str`, a content helper, or a sequence of either; `structured` any JSON value for
-    ``structuredContent`` (sent from protocol 2025-06-18 on; what is no object travels as
-    ``{"result": …}`` before 2026-07-28). Without `content` the text is `structured` as JSON. `is_error`
-    marks a failure the model can react to; `meta` becomes the result's ``_meta``. Raises ValueError for
+    ``structuredContent`` (sent from protocol 2025-06-18 on; before 2026-07-28, a value that is not an object
+    is sent as ``{"result": …}``). Without `content` the text is `structured` as JSON. `is_error` marks a
+    failure that the model can react to; `meta` becomes the result's ``_meta``. Raises ValueError for
     malformed keys in `meta`.
 
-    Mind that widely used clients show the model **only** ``structuredContent`` where a result has
-    both: put into `structured` all that the text says, or leave it out and give programs their
-    facts in `meta`.
+    Widely used clients show the model **only** ``structuredContent`` if a result has both. So put everything
+    that the text says into `structured`, too, or leave `structured` out and put the data for programs into
+    `meta`.
     """
 
     __slots__ = ("content", "is_error", "meta", "structured")
 
     is_checked = True
-    """Whether `structured` is held against the tool's output schema."""
+    """Whether `structured` is validated against the tool's output schema."""
 
     whole: dict[str, Any] | None = None
-    """The result as it is sent, of a type that this class does not know."""
+    """The complete result, if its type is one that this class cannot represent; it is sent unchanged."""
 
     is_null = False
-    """Whether another server has sent null as `structured`, which goes on as it is, and is not missing."""
+    """Whether an upstream server has sent null as `structured`: null is forwarded, not left out."""
 
     rest: dict[str, Any] | None = None
-    """Members that another server has sent and no version of MCP names."""
+    """Members that an upstream server has sent and that no version of MCP defines."""
 
     def __init__(
         self,
@@ -370,9 +370,10 @@ class ToolResult:
 
 
 def block_of(content: str | Content | dict[str, Any], version: str) -> dict[str, Any]:
-    """Return the content block of a text, a helper, or a block of the newest version: as `version` knows it.
+    """Return the content block, in the form of `version`, for a text, a helper, or a block of the newest
+    version.
 
-    Members that the version does not have are left out; a type that it does not have is replaced by another.
+    Members that the version lacks are left out; a type that it lacks is replaced by another.
     Raises TypeError for anything else.
     """
     if isinstance(content, str):
@@ -395,7 +396,7 @@ def block_of(content: str | Content | dict[str, Any], version: str) -> dict[str,
 
 
 def _resource_of_audio(block: dict[str, Any]) -> dict[str, Any]:
-    """A client that cannot play it can still save it, or hand it on; a text would lose the sound."""
+    """Return an embedded resource with the sound: a client that cannot play it can save it or pass it on."""
     from binascii import crc32
 
     address = f"audio:///{crc32(block['data'].encode('ascii')):08x}"
@@ -404,7 +405,7 @@ def _resource_of_audio(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text_of_link(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a text for a link: an embedded resource would mean that the content is empty."""
+    """Return a text for a link. An embedded resource would state that the linked resource is empty."""
     size = block.get("size")
     facts = [block.get("mimeType"), None if size is None else f"{size} bytes"]
     shown = ", ".join(fact for fact in facts if fact)
@@ -451,7 +452,7 @@ def annotations_of(given: Mapping[str, Any]) -> dict[str, Any]:
 def checked_meta(meta: dict[str, Any]) -> dict[str, Any]:
     """Return `meta` if its keys are well formed (MCP, basic: _meta). Raises ValueError.
 
-    Reserved prefixes are let through: those who write an extension use its keys.
+    Reserved prefixes are accepted: authors of an extension use its keys.
     """
     for key in meta:
         if not isinstance(key, str) or not _is_meta_key(key):
@@ -480,7 +481,7 @@ def _is_meta_key(key: str) -> bool:
 
 
 _meta_keys: set[str] = set()
-"""Keys that were found good: a tool uses the same ones in each result."""
+"""Keys that have been checked: a tool uses the same ones in each result."""
 
 
 def _reads_as_meta_key(key: str) -> bool:

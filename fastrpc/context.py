@@ -1,7 +1,7 @@
 """The `Context` of a call, which a handler receives besides its arguments.
 
-A parameter annotated with `Context` receives it and is not part of the schema. A tool without one pays
-nothing. Messages reach the client by an outbound channel (`fastrpc.engine.outbound_channel`).
+A parameter annotated with `Context` receives it and is not part of the schema. A tool without such a
+parameter costs nothing more. Messages are sent to the client through `fastrpc.engine.outbound_channel`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Context(CallContext):
     `request_id` is the JSON-RPC id; `protocol_version` the version that the client speaks; `client_info` the
     client's Implementation (MCP). `cancelled` is True once the client has cancelled the call or disconnected:
     a tool that runs on a thread checks it from time to time and returns; an async tool gets
-    asyncio.CancelledError instead. A Context made by hand, without an outbound channel, sends nothing: for
-    tests that call a tool's function.
+    asyncio.CancelledError instead. A test that calls a tool's function may create a Context without an
+    outbound channel, which sends nothing.
     """
 
     __slots__ = ()
@@ -70,12 +70,12 @@ class Context(CallContext):
 
     @property
     def state(self) -> Any:
-        """The value of the server's ``lifespan``: a pool, a client, anything that calls share."""
+        """The value of the server's ``lifespan``: a connection pool, a client, anything that calls share."""
         return None if self._channel is None else self._channel.state
 
     @property
     def server(self) -> Any:
-        """The `Server` that the handler belongs to; None for a context that was made by hand."""
+        """The `Server` that the handler belongs to; None for a context that a test has created."""
         return None if self._channel is None else self._channel.server
 
     @property
@@ -90,8 +90,8 @@ class Context(CallContext):
     @property
     def caller(self) -> Caller:
         """Who calls: `owner`, `caller_class` and `scopes` of the principal, as the server's guard knows them.
-        Without a guard the owner is the principal itself, and the user of the operating system where there
-        is none. A tool that stores data for a person, whatever token they use, stores it by owner.
+        Without a guard the owner is the principal, or the user of the operating system if there is no
+        principal. A tool that stores data for a person, whichever token they use, stores it by owner.
         """
         if self._channel is None:
             from fastrpc.callers import unguarded
@@ -154,12 +154,12 @@ class Context(CallContext):
         return self.log(data, "error", logger)
 
     def spend(self, amount: float, unit: str) -> None:
-        """Say that this call costs so much, in a unit that the tool declares: ``costs={"tokens": 0}``.
+        """Count an amount that this call costs, in a unit that the tool declares: ``costs={"tokens": 0}``.
 
-        For budgets of a guard (docs/guard.md): what a call spends is counted at once, several amounts of a
-        unit together, and takes the place of what the tool has declared. Nothing is refused or undone by it;
-        the next call is. Does nothing on a server that counts no budgets. Thread-safe. Raises ValueError for
-        an amount that is no number from 0 on, and for a unit that the tool does not declare.
+        For budgets of a guard (docs/guard.md). The amount is counted at once and replaces the declared one;
+        several amounts of a unit are added. This call is neither refused nor undone if it exceeds a budget;
+        the next one is refused. Does nothing on a server without budgets. Thread-safe. Raises ValueError for
+        an amount that is not a number from 0 on, and for a unit that the tool does not declare.
         """
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < float("inf"):
             raise ValueError(f"spend: expected a number from 0 on, got {amount!r:.40}")
@@ -210,8 +210,9 @@ class Context(CallContext):
         `form` is a dataclass, msgspec Struct, TypedDict or pydantic model of plain members, a plain type
         (``str``, ``int``, ``bool``, a Literal …), a list of texts to choose from, or a JSON Schema; None asks
         only for consent. Returns a `fastrpc.client_requests.ElicitResult`: `action` is accept, decline or
-        cancel, `accepted` short for the first, `data` the form's value or None, `value` the form's value or a
-        ToolError. Raises ToolError if the client cannot be asked, DefinitionError for an invalid form.
+        cancel, and `accepted` is True for accept. `data` is the form's value or None; `value` is the form's
+        value, or raises ToolError. Raises ToolError if the client cannot be asked, DefinitionError for an
+        invalid form.
 
         From 2026-07-28 on the function runs again from its start once the answer has arrived: the code before
         this call is executed twice, unless `once` calls it. `key` identifies the question (by default its
@@ -275,8 +276,8 @@ class Context(CallContext):
     def once(self, key: str, function: Callable[[], Value]) -> Value:
         """Call `function` and return its value; when the handler runs again, return the stored value.
 
-        For actions that must happen once although an answer makes the handler run again (`elicit`). The value
-        is sent to the client and back, signed: it must be JSON, and not secret. A coroutine function is
+        For actions that must happen once although the handler runs again after an answer (`elicit`). The
+        value is sent to the client and back, signed: it must be JSON, and not secret. A coroutine function is
         awaited: ``await ctx.once("order", place_order)``. Raises TypeError for a value that is not JSON.
         """
         if self._channel is None:
@@ -285,7 +286,7 @@ class Context(CallContext):
         return value
 
     def read_resource(self, uri: str) -> Awaitable[list[Contents]]:
-        """Read a resource of this server; return its contents. Raises ToolError if there is none."""
+        """Read a resource of this server; return its contents. Raises ToolError if it does not exist."""
         return self._reach().read_resource(uri)
 
     def _reach(self) -> OutboundChannel:
@@ -295,5 +296,5 @@ class Context(CallContext):
 
 
 def undeclared(tool: str, unit: object) -> str:
-    """Return what is wrong with a unit that a tool spends and does not declare."""
+    """Return the error message for a unit that a tool spends and does not declare."""
     return f"spend: {tool} does not declare {unit!r:.40}: @tool(costs={{{unit!r:.40}: 0}})"

@@ -1,8 +1,8 @@
-"""Shows an author a mistake in a definition, or in a call of `run`, as one line.
+"""Prints a mistake in a definition, or in a call of `run`, as one line.
 
-`python server.py` would print a traceback whose frames are this package's. `fastrpc serve` prints one line by
-itself. `FASTRPC_TRACEBACK=full` keeps the traceback. An exception hook that was set before is called for all
-other exceptions.
+Otherwise `python server.py` would print a traceback with this package's frames; `fastrpc serve` prints one
+line by itself. `FASTRPC_TRACEBACK=full` keeps the traceback. For all other exceptions, the previous exception
+hook is called.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def install(mistakes: tuple[type[Exception], ...]) -> None:
 
 
 def _place_in(traceback: TracebackType | None) -> str:
-    """Return file and line of the innermost frame that is the author's; "" if none is in a file."""
+    """Return file and line of the innermost frame of the author's code; "" if no frame is in a file."""
     found = diagnostics.authors_frame(traceback)
     if found is None or (file := found.tb_frame.f_code.co_filename).startswith("<"):
         return ""

@@ -1,14 +1,14 @@
 """Writes log records and plain lines to standard error; records go through Python's `logging`.
 
 The level is ``FASTRPC_LOG_LEVEL`` (default ``warning``). ``FASTRPC_LOG_FILE`` names a file to append to
-instead; it is reopened when it has been moved (logrotate). `logging` is imported by the first record, so a
-server without records never pays for it. Secrets are masked, in tracebacks too. Characters that are not
-printable are escaped, so that a message with a line break cannot forge a record. A program that has
-configured logging keeps its own handlers. `write_line` writes a line for a person at a terminal, unchanged.
+instead; it is reopened after it has been moved (logrotate). The first record imports `logging`, so a server
+without records does not pay for it. Secrets are masked, in tracebacks too. Characters that are not printable
+are escaped, so a message with a line break cannot forge a record. A program that has configured logging keeps
+its handlers. `write_line` writes a line for a person at a terminal, unchanged.
 
 A traceback begins at the first frame outside fastrpc, asyncio and threads. If standard error is not read, a
-record waits at most `WAIT_SECONDS` and is then dropped. Failures of handlers are written by the thread of
-`fastrpc.tracebacks`, so that no response waits for them.
+record waits at most `WAIT_SECONDS` and is then dropped. The thread of `fastrpc.tracebacks` writes failures of
+handlers, so no response waits for them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 FILE_VARIABLE = "FASTRPC_LOG_FILE"
 WAIT_SECONDS = 1.0
 MOST_REMEMBERED = 1000
-LONGEST_RECORD = 64 * 1024  # characters, its traceback among them: what a peer has sent may stand in it
+LONGEST_RECORD = 64 * 1024  # characters, with the traceback: a record may quote what a peer has sent
 CUT = f"… (cut: a record has at most {LONGEST_RECORD:,} characters)"
 ATOMIC = 512  # bytes that a pipe accepts at once if it accepts any (POSIX: PIPE_BUF)
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -60,8 +60,8 @@ def set_default_level(name: str) -> None:
 
 
 def configure_root(name: str) -> None:
-    """Write the records of the program's own loggers, from a level on, to standard error, secrets masked;
-    unless the program has configured logging, or has not imported it."""
+    """Write the records of the program's loggers, from a level on, to standard error, with secrets masked. Do
+    nothing if the program has configured logging, or has not imported it."""
     logging = sys.modules.get("logging")
     if logging is not None and not logging.root.handlers:
         handler = _stderr_handler()
@@ -81,8 +81,8 @@ def write(at: str, message: str, error: BaseException | None = None) -> None:
 
 
 class Once:
-    """Writes each record once. A peer may cause any number of them: after `MOST_REMEMBERED` it forgets them
-    all, and begins anew."""
+    """Writes each record once. A peer may cause any number of different ones: after `MOST_REMEMBERED` records
+    all are forgotten, which bounds the memory."""
 
     def __init__(self, at: str) -> None:
         self._at = at
@@ -109,8 +109,7 @@ def write_line(text: str) -> None:
 
 
 def write_text(text: str) -> bool:
-    """Write lines to stderr, if there is one, for at most `WAIT_SECONDS`; False if nothing reads them for so
-    long.
+    """Write lines to stderr, if there is one. Return False if they are not read within `WAIT_SECONDS`.
 
     The caller must have escaped names from outside by `shown`.
     """
@@ -120,15 +119,15 @@ def write_text(text: str) -> bool:
         return True
     try:
         if can_accept(descriptor, 0):
-            sys.stderr.flush()  # what was printed before comes first
+            sys.stderr.flush()  # keep the order with what was printed before
         return _send(descriptor, text.encode("utf-8", "backslashreplace"), WAIT_SECONDS)
     except OSError:
-        return False  # the reader is gone
+        return False  # the reader has closed it
 
 
 def shown(name: str, longest: int) -> str:
-    """Return a name from outside in a form that may be written: secrets masked, characters that are not
-    printable escaped, and cut to `longest` characters."""
+    """Return a name from outside in a form that is safe to write: secrets are masked, unprintable characters
+    are escaped, and it is cut to `longest` characters."""
     from fastrpc.redaction import masked
 
     name = masked(name)
@@ -165,7 +164,7 @@ def is_own(file_name: str) -> bool:
 
 
 def authors_frame(traceback: TracebackType | None) -> TracebackType | None:
-    """Return the innermost frame of a traceback that is not fastrpc's; None if all are."""
+    """Return the innermost frame of a traceback outside fastrpc; None if all frames are fastrpc's."""
     found = None
     while traceback is not None:
         if not is_own(traceback.tb_frame.f_code.co_filename):
@@ -233,7 +232,7 @@ def _prepare() -> logging.Logger:
 
 
 def _handler(logger: logging.Logger) -> logging.Handler | None:
-    """Return the handler for records: the log file, else stderr, unless the program has configured
+    """Return the handler for records: to the log file, else to stderr; None if the program has configured
     logging."""
     path = os.environ.get(FILE_VARIABLE)
     if path:
@@ -245,7 +244,7 @@ def _handler(logger: logging.Logger) -> logging.Handler | None:
 
 
 def _stderr_handler() -> logging.Handler:
-    """Return a handler that writes to standard error, and waits only a limited time for its reader."""
+    """Return a handler that writes to standard error and waits for its reader for a limited time only."""
     import logging
 
     class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # subscribed from 3.11 on
@@ -265,7 +264,7 @@ def _stderr_handler() -> logging.Handler:
                     )
                 data = text.encode("utf-8", "backslashreplace")
                 if can_accept(descriptor, 0):
-                    self.stream.flush()  # of what others have printed
+                    self.stream.flush()  # what other code has printed
                 if _send(descriptor, data, 0 if self.left_out else WAIT_SECONDS):
                     self.left_out = 0
                 else:
@@ -279,8 +278,8 @@ def _stderr_handler() -> logging.Handler:
 
 
 def _descriptor_of(stream: Any) -> int | None:
-    """Return the descriptor of a stream; None if there is none, or the stream is closed. Streams of programs
-    that draw a terminal themselves give -1 (textual)."""
+    """Return the descriptor of a stream; None if it has none or is closed. Streams of programs that draw on
+    the terminal themselves return -1 (textual)."""
     try:
         found: int = stream.fileno()
     except (AttributeError, OSError, ValueError):
@@ -298,7 +297,7 @@ def can_accept(descriptor: int, seconds: float) -> bool:
 
 
 def _send(descriptor: int, data: bytes, seconds: float) -> bool:
-    """Write all of `data`; return False if that took longer than so many seconds. Raises OSError."""
+    """Write all of `data`; return False if that takes longer than `seconds`. Raises OSError."""
     from time import monotonic
 
     until = monotonic() + seconds
@@ -319,8 +318,8 @@ def _say_where_the_log_is(path: str, error: OSError) -> None:
 
 
 def _file_handler(path: str) -> logging.Handler:
-    """Return a handler that appends records to a file, and writes them to standard error while the disk is
-    full or the folder gone. Raises OSError."""
+    """Return a handler that appends records to a file. While the disk is full or the folder is missing, it
+    writes them to standard error. Raises OSError."""
     from logging.handlers import WatchedFileHandler
 
     from fastrpc.regular_files import LineFile
@@ -335,7 +334,7 @@ def _file_handler(path: str) -> logging.Handler:
             text = self.format(record)
             try:
                 self.reopenIfNeeded()
-                if self.stream is None:  # it was moved, and could not be made again
+                if self.stream is None:  # it was moved, and could not be created again
                     self.stream = self._open()
                     self._statstream()
                 file: Any = self.stream
@@ -361,7 +360,7 @@ def _formatter() -> logging.Formatter:
 
             try:
                 found = TracebackException(*ei)
-            except (Exception, SystemExit) as error:  # attributes of the exception may be its author's code
+            except (Exception, SystemExit) as error:  # attributes of an exception may be user code
                 return f"its traceback cannot be shown: the exception raises {type(error).__name__}"
             _cut(found)
             return "".join(found.format()).rstrip("\n")[: 2 * LONGEST_RECORD]

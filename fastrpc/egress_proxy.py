@@ -56,8 +56,7 @@ SPECIAL_V4 = [
     )
 ]
 GLOBAL_V6 = IPv6Network("2000::/3")
-"""The only range with single hosts of the Internet; mapped, compatible, translated and local addresses lie
-outside."""
+"""The only range of global unicast addresses; mapped, compatible, translated and local ones are outside."""
 SPECIAL_V6 = [
     IPv6Network(network)
     for network in (
@@ -268,7 +267,7 @@ class EgressProxy:
         target: str,
         headers: list[tuple[str, str]],
     ) -> None:
-        """Forward one plain HTTP request and its response, then close the connection. Raises Refused."""
+        """Forward one plain HTTP request and its response, then close the connection. Raises FetchRefused."""
         scheme, _, rest = target.partition("://")
         if scheme.lower() != "http" or not rest:
             raise FetchRefused(400, "Only http and CONNECT are served")
@@ -280,7 +279,7 @@ class EgressProxy:
         authority = rest[:end]
         if (
             authority.count(":") > 1 and authority[0] != "["
-        ):  # httpcore again; its Host header has the brackets
+        ):  # httpcore omits the brackets here too; its Host header has them
             bare, authority = authority, "".join(value for name, value in headers if name == "host")
             if re.sub(r"[][]", "", authority) != bare:
                 raise FetchRefused(400, "Bad address")
@@ -298,7 +297,7 @@ class EgressProxy:
                 await self._answer_of(body_reader, writer)
                 await self._relay((reader, writer), (body_reader, body_writer), back_only=True)
             except (OSError, asyncio.TimeoutError, asyncio.CancelledError):
-                _reset(writer)  # after a plain close, a part would look complete
+                _reset(writer)  # after FIN, a truncated body would look complete
                 raise
             finally:
                 sending.cancel()
@@ -346,7 +345,7 @@ class EgressProxy:
                     part = await _with_timeout(reader.read(CHUNK), min(idle_seconds, ENDED_SECONDS))
                 except asyncio.TimeoutError:
                     if loop.time() - last < idle_seconds:
-                        continue  # not that long yet, or the other direction is busy
+                        continue  # idle for less than `idle_seconds`, or the other direction is busy
                     raise
                 last = loop.time()
                 left -= len(part)
@@ -373,7 +372,7 @@ class EgressProxy:
     # --- targets --------------------------------------------------------------------------------------
 
     async def _connect(self, host: str, port: int) -> tuple[StreamReader, StreamWriter]:
-        """Resolve a name, check the addresses, and connect to one of them. Raises Refused."""
+        """Resolve a name, check the addresses, and connect to one of them. Raises FetchRefused."""
         try:
             addresses = await _with_timeout(self._resolve(host, port), CONNECT_SECONDS)
         except (OSError, asyncio.TimeoutError, UnicodeError):
@@ -464,7 +463,7 @@ def _reset(writer: StreamWriter) -> None:
 
 
 async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
-    """Read a head: its first line, and its headers with lower-case names. Raises Refused."""
+    """Read a head: its first line, and its headers with lower-case names. Raises FetchRefused."""
     try:
         data = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
@@ -483,7 +482,7 @@ def _authority(text: str, port: int | None) -> tuple[str, int]:
     """Return host and port of ``host:port``, with the host parsed as browsers do (URL Standard, host
     parsing).
 
-    Raises Refused for user information, a zone, characters that are not ASCII, and malformed addresses.
+    Raises FetchRefused for user information, a zone, characters that are not ASCII, and malformed addresses.
     """
     bare = BARE_V6.match(text) if port is None and text.count(":") > 1 else None
     match = AUTHORITY.match(f"[{bare[1]}]:{bare[2]}" if bare else text)
@@ -533,7 +532,7 @@ def _number(label: str) -> int | None:
 
 
 def _length_of(headers: list[tuple[str, str]]) -> int:
-    """Return the length of a request's body in bytes. Raises Refused if it is not stated unambiguously."""
+    """Return the length of a request's body in bytes. Raises FetchRefused if it is not unambiguous."""
     if any(name == "transfer-encoding" for name, _ in headers):
         raise FetchRefused(411, "Length required")
     lengths = {value for name, value in headers if name == "content-length"}
@@ -561,7 +560,7 @@ def _answer(status: int, reason: str) -> bytes:
     return f"{head}content-length: {len(reason)}\r\n\r\n{reason}".encode()
 
 
-if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
+if not TYPE_CHECKING:  # so that a type checker reports a misspelled name
 
     def __getattr__(name: str) -> object:
         if name == "CheckingProxy":

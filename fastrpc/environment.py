@@ -1,5 +1,5 @@
-"""The environment variables of this process as they are stored, for quick looks: a read of ``os.environ``
-costs a microsecond. What a variable means is left to `fastrpc.settings` and others."""
+"""The environment variables of this process as CPython stores them, for fast reads: ``os.environ`` takes a
+microsecond for each. `fastrpc.settings` and others interpret the variables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import os
 
 
 def raw_environment() -> dict[bytes, bytes] | None:
-    """Return the dict that ``os.environ`` reads, by encoded name; None where this Python has no such dict."""
+    """Return the dict that ``os.environ`` reads, by encoded name; None if this Python has no such dict."""
     variables = getattr(os.environ, "_data", None)
     return variables if type(variables) is dict else None

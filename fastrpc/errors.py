@@ -1,11 +1,10 @@
 """Every error that fastrpc raises, in one tree.
 
-There is a branch for each party: `ProtocolError` is the client's fault and becomes a JSON-RPC error with its
-`code`; `ToolError` and `ArgumentError` become a tool result with ``isError: true``; `DefinitionError` is the
-tool author's fault, raised while a tool is decorated; `ClientError` is what `fastrpc.Client` raises for what
-a server does; `UsageError` is a mistake on the command line, and exits with code 2. Errors are raised deep in
-the code and turned into an answer in one place, `fastrpc.engine.dispatcher`. Importing this module imports
-nothing.
+Each party has a branch. `ProtocolError` is the client's fault and becomes a JSON-RPC error with its `code`.
+`ToolError` and `ArgumentError` become a tool result with ``isError: true``. `DefinitionError` is the tool
+author's fault, raised while a tool is decorated. `fastrpc.Client` raises `ClientError` for a server's faults.
+`UsageError` is a mistake on the command line, and exits with code 2. Errors are raised deep in the code;
+`fastrpc.engine.dispatcher` alone converts them into responses. Importing this module imports nothing.
 
 An error about an unknown name may suggest similar ones (`suggest`). Input is quoted by `excerpt`, so that
 an error is never as large as the input.
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
 
 FAILURES = (Exception, SystemExit, KeyboardInterrupt)
-"""The exceptions of a user's function that count as failures. Not among them: cancellation, and the
-exceptions that pass through a handler on purpose (`fastrpc.engine.call.InputRequired`)."""
+"""The exceptions of a user's function that count as failures. Cancellation does not, nor do exceptions that
+pass through a handler on purpose (`fastrpc.engine.call.InputRequired`)."""
 
 
 class FastrpcError(Exception):
@@ -102,8 +101,8 @@ class InternalError(ProtocolError):
 class Overloaded(ProtocolError):
     """Too many calls are in flight. The call was not started and may be sent again.
 
-    The code is fastrpc's own. It is outside the range that JSON-RPC 2.0 reserves, as MCP 2026-07-28 requires
-    of new codes.
+    The code is specific to fastrpc. It is outside the range that JSON-RPC 2.0 reserves, as MCP 2026-07-28
+    requires for new codes.
     """
 
     code = -31001
@@ -125,8 +124,8 @@ class HeaderMismatch(ProtocolError):
 class ResourceNotFound(ProtocolError):
     """There is no resource with this URI (MCP, resources: error handling).
 
-    A function that reads a resource may raise it, or return None. `legacy`: the client uses a version up to
-    2025-11-25, which has a separate code for this.
+    A function that reads a resource may raise it, or return None. `legacy`: the client uses a version with
+    sessions (up to 2025-11-25), which has a separate code for this.
     """
 
     code = -32602
@@ -140,10 +139,10 @@ class ResourceNotFound(ProtocolError):
 
 
 class CallRefused(ProtocolError):
-    """A guard has refused the call of a resource or a prompt, whose results have no form for an error.
+    """A guard has refused the call of a resource or a prompt, whose results cannot represent an error.
 
-    MCP has no code for it. Up to 2025-11-25 it is one of those that JSON-RPC 2.0 (5.1) leaves to servers;
-    2026-07-28 reserves these, so it is that of HTTP there, outside of the range that JSON-RPC reserves.
+    MCP defines no code for it. Up to 2025-11-25 the code is from the range that JSON-RPC 2.0 (5.1) leaves to
+    servers. 2026-07-28 reserves that range, so its clients get HTTP's 403, outside JSON-RPC's reserved range.
     """
 
     code = 403
@@ -168,8 +167,8 @@ class CallTimeout(ToolError):
 class MissingRequiredClientCapability(ProtocolError, ToolError):
     """The client lacks a capability that the server needs to ask it (MCP 2026-07-28).
 
-    `data` holds the missing ``requiredCapabilities``. Also a ToolError, so that a handler that can continue
-    without an answer can catch it in every version.
+    `data` holds the missing ``requiredCapabilities``. It is also a ToolError, so a handler that can continue
+    without an answer catches the same type in every version.
     """
 
     code = -32021
@@ -189,7 +188,7 @@ class ClientError(FastrpcError):
     """A client's request has failed: the root of all errors that `fastrpc.Client` raises for what a server
     does.
 
-    `outcome` is that of a call during which a server asked another server and did not handle the failure.
+    `outcome` applies to a call whose handler called another server and did not handle the failure.
     """
 
 
@@ -210,9 +209,9 @@ class RemoteError(ClientError):
 
 
 class HttpStatusError(ClientError):
-    """The server, or something before it, refused a request with an HTTP status and no message of MCP.
+    """The server, or a proxy before it, refused a request with an HTTP status and without an MCP message.
 
-    `status`: 401 for a token that is missing or wrong, 404 for what is no MCP endpoint, and so on (RFC 9110).
+    `status`: 401 for a missing or wrong token, 404 where there is no MCP endpoint, and so on (RFC 9110).
     """
 
     def __init__(self, message: str, status: int) -> None:
@@ -221,12 +220,12 @@ class HttpStatusError(ClientError):
 
 
 class AuthorizationFailed(ClientError):
-    """OAuth led to no token that the server accepts: the login was denied or not completed, or an
-    authorization server does not answer as it should (MCP, authorization). The message holds no secret."""
+    """OAuth has produced no token that the server accepts: the login was denied or not completed, or an
+    authorization server violates its protocol (MCP, authorization). The message contains no secret."""
 
 
 class InvalidAnswer(ClientError):
-    """The server answered a request with what is no result of that method. The message names the member."""
+    """The server's response is not a valid result of the method. The message names the invalid member."""
 
 
 class RequestTimeout(ClientError, TimeoutError):
@@ -234,10 +233,10 @@ class RequestTimeout(ClientError, TimeoutError):
 
 
 class ConnectionLost(ClientError, ConnectionError):
-    """The server has ended, or the connection to it. Whether it has processed the request is unknown.
+    """The server or the connection to it has ended. Whether the server has processed the request is unknown.
 
-    `exit_code`: that of a server that was started here, negative for a signal; None if it is not known.
-    `stderr`: the last lines that such a server wrote to its standard error.
+    `exit_code` of a server that the client has started: negative for a signal, None if unknown. `stderr`: the
+    last lines that such a server wrote to its standard error.
     """
 
     def __init__(self, message: str, *, exit_code: int | None = None, stderr: str = "") -> None:
@@ -254,7 +253,7 @@ class SessionExpired(ConnectionLost):
 
 
 class ToolCallFailed(ClientError):
-    """The tool failed, where the value of its result was wanted (``as_type=``). `result` has all of it."""
+    """The tool failed in a call that returns a value (``as_type=``). `result` is the complete result."""
 
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)
@@ -287,7 +286,7 @@ class UsageError(FastrpcError):
 
 
 MOST_COMPARED, LONGEST_COMPARED = 64, 128
-"""Names, and characters of each, that a misspelled one is compared with: callers may send any number."""
+"""How many names, and characters of each, are compared with a misspelled one: a caller may send many."""
 
 LONGEST_EXCERPT = 200
 """Characters of an input that an error quotes."""
@@ -301,7 +300,7 @@ def excerpt(text: str) -> str:
 def suggest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     """Return the known names that are similar to a misspelled one, the most similar first, ignoring case.
 
-    The name itself is never returned: if it is known, it was refused for another reason than its spelling.
+    The name itself is never returned: a known name was refused for a reason other than its spelling.
     """
     from difflib import get_close_matches
 
@@ -312,7 +311,8 @@ def suggest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
 
 
 def _nearest(wanted: str, names: Iterable[str]) -> list[str]:
-    """Return the names that have most pairs of letters in common with one: a comparison takes up to 1 ms."""
+    """Return the names with the most pairs of letters in common with `wanted`, to limit the number of full
+    comparisons, each of which takes up to 1 ms."""
     from heapq import nlargest
     from operator import add
 

@@ -1,10 +1,10 @@
 """Keeps a child process that a handler forks from reading or answering on the server's connections.
 
-A child of `os.fork` inherits everything: descriptors, signal handlers, input that was read. It may do its own
-work, call `exec`, or exit, as children of multiprocessing do. If it returns from the call in which it was
-forked, it ends there (`leave`): with the code of `sys.exit`, with 1 after any other exception, else with 0.
-Functions of `atexit` belong to the server and are not called. Transports use `in_child` to release what a
-child must not use.
+A child of `os.fork` inherits everything: descriptors, signal handlers, buffered input. It may work, call
+`exec`, or exit, as children of multiprocessing do. If it returns from the call in which it was forked, it
+ends there (`leave`): with the code of `sys.exit`, with 1 after any other exception, else with 0. Functions of
+`atexit` belong to the server and are not called. Transports use `in_child` to release what a child must not
+use.
 
 Callers of handlers compare `generation` before and after the call. That comparison is the only cost, unless
 the process forks through Python (`subprocess` does not, except with ``preexec_fn``).
@@ -38,8 +38,8 @@ def forget(function: Callable[[], object]) -> None:
 
 
 def _before() -> None:
-    """Block the signals that a server handles. A child that received one before it has released the server's
-    signal handling would handle it for the server."""
+    """Block the signals that a server handles. Otherwise a child that receives one before it has released the
+    server's signal handling would notify the server."""
     if _functions:
         from signal import SIG_BLOCK, SIGHUP, SIGINT, SIGTERM, SIGUSR1, pthread_sigmask
 
@@ -72,8 +72,8 @@ os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_begi
 
 
 def replace(descriptors: Iterable[int]) -> None:
-    """Replace descriptors by /dev/null, so that code which still uses their numbers is harmless. If the
-    process has no free descriptor, they are closed."""
+    """Replace descriptors by /dev/null, so that code which still uses their numbers does no harm. If the
+    process has no free descriptor, close them."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
     except OSError:
@@ -101,7 +101,7 @@ def leave(error: BaseException | None = None) -> NoReturn:
         try:
             file.flush()
         except (AttributeError, OSError, ValueError):
-            pass  # none, closed, or without a reader
+            pass  # missing, closed, or without a reader
     os._exit(code)
 
 

@@ -1,7 +1,7 @@
 """Modules that have been renamed can be imported by their former names, with a DeprecationWarning, until 1.0.
 
-`fastrpc/__init__.py` asks here for a module of fastrpc that is not found otherwise, so nothing that exists
-pays for it. The module under a former name is the module itself, not a copy.
+`fastrpc/__init__.py` calls `spec_of` for a module of fastrpc that no other finder has found, so imports of
+existing modules cost nothing more. The module under a former name is the module itself, not a copy.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ FORMER_NAMES = {
 
 
 def spec_of(name: str) -> ModuleSpec | None:
-    """Return how to import a module by its former name, None if no module had it. Warns the importer."""
+    """Return the spec of a module by its former name, None if no module had that name. Warns the importer."""
     new = FORMER_NAMES.get(name)
     if new is None:
         return None
     from warnings import warn
 
-    # Behind this function and the finder: what Python's own import consists of is not counted.
+    # 3: the caller of this function and of the finder. `warn` skips the frames of importlib.
     warn(f"{name} is called {new} now", DeprecationWarning, stacklevel=3)
     return ModuleSpec(name, RenamedModuleLoader(new))  # type: ignore[arg-type]  # one by its methods
 
@@ -50,5 +50,5 @@ class RenamedModuleLoader:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave the module as it is: it has been executed, under its own name, which it keeps."""
+        """Restore the spec that the import system has replaced. The module has been executed already."""
         module.__spec__ = self._spec

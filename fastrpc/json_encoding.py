@@ -1,9 +1,9 @@
 """The JSON of any value that a tool may return.
 
 Plain values (dict, list, numbers …) are written by `fastrpc._core.encoder`, 3 µs for 3 KB. The rest is
-encoded by orjson, imported by the first value that needs it (18 ms, once). What orjson refuses or would
-change silently takes `_exact_json`, through the standard library: NaN and infinity, which JSON does not
-have, are refused by name.
+encoded by orjson, which the first such value imports (18 ms, once). What orjson refuses or would change
+silently is encoded by the standard library (`_exact_json`). NaN and infinity, which JSON does not have, are
+refused; the error names their position.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class UnencodableResult(FastrpcError):
-    """A tool returned something that JSON cannot hold. The message says what and where."""
+    """A tool returned a value that JSON cannot represent. The message names the value and its position."""
 
     outcome = "encoding_error"
 
 
 UNWRITABLE = (UnencodableResult, UnicodeEncodeError)
-"""What `to_json` raises for a value that JSON cannot hold."""
+"""What `to_json` raises for a value that JSON cannot represent."""
 
 
 def to_json(value: Any) -> bytes:
@@ -49,7 +49,7 @@ def rich_json(value: Any) -> bytes:
 
 
 def _plainer(value: Any) -> Any:
-    """What orjson does not know, as something that it does. Raises UnencodableResult."""
+    """Convert a value that orjson cannot encode to one that it can. Raises UnencodableResult."""
     if isinstance(value, (set, frozenset)):
         return list(value)
     if "pydantic" in sys.modules and hasattr(value, "model_dump"):
@@ -61,11 +61,11 @@ def _plainer(value: Any) -> Any:
 
 
 def _refuse_unfinished(value: Any) -> None:
-    """Name what a function has returned in place of its result. Raises UnencodableResult."""
+    """Refuse a coroutine and the like, returned in place of a result. Raises UnencodableResult."""
     from types import AsyncGeneratorType, CoroutineType, GeneratorType
 
     if isinstance(value, CoroutineType):
-        value.close()  # or Python warns of it at a place that has nothing to do with it
+        value.close()  # otherwise Python warns, later and elsewhere, that it was never awaited
         raise UnencodableResult(
             f"the result is a coroutine; await the call of {value.__qualname__} that returned it"
         )
@@ -74,7 +74,7 @@ def _refuse_unfinished(value: Any) -> None:
 
 
 def _exact_json(value: Any) -> bytes:
-    """The standard library's encoding: slow, but integers have any length, and refusals have words."""
+    """Return the standard library's encoding: slow, but for integers of any size, and with clear errors."""
     import json
 
     _refuse_nan(value, "result")
@@ -91,7 +91,7 @@ def _exact_json(value: Any) -> bytes:
 
 
 def _refuse_nan(value: Any, path: str) -> None:
-    """Name the place of a number that JSON does not have."""
+    """Raise UnencodableResult with the position of a number that JSON does not have."""
     for place, leaf in _leaves(value, path):
         if isinstance(leaf, float) and leaf - leaf != 0:
             raise UnencodableResult(f"{place}: {leaf} cannot be written as JSON")
@@ -107,9 +107,10 @@ def message_json(message: dict[str, Any]) -> bytes:
 
 
 def unsendable(params: dict[str, Any], error: BaseException) -> BaseException:
-    """Return what a client raises for params that it could not write: an ArgumentError that names the first
-    value that JSON does not have (RFC 8259, 6: numbers; RFC 3629, 3: half a surrogate pair has no UTF-8); the
-    error itself, if it is none of these.
+    """Return the exception for params that a client could not encode.
+
+    It is an ArgumentError that names the first value that JSON does not have: a number (RFC 8259, 6), or a
+    text with half a surrogate pair, which has no UTF-8 (RFC 3629, 3). Otherwise it is `error` itself.
     """
     if not isinstance(error, UNWRITABLE):
         return error
@@ -131,10 +132,10 @@ def unsendable(params: dict[str, Any], error: BaseException) -> BaseException:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield what a value holds that is neither dict, list, tuple nor set, names of members too, each with its
-    place."""
+    """Yield the leaves of a value (not dict, list, tuple or set) and the names of members, with their
+    positions."""
     waiting = [(path, value)]
-    seen = set()  # a value that holds itself has no end
+    seen = set()  # a value may contain itself
     while waiting:
         path, value = waiting.pop()
         if not isinstance(value, (dict, list, tuple, set, frozenset)):

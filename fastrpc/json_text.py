@@ -1,8 +1,7 @@
-"""JSON as people write it, with comments and trailing commas: read, and changed in one place only.
+"""JSON as people write it, with comments and trailing commas: parses it, and changes one member of it.
 
-`parse` reads a text; `put` and `take` return a text with one member changed and everything else kept: order,
-indentation, comments. No file access. Takes time linear in the length
-of the text.
+`parse` reads a text. `put` and `take` return a text with one member changed; order, indentation and comments
+remain. No file access. Takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ DEEPEST = 100
 
 
 class NotJson(FastrpcError):
-    """The text is not JSON, not even with comments. The message says where."""
+    """The text is not JSON, not even with comments. The message states the position."""
 
 
 class TextMember:
@@ -90,7 +89,7 @@ def take(text: str, section: str, name: str) -> str:
     begin, end = member.begin, member.end if member.comma is None else member.comma + 1
     line = text.rfind("\n", 0, begin) + 1
     rest = re.compile(r"[ \t]*\r?\n").match(text, end)
-    if not text[line:begin].strip() and rest:  # it has lines of its own
+    if not text[line:begin].strip() and rest:  # the member has whole lines
         begin, end = line, rest.end()
     text = text[:begin] + text[end:]
     before = members[names[names.index(name) - 1]] if names[0] != name else None

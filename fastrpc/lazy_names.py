@@ -1,6 +1,6 @@
-"""The attributes of a package whose modules are imported when a name is first used. A leaf, without imports.
+"""The attributes of a package whose modules are imported when a name is first used. Imports nothing itself.
 
-`fastrpc` itself does the same in its own `__init__`, which must not import anything.
+`fastrpc` does the same in its `__init__`, which must not import anything.
 """
 
 from __future__ import annotations

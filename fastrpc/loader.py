@@ -1,8 +1,7 @@
 """Finds the tools of a module, a package, or a command-line target.
 
 A target is a file, a module, or ``module:attribute``. Loading it executes its code, like an import. A failure
-becomes a `UsageError` of one line, with the file and the line. What to do with the tools is left to the
-caller.
+becomes a `UsageError` of one line, with the file and the line. The caller decides what to do with the tools.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ def attach(module: ModuleType, server: Any) -> None:
 
 
 def process_state(tools: Iterable[Tool]) -> tuple[str, str] | None:
-    """Return the first package, or module, that declares what its tools keep in their process, and what that
-    is: the text ``PROCESS_STATE`` at its top (docs/toolsets.md). None: any process may serve any call."""
+    """Return the first package or module whose tools store state in their process, and the description of
+    that state: its text ``PROCESS_STATE`` (docs/toolsets.md). None: any process may serve any call."""
     for name in dict.fromkeys(tool.function.__module__ for tool in tools):
         while name:
             kept = getattr(sys.modules.get(name), "PROCESS_STATE", None)
@@ -90,7 +89,7 @@ def _import(name: str) -> ModuleType:
 def load_target(target: str) -> Any:
     """Return the Server of a target, or the list of its `Tool` marks.
 
-    In a module that is the attribute ``app``, else its only Server, else its marked tools. Raises
+    For a module, this is the attribute ``app``, else its only Server, else its marked tools. Raises
     `UsageError` for a target that does not exist, cannot be loaded, has no tools, or has several Servers.
     """
     place, attribute = target, ""
@@ -157,21 +156,21 @@ def _load_module(name: str) -> ModuleType:
 
 
 def _ends_program(error: BaseException) -> bool:
-    """Whether what a target has raised ends this program in silence: Ctrl-C, and `sys.exit()` without a
-    failure, as behind an `app.run()` that has served."""
+    """Whether an exception of a target ends this program without a message: Ctrl-C, or `sys.exit()` without a
+    failure, for example after an `app.run()` that has served."""
     if isinstance(error, SystemExit):
         return not error.code
     return isinstance(error, KeyboardInterrupt)
 
 
 def _usage_error(target: str, error: BaseException) -> UsageError:
-    """Return the UsageError for a failure while a target was loaded, with the line in its code."""
+    """Return the UsageError for a failure during the loading of a target, with the line in its code."""
     lines = str(error).strip().splitlines()
     message = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
     if isinstance(error, FastrpcError):
-        message = str(error)  # our own messages need no class name
+        message = str(error)  # fastrpc's messages need no class name
     if isinstance(error, SyntaxError):
-        where = f"{error.filename}:{error.lineno}: " if error.filename else ""  # none where a byte is null
+        where = f"{error.filename}:{error.lineno}: " if error.filename else ""  # none for a null byte
         return UsageError(f"{target}: {where}{type(error).__name__}: {error.msg}")
     message += _near(error)
     if isinstance(error, ImportError) and "relative import" in message and target.endswith(".py"):
@@ -181,7 +180,7 @@ def _usage_error(target: str, error: BaseException) -> UsageError:
 
 
 def _near(error: BaseException) -> str:
-    """Return a hint at the name that a misspelled one may have meant, as Python gives in tracebacks."""
+    """Return a hint with the name that was probably meant, as Python gives it in tracebacks."""
     from fastrpc.errors import suggestion
 
     wanted = getattr(error, "name", None)
@@ -194,14 +193,14 @@ def _near(error: BaseException) -> str:
         elif isinstance(error, ImportError) and str(error).startswith("cannot import name '"):
             known = dir(sys.modules.get(str(wanted)))
             wanted = str(error).split("'")[1]
-    except Exception:  # `__dir__` of an object of the user's own
+    except Exception:  # `__dir__` of a user's object may raise anything
         return ""
     public = [name for name in known if not name.startswith("_")]
     return suggestion(wanted, public, 1) if isinstance(wanted, str) else ""
 
 
 def _names_at(traceback: TracebackType) -> set[str]:
-    """Return the names that are known where an error was raised."""
+    """Return the names that are defined in the scope where an error was raised."""
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     frame = traceback.tb_frame
@@ -247,7 +246,7 @@ def _contents_of(module: ModuleType, place: str) -> Any:
 
 
 def _warn_of_forgotten(module: ModuleType, server: Any) -> None:
-    """Warn of functions that a file marks with ``@tool`` beside a server that does not have them."""
+    """Warn of functions that a file marks with ``@tool`` and that its server does not have."""
     marks = [getattr(value, MARK, None) for value in vars(module).values() if not isinstance(value, type)]
     own = [mark for mark in marks if isinstance(mark, Tool) and _defined_in(mark.function, module)]
     served = {id(tool.function) for tool in server.tools} if own else set()

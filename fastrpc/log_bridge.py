@@ -1,11 +1,11 @@
-"""Sends records of Python's own `logging` to the client of the call in which they are logged.
+"""Sends records of Python's `logging` to the client of the call in which they are logged.
 
-Call ``bridge()`` once, before the server runs; from then on each record that is logged while a handler runs
+Call ``bridge()`` once, before the server runs. From then on each record that is logged while a handler runs
 is sent to its client as a log message, if the client has asked for its level. Records outside of calls are
 handled as before. Nothing is ever written to standard output.
 
-With a bridge, call plans store the running call (`fastrpc.running_call`): a fraction of a microsecond a call.
-Without one this is not imported.
+With a bridge, call plans store the running call (`fastrpc.running_call`), which takes a fraction of a
+microsecond a call. Without a bridge this module is not imported.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Bridge(logging.Handler):
         self._sending = local()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send a record to the client whose call runs; do nothing outside a call."""
+        """Send a record to the client of the running call; do nothing outside a call."""
         call = running_call.current()
         if call is None or record.name == OWN or getattr(self._sending, "now", False):
             return
-        self._sending.now = True  # records of the sending itself are not sent
+        self._sending.now = True  # records that are logged by the sending itself are not sent
         try:
             self._send(call, record)
         except Exception:
@@ -78,7 +78,7 @@ def bridge(logger: logging.Logger | str | None = None, level: int | str = loggin
 
 
 def level_of(number: int) -> LogLevel:
-    """Return MCP's name of a level of Python."""
+    """Return MCP's name for a level of `logging`."""
     if number >= logging.CRITICAL:
         return "critical"
     if number >= logging.ERROR:

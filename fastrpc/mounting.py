@@ -1,12 +1,12 @@
-"""Mounts the entries of one server in another: as copies, kept up to date.
+"""Mounts the entries of one server in another, as copies that follow the originals.
 
-A mounted tool or prompt has the prefix and an underscore before its name; resources and templates keep
-their URIs, which others may have stored, unless `address` gives them others. A copy refers to its own server:
-the hooks and the lifespan of that server apply to it, and the limits of the server that is served. Mounting
-is live: entries that the other server adds or removes later are added or removed here too.
-A resource that is the same in each server that has it (`Resource.is_shared`) is there once.
-A call of a mounted tool costs no more than an unmounted one. `shares_of` returns which records belong to the
-mounted servers, for their observers; `places_of` where a resource is seen.
+The names of mounted tools and prompts begin with the prefix and an underscore. Resources and templates keep
+their URIs, which clients may have stored, unless `addresses` changes them. A copy refers to the original's
+server: that server's hooks and lifespan apply to it, and the limits of the served one. Entries that the
+mounted server adds or removes later are added or removed here too. A resource that is the same in every
+server (`Resource.is_shared`) is listed once. A call of a mounted tool costs no more than one of an unmounted
+tool. `shares_of` returns the call records for the observers of mounted servers; `places_of` returns where
+clients see a resource.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from fastrpc.telemetry.observers import Observers
 
     Origin = Sequence[tuple[Any, str]]
-    """The servers that a handler was mounted from, and the name that each has for it (`Handler.origin`)."""
+    """The servers that a handler was mounted from, each with its name for the handler (`Handler.origin`)."""
 
     class Mountable(Protocol):
-        """A server, as far as mounting it needs to know it."""
+        """The part of a server that mounting uses."""
 
         name: str
         registries: Registries
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 PREFIXED = ("tool", "prompt")
-"""What is called by a name of its server's choice."""
+"""The kinds whose names get the prefix."""
 
 DESCRIBING = ("annotations", "description", "icons", "meta", "mime_type", "title")
 
@@ -48,9 +48,8 @@ DESCRIBING = ("annotations", "description", "icons", "meta", "mime_type", "title
 class Mount:
     """A mounted server: the entries of `other` in `registries`, from `follow` on.
 
-    Creating one changes nothing. `addresses` says which URIs, and templates of URIs, those of the other
-    server are here. Raises DefinitionError for a prefix that is not a string, and for a name or a URI that is
-    taken.
+    Creating one changes nothing. `addresses` maps the URIs and URI templates of the other server to those
+    here. Raises DefinitionError for a prefix that is not a string, and for a name or a URI that is taken.
     """
 
     def __init__(
@@ -73,14 +72,14 @@ class Mount:
             mounted.follow()
 
     def load(self) -> tuple[()]:
-        """Have `other` load what it was to load late. Returns no tools: what it adds shows by itself."""
+        """Have `other` run its postponed loaders. Return no tools: mounting adds the new ones by itself."""
         self._other.load_tools()
         return ()
 
 
 def mount_in(host: Any, other: Any, prefix: str, addresses: Addresses | None) -> Mount:
-    """Return the mount of a server in another one; both know of it. Raises DefinitionError for anything but a
-    server, for one that would contain itself, and as `Mount` does."""
+    """Return the mount of a server in another one, after connecting them. Raises DefinitionError for anything
+    but a server, for a server that would contain itself, and as `Mount` does."""
     if not getattr(type(other), "__fastrpc_server__", False):
         raise DefinitionError(f"mount: expected a Server, got {type(other).__name__}")
     if host in other._with_mounts():
@@ -142,11 +141,11 @@ class _Mounted:
         self.shown.update(new)
 
     def _is_there(self, original: Any) -> bool:
-        """Whether an entry that servers share is there already."""
+        """Whether an entry that servers share is in this registry, added by another server."""
         return _is_shared(original) and original.key in self.target
 
     def _describe_anew(self) -> None:
-        """Copy what describes the entries, which their server may change in place."""
+        """Copy the descriptions of the entries again, which their server may change in place."""
         for original, shown in self.shown.values():
             for name in DESCRIBING:
                 if hasattr(original, name):
@@ -169,7 +168,7 @@ class _Mounted:
         return shown
 
     def _provider_of(self, provider: Any) -> Any:
-        """Return a copy of a provider whose methods refer to their own server."""
+        """Return a copy of a provider whose methods refer to the original server."""
         shown = copy(provider)
         for name in ("lister", "reader"):
             method = getattr(provider, name)
@@ -198,7 +197,7 @@ def _rename(entry: Any, prefix: str) -> None:
 
 
 def _move(entry: Any, addresses: Addresses) -> None:
-    """Give a resource, a template, or the template that a completion is for, the address that it has here."""
+    """Set the address that a resource, a template, or the template of a completion has here."""
     if entry.kind in ("resource", "template"):
         entry.move(addresses)
     elif entry.kind == "completion" and "{" in entry.target:
@@ -212,7 +211,7 @@ def _move(entry: Any, addresses: Addresses) -> None:
 
 
 def connect(host: Any, server: Any, addresses: Addresses | None) -> None:
-    """Have both servers know that one is mounted in the other, and where its resources are there."""
+    """Register in both servers that one is mounted in the other, and which addresses its resources have."""
     host._mounts.append(server)
     server._hosts.append(host)
     if addresses is not None:
@@ -229,8 +228,8 @@ def places_of(server: Any, uri: str) -> Iterator[tuple[Runtime, str]]:
 
 
 def addresses_of(host: Any, server: Any, uri: str) -> Sequence[Addresses]:
-    """Return where the resource of a mounted server is that has a URI in the one or the other: for each time
-    that it is mounted. The URIs of its resource providers are the same everywhere."""
+    """Return the addresses of a mounted server's resource, one for each time that the server is mounted.
+    `uri` is the resource's URI in either server. URIs of resource providers are the same everywhere."""
     found: Sequence[Addresses] | None = host._addresses.get(server)
     if found is None:
         return (UNCHANGED,)
@@ -249,11 +248,11 @@ def addresses_of(host: Any, server: Any, uri: str) -> Sequence[Addresses]:
 def shares_of(
     registries: Registries, records: list[CallRecord], observers_of: Callable[[Any], Observers]
 ) -> list[tuple[Observers, list[CallRecord]]]:
-    """Return the observers of each server that something that was called is mounted from, and the records of
-    its handlers' calls, by the names that it has for them.
+    """Return, for each server from which a called handler was mounted, its observers and the records of those
+    calls, with that server's names for the handlers.
 
-    Records name what was called: handlers are looked up now. A URI that a record holds cut short may lead
-    nowhere.
+    A record has only the name of what was called: the handler is looked up now. A URI that was truncated for
+    the record may not be found.
     """
     origins: dict[tuple[str, str], Origin] = {}
     shares: dict[Any, list[CallRecord]] = {}
@@ -270,7 +269,7 @@ def shares_of(
 
 
 def _origin_of(registries: Registries, kind: str, name: str) -> Origin:
-    """Return the origin of the handler with this name, () if there is none any more."""
+    """Return the origin of the handler with this name, () if the handler no longer exists."""
     if kind == "resource":
         from fastrpc.methods.resources import handler_at
 

@@ -1,8 +1,8 @@
 """The options of public functions, and enumerations of values, as types.
 
-For type checkers only: not imported at run time. Unknown options are refused at run time by the function,
-with the error that its docstring names; with these `TypedDict`s, mypy and pyright find them before. The
-options are described in the docstring that each type names.
+For type checkers only: not imported at run time. At run time the function refuses unknown options, with the
+error that its docstring names; with these `TypedDict`s, mypy and pyright report them earlier. The docstring
+that each type names describes its options.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Run = Literal["auto", "inline", "thread"]
 Effect = Literal["read", "write", "network", "exec"]
 Risk = Literal["none", "low", "medium", "high", "critical"]
 ItemKind = Literal["tool", "resource", "resource_template", "prompt"]
-"""What stands in lists."""
+"""The kinds of entries in lists."""
 CacheScope = Literal["public", "private"]
 Role = Literal["user", "assistant"]
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """The levels of MCP's log messages (utilities: logging), RFC 5424's severities."""
 Action = Literal["accept", "decline", "cancel"]
-"""The actions of a person with a form (MCP: ElicitResult)."""
+"""The actions with which a person answers a form (MCP: ElicitResult)."""
 
 Texts = list[str] | tuple[str, ...]
-"""Several texts; a single one is a `Sequence[str]`, too, and always a mistake."""
+"""Several texts. Not `Sequence[str]`, which a single text is, too: that is always a mistake."""
 
 # ---------------------------------------------------------------------------- JSON objects of MCP
 
@@ -128,7 +128,7 @@ class ProviderOptions(CallOptions, total=False):
 
 
 class ServerSettings(TypedDict, total=False):
-    """See `fastrpc.Server`: the options that other frameworks have in the same form, or not at all."""
+    """See `fastrpc.Server`: the options that other frameworks lack, or have in the same form."""
 
     title: str | None
     description: str | None

@@ -1,9 +1,8 @@
-"""Limits the memory that the server keeps for clients: for each session, for each principal, and for all
-together.
+"""Limits the memory that the server uses to store clients' data: for each session, each principal, and all.
 
 A `Quota` counts bytes, estimated by `size_of`; what does not fit is refused before it is stored. Tool calls
-do not use quotas: only data that stays does, such as a session's ``clientInfo`` or the URI of a subscribed
-resource. Importing this module imports nothing.
+do not use quotas, only data that outlives a request does: a session's ``clientInfo``, or the URI of a
+subscribed resource. Importing this module imports nothing.
 """
 
 from __future__ import annotations
@@ -71,10 +70,10 @@ class Quota:
 
 
 class Share:
-    """What one text that is being read takes of a quota, beyond the `free` bytes that each may have.
+    """The bytes of a quota that one text takes while it is read, beyond the `free` bytes of each text.
 
-    It is given back at the end of a `with`, or once nobody refers to the share: who reads the text holds it,
-    and who works on it.
+    They are released at the end of a `with`, or when the share is no longer referenced. The code that reads
+    the text refers to the share, as does the code that processes it.
     """
 
     __slots__ = ("_free", "_quota", "_taken")
@@ -103,7 +102,7 @@ class Share:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Give it back now: the traceback of an error refers to it as long as somebody keeps the error."""
+        """Release the bytes now: the traceback of a stored exception would refer to the share."""
         self.resize(0)
 
     def __del__(self) -> None:
@@ -111,7 +110,7 @@ class Share:
 
 
 class Quotas:
-    """The quotas of a process's principals, kept while they count anything."""
+    """The quotas of a process's principals, each stored while it counts anything."""
 
     def __init__(self) -> None:
         from weakref import WeakValueDictionary

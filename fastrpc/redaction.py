@@ -2,9 +2,9 @@
 
 A secret is recognised by its place (the password in a URL, an ``Authorization`` header, the value after a
 name such as ``api_key``), because it is the value of an environment variable with such a name, or because it
-was registered with `hide`. Other text is not changed: this limits the damage of a mistake, and does not make
-text safe to publish. Takes a microsecond for a text without signs of a secret (`fastrpc._core.redaction`),
-otherwise a few searches. Imported only where text is written.
+was registered with `hide`. Other text is not changed: masking limits the damage of a mistake, and does not
+make text safe to publish. Takes a microsecond for a text without signs of a secret
+(`fastrpc._core.redaction`), otherwise a few searches. Imported only where text is written.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ NAMES = "(?<!progress)token|secret|password|passwd|api[-_]?key|credential|privat
 IN_ENVIRONMENT = re.compile(rf"(?:{NAMES}|_key$|_auth$)", re.IGNORECASE)
 IN_DATA = re.compile(rf"(?:{NAMES}|authorization|cookie|[-_]key$|[-_]auth$)", re.IGNORECASE)
 SHORTEST = 8
-"""Shorter values of the environment occur in other text by chance."""
+"""Shorter values of environment variables are not masked: they occur in other text by chance."""
 
-# Each pattern begins with something rare and has bounded repetition: no text takes long.
+# Each pattern begins with rare characters and has bounded repetition, so that no text takes long.
 KEY = rf"(?:{NAMES}|authorization)[^\"'\\]{{0,40}}"
 HEADER = r"\b(?:proxy-authorization|authorization|x-api-key|set-cookie|cookie)\s{0,4}:\s{0,4}"
 
@@ -37,7 +37,7 @@ PATTERNS = [
         (r"(:\\?/\\?/)[^\s/?#@\"'<>\\]{1,500}@", rf"\1{MASK}@"),
         # "password": "…" in JSON, in JSON inside a JSON string, and in the repr of a dict
         (rf'({KEY}"\s{{0,4}}:\s{{0,4}})"(?:[^"\\]|\\.)*"', rf'\1"{MASK}"'),
-        # a list that was cut off, too: or its end would be looked for from each list
+        # also a list without an end: otherwise each list would be searched for one
         (rf'({KEY}"\s{{0,4}}:\s{{0,4}})\[[^\]]*(?:\]|\Z)', rf'\1["{MASK}"]'),
         (rf'({KEY}\\"\s{{0,4}}:\s{{0,4}}\\")[^"\\]*', rf"\1{MASK}"),
         (rf"({KEY}'\s{{0,4}}:\s{{0,4}})'[^']*'", rf"\1'{MASK}'"),
@@ -55,7 +55,7 @@ ISSUED_KEY = re.compile(
     r"(?=[\w.-]{0,200}\d)[\w.-]{12,}",
     re.ASCII,
 )
-"""Keys by their first letters, as those who issue them have published these; with a digit, unlike words."""
+"""Keys by the prefixes that their issuers have published. Each contains a digit, unlike words."""
 
 MOST_HIDDEN = 4000
 hidden: dict[str, None] = {}
@@ -66,12 +66,12 @@ def hide(secret: str) -> None:
     """Mask a value from now on, wherever it occurs."""
     if len(secret) >= SHORTEST:
         hidden[secret] = None
-        if len(hidden) > MOST_HIDDEN:  # tokens are replaced: the oldest are no longer valid
+        if len(hidden) > MOST_HIDDEN:  # tokens are rotated: the oldest are no longer valid
             hidden.pop(next(iter(hidden)), None)
 
 
 def masked(text: str) -> str:
-    """Return a text with the secrets masked that can be recognised."""
+    """Return a text in which recognised secrets are masked."""
     if secrets.none_in(text):
         return text
     if may_match(text):
@@ -81,15 +81,14 @@ def masked(text: str) -> str:
 
 
 def masked_output(text: str) -> str:
-    """Return what another program has written with its secrets masked: as `masked` does, and each key whose
-    form says what it is. Programs write such keys without a name before them."""
+    """Return another program's output with its secrets masked: as `masked` does, and also keys that are
+    recognised by their prefixes. Programs write such keys without a name before them."""
     return ISSUED_KEY.sub(MASK, masked(text))
 
 
 def masked_data(value: Any, name: str = "") -> Any:
-    """Return JSON data with its secrets masked: each text in which `masked` recognises one, and each value
-    below a member whose name says that it is secret. Such a number is kept if the name speaks of tokens: it
-    counts them."""
+    """Return JSON data with its secrets masked: secrets in texts, as `masked` does, and each value below a
+    member with a secret's name. A number is not masked if the name is about tokens: it is a count of them."""
     is_secret = IN_DATA.search(name) is not None
     if isinstance(value, dict):
         return {
@@ -105,7 +104,7 @@ def masked_data(value: Any, name: str = "") -> Any:
 
 
 def masked_values(text: str) -> str:
-    """Return a text in which all values that are known to be secret are masked."""
+    """Return a text in which all known secret values are masked."""
     if not secrets.are_current():
         _read_environment()
     for value in secrets.values:
@@ -128,5 +127,5 @@ def _read_environment() -> None:
 
 
 def masked_line(line: bytes) -> bytes:
-    """Return a line of the protocol with its secrets masked."""
+    """Return a protocol message, one line, with its secrets masked."""
     return masked(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

@@ -3,11 +3,11 @@
         descriptor = regular_files.open_regular(path)
         data = regular_files.read_regular(path, limit=1024 * 1024)
 
-A FIFO, a device or a link may be where a file is expected: opening a FIFO blocks, a device may be endless or
-have side effects, a link leads elsewhere. The path is checked before it is opened, because opening may have
-effects, and again through the descriptor, so that the file cannot be exchanged in between. All code that
-opens a file by a name from outside uses this module, tools included. Ownership and permissions are left to
-the caller. Costs one `stat` and one `fstat` more than `os.open`.
+The path may be a FIFO, a device or a link instead of a file. Opening a FIFO blocks, a device may be endless
+or have side effects, a link leads elsewhere. The path is checked before it is opened, because opening may
+have effects, and again through the descriptor, so that the file cannot be exchanged in between. All code that
+opens a file by a name from outside uses this module, tools included. The caller checks ownership and
+permissions. Costs one `stat` and one `fstat` more than `os.open`.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class NotRegular(OSError):
 def look(path: Path, *, follow: bool = True, dir_fd: int | None = None) -> os.stat_result:
     """Return the `stat` result of a regular file without opening it. Raises OSError, including `NotRegular`.
 
-    For files that a library opens by name, while this process may have them open too: closing any descriptor
-    of a file releases all POSIX locks that the process holds on it.
+    For files that a library opens by name and may have locked: closing any descriptor of a file releases all
+    POSIX locks that the process holds on it.
     """
     found = os.stat(path, dir_fd=dir_fd, follow_symlinks=follow)
     if not stat.S_ISREG(found.st_mode):
@@ -108,8 +108,8 @@ def read_regular(path: Path, limit: int, *, follow: bool = True, dir_fd: int | N
 
 
 class LineFile(FileIO):
-    """A regular file that whole lines are appended to, at once: nothing is kept for later. One that a full
-    disk has cut (`is_cut`) is ended before the next one. Several processes may share the file. Raises
+    """A regular file to which whole lines are appended without buffering. A line that a full disk has
+    truncated (`is_cut`) is terminated before the next one. Several processes may share the file. Raises
     OSError."""
 
     def __init__(self, path: Path) -> None:
@@ -119,15 +119,15 @@ class LineFile(FileIO):
     def append(self, lines: bytes) -> None:
         """Append lines, each with its line break. Raises OSError if not all of them are written."""
         left = b"\n" + lines if self.is_cut else lines
-        while left:  # once, as a rule, so that lines of other processes do not come between
+        while left:  # usually one write, so that lines of other processes do not come between
             left = left[self.write(left) :]
             self.is_cut = bool(left)
 
 
 def open_folder_beneath(base: str, names: Iterable[str]) -> int:
-    """Open the folder that names lead to below another one, and return its descriptor, a `dir_fd` for the
-    functions here. Each name is looked up in the open folder before it, so no symbolic link that is there, or
-    is put there meanwhile, is followed. `base` itself may be one. Raises OSError."""
+    """Open the folder at a path of `names` below `base`, and return its descriptor, a `dir_fd` for the
+    functions here. Each name is looked up in the descriptor of its parent, and symbolic links are refused,
+    also those that are created meanwhile. `base` itself may be a link. Raises OSError."""
     step = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
     folder = os.open(base, step)
     try:
@@ -142,8 +142,8 @@ def open_folder_beneath(base: str, names: Iterable[str]) -> int:
 
 
 def replace_file(path: str, data: bytes | Iterable[bytes], mode: int = 0o600) -> None:
-    """Replace a file as a whole, or create it: a reader sees the former content or all of the new one. Raises
-    OSError, and leaves the former file then."""
+    """Replace or create a file atomically: a reader sees all of the former content or all of the new one.
+    Raises OSError; then the former file is unchanged."""
     import tempfile
 
     descriptor, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=os.path.basename(path) + ".")
@@ -160,8 +160,8 @@ def replace_file(path: str, data: bytes | Iterable[bytes], mode: int = 0o600) ->
 
 
 def create_file(path: str, pieces: Iterable[bytes]) -> None:
-    """Make a file as a whole, of mode 0600 and on disk, unless there is one: another process may make it just
-    now. Raises OSError."""
+    """Create a file atomically, with mode 0600 and fsync, unless it exists: another process may create it at
+    the same time. Raises OSError."""
     import tempfile
 
     folder = os.path.dirname(path) or "."
@@ -180,7 +180,7 @@ def create_file(path: str, pieces: Iterable[bytes]) -> None:
 
 
 def stamp_of(path: Path) -> tuple[int, int, int, int] | None:
-    """Return what changes when a file is written or replaced; None if there is none."""
+    """Return values that change when a file is written or replaced; None if the file does not exist."""
     try:
         facts = os.stat(path)
     except OSError:

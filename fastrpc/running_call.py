@@ -1,7 +1,7 @@
-"""The call that runs, for code that has no `Context` parameter.
+"""The running call, for code that has no `Context` parameter.
 
-``keep(user)`` has call plans made from then on store the running call in a context variable, a fraction of a
-microsecond a call; `current` returns its Context. Without a user this is not imported.
+After ``keep(user)``, new call plans store the running call in a context variable, which takes a fraction of a
+microsecond a call. `current` returns its Context. Without a user this module is not imported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def running(context: Context | None) -> Iterator[None]:
 
 
 def keep(user: object) -> None:
-    """Store the running call, for this user, in plans that are made from now on."""
+    """Have call plans that are made from now on store the running call, for this user."""
     _users.add(user)
     runtime.scope = Scoped
 
@@ -53,8 +53,8 @@ def leave(user: object) -> None:
 
 
 class Scoped:
-    """Calls a handler with its hooks; what it calls, and tasks that it starts, belong to the call. `name` is
-    that of what is within."""
+    """Calls a handler with its hooks in the scope of the call: what it calls, and the tasks that it starts,
+    belong to the call. `name` is that of the wrapped function."""
 
     __slots__ = ("inner", "is_async", "name")
 

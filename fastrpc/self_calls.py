@@ -1,11 +1,11 @@
-"""Calls that a server makes of itself for a principal: work that goes on behind a call or begins without one.
+"""Calls by a server to itself for a principal: work that continues after a call or starts without one.
 
     async with client_for(server, principal) as client:
         result = await client.call_tool("memory.write", {"content": "The deadline is in May."})
 
-They go the whole way that a client's calls go: guard, limits, budgets and audit know them by the principal.
-Keep the principal of whoever has asked for the work (`Context.principal`), and compare `caller_of` with who
-that was: a token may have been revoked since.
+They pass the same stages as a client's calls: guard, limits, budgets and audit attribute them to the
+principal. Store the principal and the caller that requested the work (`Context.principal`, `Context.caller`).
+Later compare the caller with `caller_of`: the token may have been revoked.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = ["caller_of", "client_for", "gates_of", "tools_of"]
 def client_for(server: Server, principal: str, **options: Unpack[ClientOptions]) -> Client:
     """Return a client of a server in this process that calls for a principal, "" for an unauthenticated one.
 
-    If the server is mounted in another, that one is called, since its guard decides; names are as they are
-    there. To be used in the event loop that serves. `options` are those of `fastrpc.Client`.
+    If the server is mounted in another, that one is called, since its guard decides; use the names that it
+    lists. To be used in the event loop that serves. `options` are those of `fastrpc.Client`.
     """
     served: Any = _served(server)
     client = Client(served, **options)
@@ -42,25 +42,25 @@ def client_for(server: Server, principal: str, **options: Unpack[ClientOptions])
 
 
 def caller_of(server: Server, principal: str) -> Caller:
-    """Return who has a principal now, as the guard knows them. Of a token that is not valid any more neither
-    the owner nor the class is what it was."""
+    """Return the current caller of a principal, as the guard knows it. If the token is no longer valid, owner
+    and class differ from before."""
     found = _served(server).runtime.caller_of
     return unguarded(principal) if found is None else found(principal)
 
 
 def tools_of(server: Server, principal: str) -> Collection[str]:
-    """Return the names of the tools that exist for a principal, those too that no list shows."""
+    """Return the names of the tools that exist for a principal, including those that lists hide."""
     return _served(server).runtime.plans_for(principal)
 
 
 def gates_of(server: Server) -> ApprovalGates | None:
-    """Return what asks people for approvals that no call waits for; None where no guard can. To be used in
-    the event loop that serves."""
+    """Return the gates, which ask people for approvals for which no call waits; None if no guard can ask. To
+    be used in the event loop that serves."""
     return _served(server).runtime.gates
 
 
 def _served(server: Server) -> Server:
-    """Return the server that clients are connected to."""
+    """Return the outermost server, to which clients are connected."""
     while server._hosts:
         server = server._hosts[0]
     return server

@@ -1,6 +1,6 @@
 """Server: declares tools, resources and prompts, composes servers, and serves them over a transport.
 
-Creating one costs only its own attributes: what serving needs is imported when serving begins.
+Creating a server only sets its attributes: what serving needs is imported when serving begins.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Server:
     threads for synchronous functions. `ttl_ms` and `cache_scope` (``private`` or ``public``) are the caching
     hints of lists (MCP 2026-07-28). `extensions` (settings by the extension's name, from 2026-07-28 on) and
     `experimental` are further capabilities that are declared to clients.
-    `lifespan` is a function of the server that returns an async context manager: entered before the first
-    call, left at the end; its value is `Context.state`.
+    `lifespan` is a function that receives the server and returns an async context manager. It is entered
+    before the first call and exited at the end; its value is `Context.state`.
     """
 
     __fastrpc_server__ = True
@@ -122,11 +122,11 @@ class Server:
         self._hooks: list[Hook] = []
         self._guards: list[Callable[[CallInfo], Awaitable[None] | None]] = []
         self.list_filters: list[ListFilter] = []
-        self._wrapper: Any = None  # what is around its requests: `fastrpc.engine.wrappers`
+        self._wrapper: Any = None  # wraps its requests: `fastrpc.engine.wrappers`
         self._observers: Observers | None = None
-        self._mounts: list[Server] = []  # what is mounted here
+        self._mounts: list[Server] = []  # servers that are mounted here
         self._hosts: list[Server] = []  # where this server is mounted
-        self._addresses: dict[Server, list[Addresses]] = {}  # where the resources of those are here
+        self._addresses: dict[Server, list[Addresses]] = {}  # of the mounted servers' resources
         self._upstream: Any = None  # the server behind a proxy
         self._runtime: Runtime | None = None
         self.watching: Monitor | None = None
@@ -134,7 +134,7 @@ class Server:
         self.warns = True
         """Whether `asgi` names tools without a description; False where another process has done so."""
         self.http_endpoints: dict[str, Endpoint] = {}  # by path: `fastrpc.transports.http.endpoints`
-        self.settled = True  # the folder that the server works in will not change any more
+        self.settled = True  # the working folder will not change any more
         self._note: Callable[[], list[str]] | None = None
 
     # --- tools ----------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class Server:
         self._loaders.append(loader)
 
     def load_tools(self) -> None:
-        """Call the loaders of `load_tools_later` now, if that has not been done."""
+        """Call the loaders of `load_tools_later` now, unless they have been called."""
         loaders, self._loaders = self._loaders, []
         for loader in loaders:
             for tool in loader():
@@ -324,12 +324,12 @@ class Server:
 
     def filter_lists(self, shows: Any, classify: Any = None, *, enforced: bool = False) -> None:
         """Show in lists what the caller's class may see: `classify(principal)` returns the class, by default
-        the principal itself; `shows(caller_class, item)` says whether it sees a `ListItem`, True or False.
-        `classify` is called for each list, what a class sees kept until `lists_changed`. What is hidden can
-        be called, unless the filter is `enforced`: then it does not exist for the caller, whose class is
-        looked up for each call; what a URI leads to is asked about as a resource with that URI. All filters,
-        those of mounted servers too, must show an entry; if one raises, the answer is error -32603. Raises
-        DefinitionError for what is no function.
+        the principal itself; `shows(caller_class, item)` returns whether it sees a `ListItem`. `classify` is
+        called for each list; what a class sees is cached until `lists_changed`. A hidden entry can be called
+        unless the filter is `enforced`: then it does not exist for the caller, whose class is looked up for
+        each call, and a URI is filtered as a resource with that URI. All filters, including those of mounted
+        servers, must show an entry; if one raises, the response is error -32603. Raises DefinitionError for
+        what is not a function.
         """
         from fastrpc.engine.list_filter import ListFilter
 
@@ -338,7 +338,7 @@ class Server:
         self.lists_changed()
 
     def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
-        """Ask the filters anew, and notify the clients of principals that it `concerns`, by default all."""
+        """Call the filters again, and notify the clients of principals that it `concerns`, by default all."""
         for runtime in self._runtimes():
             runtime.lists_changed(concerns)
 
@@ -348,15 +348,15 @@ class Server:
 
         It receives a list of `CallRecord` every 50 ms while there are calls, on a separate thread: caller
         and target, the outcome as the client saw it, the duration of each stage, the bytes of the response.
-        Calls of mounted servers are included, by the names that clients call, and those of its own handlers
-        where it is mounted, by their names here. What else an observer may have: see docs/guards.md.
+        Calls of mounted servers are included, by the names that clients call; so are calls of this server's
+        handlers where it is mounted, by their names here. For other methods of observers see docs/guards.md.
         """
         self._observed().add(function)
         return function
 
     def drain_observers(self, *, at_end: bool = False) -> None:
         """Pass the records of all finished calls to the observers now, here and where this is mounted.
-        `at_end`: then tell those that have a method ``at_end`` that serving has ended."""
+        `at_end`: then call the method ``at_end`` of those that have one, since serving has ended."""
         for host in self._hosts:
             host.drain_observers(at_end=at_end)
         if self._observers is not None:
@@ -387,13 +387,13 @@ class Server:
         return self._observers
 
     def _shares_of(self, batch: RecordBatch) -> list[tuple[Observers, list[CallRecord]]]:
-        """Return which records are those of mounted servers, too, for the observers of each."""
+        """Return the records that belong to mounted servers, for the observers of each."""
         from fastrpc.mounting import shares_of
 
         return shares_of(self.registries, batch.calls(), Server._observed) if self._mounts else []
 
     def remove_hook(self, function: Callable[..., object]) -> None:
-        """Remove a hook. Does nothing if the function is none."""
+        """Remove a hook. Does nothing if the function is not a hook."""
         self._hooks[:] = [hook for hook in self._hooks if hook.function != function]
         self._plan_anew()
 
@@ -417,7 +417,7 @@ class Server:
     def watch(self, function: Callable[[], object], every_seconds: float = 2.0) -> None:
         """Call a function every few seconds while a client is connected (`fastrpc.engine.monitor`).
 
-        It polls for changes: of a folder, or a time that has come. It is called on the thread that serves a
+        It polls for changes, such as of a folder or of the time. It is called on the thread that serves a
         connection and must be quick. A list of tools does not wait for it, unless no event loop runs yet.
         """
         if self.watching is None:
@@ -441,9 +441,9 @@ class Server:
         to: Callable[[str], bool] | None = None,
     ) -> int:
         """Send a log message that belongs to no call to each client that has asked for its level by
-        logging/setLevel (MCP, utilities: logging), with `to` those of principals for which it is True.
-        Thread-safe. Returns the number of these clients. Those of 2026-07-28 receive only messages of their
-        calls. Raises ValueError for an unknown level."""
+        logging/setLevel (MCP, utilities: logging). With `to`, only to clients of principals for which it
+        returns True. Returns the number of these clients. Clients of 2026-07-28 receive only messages of
+        their calls. Thread-safe. Raises ValueError for an unknown level."""
         from fastrpc.methods.logging import log_to_sessions
 
         return log_to_sessions(self._runtimes(), level, data, logger, to)
@@ -478,7 +478,7 @@ class Server:
         self._mount(other, prefix)
 
     def _mount(self, other: Server, prefix: str, addresses: Addresses | None = None) -> None:
-        """Mount another server, whose resources have the URIs here that `addresses` says."""
+        """Mount another server, whose resources get their URIs here from `addresses`."""
         from fastrpc.mounting import mount_in
 
         mount = mount_in(self, other, prefix, addresses)
@@ -489,13 +489,13 @@ class Server:
             self.load_tools()
 
     def _addresses_of(self, other: Server, uri: str) -> Sequence[Addresses]:
-        """Where the resource of a mounted server is that has this URI here, or there."""
+        """The addresses of a mounted server's resource that has this URI here or there."""
         from fastrpc.mounting import addresses_of
 
         return addresses_of(self, other, uri)
 
     def _with_mounts(self) -> list[Server]:
-        """This server and all that are mounted in it, directly or in one another."""
+        """This server and all servers that are mounted in it, directly or indirectly."""
         found = [self]
         for inner in found:
             found += [other for other in inner._mounts if other not in found]
@@ -575,7 +575,7 @@ class Server:
         With a `transport`, serve over that instead, in a new event loop: see `serve`. The first signal begins
         the shutdown, the second one skips the wait for calls in flight.
 
-        An entry whose annotations are not defined is named on standard error and ends the program, code 2.
+        An entry whose annotations are undefined is named on standard error; the program exits with code 2.
         """
         check_transport(transport)
         if transport is not None and (http is not None or options):
@@ -620,11 +620,11 @@ class Server:
     async def serve(
         self, transport: Transport, *, drain_seconds: float = 1.0, trace: str | None = None
     ) -> None:
-        """Serve over a transport of your own in the running event loop, until it is closed.
+        """Serve over a custom transport in the running event loop, until the transport is closed.
 
         Its contract is `fastrpc.transports.base.Transport`. At the end calls in flight have `drain_seconds`,
-        none if this is cancelled; then the lifespan is left and programs of tools are ended. Signals are left
-        to ``run(transport=…)``. Raises what the transport raises, and UsageError for an unwritable `trace`.
+        none if this is cancelled; then the lifespan is exited and programs of tools are ended. Signals are
+        not handled. Raises what the transport raises, and UsageError for an unwritable `trace`.
         """
         from fastrpc.transports.shutdown import serve_in_loop
 
@@ -635,7 +635,7 @@ class Server:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP; docs/http.md).
 
         `token` (a string, several, or a function of a token that returns its principal), `token_file` or
-        `auth_servers` authenticate callers; with ``auth=None`` anybody may. Raises UsageError without any.
+        `auth_servers` authenticate callers; ``auth=None`` admits everyone. Raises UsageError without any.
         """
         from functools import partial
 
@@ -650,8 +650,8 @@ class Server:
 
     @property
     def over_http(self) -> bool:
-        """Whether callers may be on other machines, here or where this server is mounted, or were: tools must
-        not fetch for them what only this machine can reach."""
+        """Whether this server, or one where it is mounted, serves or has served over HTTP. Callers may be on
+        other machines: tools must not fetch for them what only this machine can reach."""
         return self._over_http or any(host.over_http for host in self._hosts)
 
     def _input_schema_of(self, name: str, principal: str | None = None) -> dict[str, Any] | None:
@@ -661,8 +661,8 @@ class Server:
         return None if tool is None else tool.descriptor("2026-07-28")["inputSchema"]
 
     def connect(self, main: Dispatcher | None = None) -> Dispatcher:
-        """Return the dispatcher of a new connection, for a transport to feed; `main` is that of the session
-        that the connection belongs to, if there is one."""
+        """Return the dispatcher of a new connection, which a transport feeds. `main` is the dispatcher of the
+        session that the connection belongs to, if there is one."""
         from fastrpc._core.connection import Connection
         from fastrpc.engine.dispatcher import Dispatcher
         from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS

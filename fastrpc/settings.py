@@ -52,8 +52,8 @@ class Setting:
     ``folders``, ``program``, ``module``, ``secret``, or a flag with a rule for untrusted files: ``guard``
     (they may not switch it off), ``permission`` (they may not switch it on). A default that depends on
     the environment is a function of the environment and the home folder. A name that ends with ``_*``
-    defines a family of flags, one for each named thing. `after` is the server's setting after which this
-    one, and those declared after it, are listed; by default they are listed last.
+    defines a family of flags, one for each name. `after` is the server's setting after which this one, and
+    those declared after it, are listed; by default they are listed last.
 
     Raises DefinitionError for an invalid name of an environment variable and for an unknown kind.
     """
@@ -71,9 +71,9 @@ class Setting:
 
     def read(self, name: str = "") -> Any:
         """Return the current value in this process: from the environment, to which `fastrpc serve` exports
-        the values of files and options, else the default. Secrets from files are not exported, but are found
-        too. A text that cannot be parsed counts as not set, and for a guard as on; the start has warned of
-        it.
+        the values of files and options, else the default. Secrets from files are not exported, but are
+        returned too. A text that cannot be parsed counts as not set, and for a guard as on; a warning was
+        written at the start.
 
         `name` is the member of a family: ``PAGES.read("front-page")`` of ``PAGE_*`` reads
         ``PAGE_FRONT_PAGE``. Each call looks up the environment and parses the text.
@@ -303,7 +303,7 @@ SWITCHES = Setting("TOOL_*", "flag", True, "one tool, on or off")
 class Configuration:
     """All settings with their values and origins, and the warnings.
 
-    `declared` are the settings besides the server's own. `pending` are lines of files whose keys are not
+    `declared` are the settings besides those of the server. `pending` are lines of files whose keys are not
     declared yet; `held_off` are the switches that the user has switched off.
     """
 
@@ -425,7 +425,7 @@ class Configuration:
     # --- sources ---
 
     def take_line(self, line: Line) -> None:
-        """Apply a line of a file, or keep it until its key is declared."""
+        """Apply a line of a file, or store it until its key is declared."""
         number, origin, key, text, trusted = line
         value = self.values.get(key)
         setting = value.setting if value is not None else family_member(key, self._families)
@@ -453,7 +453,7 @@ class Configuration:
                         self.take(member, text.strip(), "environment", last)
 
     def take(self, setting: Setting, text: str, origin: str, line: int, trusted: bool = True) -> None:
-        """Set one value, or add a warning that says why not."""
+        """Set one value, or add a warning with the reason for its refusal."""
         name = setting.name
         try:
             value = PARSERS[setting.kind](text)
@@ -526,7 +526,7 @@ def family_member(key: str, families: Mapping[str, Setting]) -> Setting | None:
 
 
 def settle(configuration: Configuration, others: Iterable[Setting] = ()) -> None:
-    """All settings are declared: warn of each remaining line, unless `others` define its key."""
+    """Warn of each remaining line, unless `others` define its key. Called when all settings are declared."""
     by_name = {setting.name: setting for setting in others}
     families = {name[:-1]: by_name.pop(name) for name in list(by_name) if name.endswith("*")}
     known = [*configuration.values, *by_name]

@@ -1,8 +1,8 @@
 """HTTP requests that are signed with a secret which sender and receiver share.
 
 ``X-Fastrpc-Timestamp`` holds seconds since 1970, ``X-Fastrpc-Signature`` is ``sha256=`` and the HMAC-SHA-256,
-in hexadecimal, of the timestamp, a full stop and the body. A receiver that refuses old timestamps cannot be
-sent an old request again.
+in hexadecimal, of the timestamp, a full stop and the body. A receiver that refuses old timestamps is
+protected against replays.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def headers_of(secret: bytes, body: bytes, now: float) -> dict[str, str]:
 
 
 def is_signed(secret: bytes, timestamp: str, body: bytes, signature: str) -> bool:
-    """Whether a request has the signature of the secret, and a timestamp. Takes as long for a wrong one."""
+    """Whether a request has a timestamp and the secret's signature. Takes the same time for a wrong one."""
     expected = signature_of(secret, timestamp, body)
     is_right = hmac.compare_digest(expected.encode(), signature.encode())
     return is_right and timestamp.isascii() and timestamp.isdigit()

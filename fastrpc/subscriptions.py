@@ -1,5 +1,5 @@
-"""Which clients wait for changes of resources, or of their list: for providers that watch only what
-clients have subscribed to, and notify each client only of its own resources.
+"""Which clients wait for changes of resources or of their list. For providers that watch only subscribed
+resources, and notify each client only of the resources to which it has subscribed.
 
 A provider's method ``watch(uri)`` is called when a client has subscribed to one of its URIs. From then on it
 looks for changes, for instance by `Server.watch`, until `subscribers` returns no clients.
@@ -65,8 +65,8 @@ def list_listeners(server: Any) -> list[ListListener]:
 
 
 def subscribers(server: Any, prefix: str) -> list[Subscriber]:
-    """Return who has subscribed to resources whose URIs begin so, here and where the server is mounted. For
-    the thread that serves a connection."""
+    """Return the subscribers of resources whose URIs begin with `prefix`, here and where the server is
+    mounted. Call it on the thread that serves a connection."""
     from fastrpc.callers import unguarded
     from fastrpc.protocol.uri_template import normal
 

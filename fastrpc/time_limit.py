@@ -1,7 +1,7 @@
-"""A time limit for a part of a coroutine, like `asyncio.timeout` of Python 3.11; it makes no task.
+"""A time limit for a part of a coroutine, like `asyncio.timeout` of Python 3.11; it creates no task.
 
-All blocks with the same limit share one timer of their loop, so that entering one costs two changes of a
-dict and not a timer of its own, which most blocks would cancel at once.
+All blocks with the same limit share one timer of their loop. So a block costs two changes of a dict, not a
+separate timer, which most blocks would cancel at once.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SHORTEST_PAUSE = 0.001
-"""Seconds until the timer looks again for the next block: a loop may count in milliseconds."""
+"""The minimum delay of the timer in seconds: the clock of a loop may count in milliseconds."""
 
 
 class TimeLimit:
     """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError, or what `late`
     returns.
 
-    So does ``async with``, which costs two coroutines more. `is_over`: the time has passed.
+    ``async with`` does the same and costs two coroutines more. `is_over`: the time has passed.
     """
 
     __slots__ = ("_late", "_queue", "_seconds", "_task", "is_over")
@@ -70,7 +70,7 @@ class TimeLimit:
 
 
 class _Queue:
-    """The blocks of one loop with one limit, by when they end: the one that ends first comes first."""
+    """The blocks of one loop with one limit, in the order in which they end."""
 
     __slots__ = ("_is_timed", "_loop", "_seconds", "blocks")
 
@@ -87,7 +87,7 @@ class _Queue:
             self._loop.call_later(self._seconds, self._look)
 
     def _look(self) -> None:
-        """End the blocks whose time has passed, and look again when that of the next one has."""
+        """End the blocks whose time has passed, and start the timer for the next one."""
         now = monotonic()
         while self.blocks:
             block, end = next(iter(self.blocks.items()))
@@ -104,8 +104,8 @@ _queues: dict[tuple[asyncio.AbstractEventLoop, float], _Queue] = {}
 
 
 def _queue_of(loop: asyncio.AbstractEventLoop, seconds: float) -> _Queue:
-    """Make the queue of a limit. Those of closed loops are forgotten."""
-    for key in list(_queues):  # whole at once: loops of other threads have theirs here, too
+    """Create the queue of a limit, and remove the queues of closed loops."""
+    for key in list(_queues):  # an atomic copy: loops on other threads change the dict, too
         if key[0].is_closed():
             _queues.pop(key, None)
     queue = _queues[loop, seconds] = _Queue(loop, seconds)

@@ -1,7 +1,7 @@
-"""The style of a tool: how it describes itself and what its results look like, where there is a choice.
+"""The style of a tool: how it is described and how its results are encoded, where frameworks differ.
 
 Tools have fastrpc's style unless they are written for another framework (`fastrpc.compat`). Costs nothing in
-a call: a plan reads it once.
+a call: a call plan reads it once.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ class ToolStyle:
     `explicit_nulls`: the schema of a parameter or a member that may be None has ``null`` among its types and,
     if that is its default, ``"default": null``. `block_per_item`: each item of a list is one block of
     content, instead of the list's JSON as one text. `structures_texts`: results that are declared as text, as
-    None, or as either or something else, have an output schema and structured content, as other values have.
-    `marks_wrapping`: the output schema of a result that is wrapped says so as FastMCP's does.
-    `structures_objects`: results that are objects are structured content without an output schema, too.
-    `aliases_results`: results have the aliases of all fields of pydantic models; without it only of models
-    with the configuration ``serialize_by_alias``.
+    None, or as a union with either, have an output schema and structured content, as other values have.
+    `marks_wrapping`: the output schema of a wrapped result is marked as in FastMCP. `structures_objects`:
+    results that are objects are structured content without an output schema, too. `aliases_results`: all
+    fields of pydantic models are sent under their aliases; without it only those of models with the
+    configuration ``serialize_by_alias``.
     Without `checks_names`, a tool whose name the protocol advises against is served, with a warning.
-    Without `checks_results`, a result that does not conform to the output schema is sent all the same, and
-    content whatever the schema says; with `checks_objects` not one whose schema is that of an object.
-    `convert` makes of a result in the classes of another framework one in fastrpc's: of one that the
-    connection does not write by itself. `readable` converts a result without an output schema, for which
-    JSON has no form, to one that can be sent as text; `numeric` converts the numbers of other libraries in a
-    result with an output schema to Python's.
+    Without `checks_results`, a result that does not conform to the output schema is sent, as is content for
+    any schema; with `checks_objects`, a result whose schema is an object's must conform even then.
+    `convert` converts a result in the classes of another framework to fastrpc's, unless the connection
+    encodes it by itself. `readable` converts a result without an output schema that JSON cannot represent to
+    one that can be sent as text. `numeric` converts the numbers of other libraries, in a result with an
+    output schema, to Python's.
 
     `refusal_prefix` begins the text of a ToolError or of invalid arguments, `failure_prefix` that of another
     exception, instead of the name of its class; ``{name}`` in them is the tool's name. With `hides_failures`
-    the text of other exceptions is left out.
+    the text of those other exceptions is left out.
     """
 
     __slots__ = (
@@ -99,15 +99,15 @@ class ToolStyle:
         return found
 
     def refusal_prefix(self, name: str) -> str | None:
-        """Return what begins the text of a refusal by the tool of this name; None: nothing does."""
+        """Return the prefix of the text of a refusal by the tool with this name, None for no prefix."""
         return None if self._refusal is None else self._refusal.replace("{name}", name)
 
     def failure_prefix(self, name: str) -> str | None:
-        """Return what begins the text of a failure of the tool of this name; None: the exception's class."""
+        """Return the prefix of a failure's text for the tool with this name; None: the exception's class."""
         return None if self._failure is None else self._failure.replace("{name}", name)
 
     def failure_text(self, name: str, error: BaseException, text: str) -> str:
-        """Return the text of a failure; `text` is the exception's own, with its secrets masked."""
+        """Return the text of a failure; `text` is that of the exception, with its secrets masked."""
         prefix = self.failure_prefix(name)
         if prefix is None:
             kind = type(error).__name__

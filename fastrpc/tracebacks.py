@@ -3,12 +3,12 @@
 A failure is identified by its handler, the type of the exception, and the file and line of the innermost
 frame outside fastrpc. The first one is logged with its traceback. Further ones are counted, which takes a
 microsecond or two because nothing is formatted. After `SECONDS` the next one is logged in full again, with
-the count. Counts that remain are logged when the server ends, or when an entry is replaced: at most
-`MOST_PLACES` are kept.
+the count. The remaining counts are logged when the server ends, or when an entry is replaced: at most
+`MOST_PLACES` are stored.
 
 Formatting (a millisecond) and writing happen on a separate thread, which ends when nothing is pending. No
-answer waits for the log, nor for a reader of standard error, with or without an event loop. The first failure
-of a process imports `threading` before its answer is sent. A record's format is in `fastrpc.diagnostics`.
+response waits for the log or for a reader of standard error, with or without an event loop. The first failure
+of a process imports `threading` before its response is sent. `fastrpc.diagnostics` formats the records.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class FailureSite:
 
 
 class Unreadable(Exception):
-    """Is logged in the place of an exception whose attributes, or whose class, raise."""
+    """Is logged instead of an exception whose attributes or class raise."""
 
 
 _places: dict[Hashable, FailureSite] = {}
@@ -77,7 +77,7 @@ _writing = allocate_lock()
 def report(what: NamedHandler | str, error: BaseException) -> FailureSite:
     """Log a failure of a handler, or one that a text describes. Takes below 2 µs if it is only counted.
 
-    Whoever calls this goes on behind a failure, so it raises nothing that the error's own class raises.
+    The caller continues after a failure, so this does not raise what the exception's class raises.
     """
     failed = type(error)
     try:
@@ -100,7 +100,7 @@ def report(what: NamedHandler | str, error: BaseException) -> FailureSite:
 
 
 def call(what: str, function: Callable[..., Any], *values: Any) -> None:
-    """Call a function of somebody else; what it raises is logged as `what`."""
+    """Call a user's function; what it raises is logged as `what`."""
     try:
         function(*values)
     except (KeyboardInterrupt, SystemExit):
@@ -176,12 +176,12 @@ def _write(patient: bool) -> None:
         try:
             diagnostics.write("error", message, error)
         except BaseException:
-            pass  # a logging handler of the program failed, or the error did; there is nowhere to report it
+            pass  # a logging handler of the program has failed, or the exception's code: nowhere to log it
         del error
 
 
 def flush(seconds: float = LAST_SECONDS) -> bool:
-    """Wait at most so many seconds until everything pending is written; return whether it is."""
+    """Wait at most `seconds` until everything pending is written; return whether it is."""
     if not _writing.acquire(True, seconds):
         return False
     _writing.release()
@@ -189,7 +189,7 @@ def flush(seconds: float = LAST_SECONDS) -> bool:
 
 
 def finish() -> None:
-    """The server ends: log the remaining counts, and clear the entries. Bounded in time."""
+    """Log the remaining counts, and clear the entries: the server ends. Bounded in time."""
     with _lock:
         for key in list(_places):
             _evict(key)
@@ -200,7 +200,7 @@ def finish() -> None:
 
 
 def _reset_after_fork() -> None:
-    """In a forked child: the pending records belong to the parent."""
+    """In a forked child, drop the pending records: they belong to the parent."""
     global _lock, _writing
     _lock, _writing = allocate_lock(), allocate_lock()
     _places.clear()

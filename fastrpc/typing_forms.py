@@ -1,15 +1,15 @@
 """`Annotated` and `Literal` for modules whose import must cost little: ``typing`` takes 10 ms, as long as all
-of fastrpc up to the first answer.
+of fastrpc up to the first response.
 
-What they make has the attributes by which `fastrpc.schema.annotations` knows that of ``typing``. For type
-checkers a module imports the originals:
+Their results have the attributes by which `fastrpc.schema.annotations` recognises those of ``typing``. For
+type checkers a module imports the originals:
 
     if TYPE_CHECKING:
         from typing import Annotated, Literal
     else:
         from fastrpc.typing_forms import Annotated, Literal
 
-Everything else of ``typing`` is left to ``typing``.
+The other names of ``typing`` have no substitute here.
 """
 
 from __future__ import annotations
@@ -38,4 +38,4 @@ class Literal:
     """``Literal[…]``: one of some values (PEP 586)."""
 
     def __class_getitem__(cls, choices: Any) -> Any:
-        return _GenericAlias(cls, choices)  # a tuple or one value; it can stand in a union
+        return _GenericAlias(cls, choices)  # a tuple or one value; an alias can be in a union

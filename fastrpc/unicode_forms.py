@@ -1,7 +1,7 @@
 """Unicode's normal forms in time linear in the text, which `unicodedata.normalize` is not.
 
-Python sorts the marks behind a letter by insertion: 100 KB of marks in the wrong order hold it for eight
-seconds. Here long runs of marks are sorted beforehand, which leaves the text canonically the same. Pure.
+Python sorts the combining marks after a letter by insertion: 100 KB of marks in the wrong order take eight
+seconds. Here long runs of marks are sorted beforehand; the result is canonically equivalent. Pure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
 SHORT = 500
-"""Characters, which no order of marks makes slow; a run of so many is sorted."""
+"""Characters. Texts up to this length are fast in any order of marks; runs of this length are sorted."""
 
 
 def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
@@ -29,7 +29,7 @@ def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 
 def _sorted(form: Literal["NFD", "NFKD"], run: str) -> str:
-    """Return a run with its marks in canonical order: each letter's own by their class."""
+    """Return a run with the marks of each letter in canonical order, by their combining class."""
     parts: list[str] = []
     marks: list[str] = []
     for character in "".join([normalize(form, each) for each in run]):

@@ -1,12 +1,12 @@
-"""Addresses of Unix sockets, however long the path of their folder is.
+"""Addresses of Unix sockets in folders with paths of any length.
 
         with SocketFolder(folder) as place:
             listener.bind(place.address("worker-1"))
 
-The address of a Unix socket has about a hundred bytes (unix(7)). Where a path has more, the address leads
-through the open descriptor of the folder, which Linux alone has (`/proc/self/fd`). It holds for as long as
-its `SocketFolder` is open. What may connect, and stale sockets, are left to the caller. Costs nothing where
-the path fits, otherwise one descriptor.
+The address of a Unix socket has about a hundred bytes (unix(7)). For a longer path, the address goes through
+an open descriptor of the folder (`/proc/self/fd`, on Linux only). It is valid while its `SocketFolder` is
+open. The caller handles permissions and stale sockets. Costs nothing if the path fits, otherwise one
+descriptor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DESCRIPTORS = "/proc/self/fd"
 
 
 class SocketFolder:
-    """A folder with Unix sockets. `close` it when no address of it is needed any more."""
+    """A folder with Unix sockets. `close` it when its addresses are no longer used."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -33,8 +33,8 @@ class SocketFolder:
         self.close()
 
     def address(self, name: str) -> str:
-        """Return the address of the socket with a name in the folder. Raises OSError: ENAMETOOLONG where
-        there is no address for it, and what opening the folder raises."""
+        """Return the address of the socket with a name in the folder. Raises OSError: ENAMETOOLONG if the
+        address would be too long, and what opening the folder raises."""
         path = os.path.join(self._path, name)
         if _fits(path):
             return path
@@ -46,7 +46,7 @@ class SocketFolder:
         return address
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the descriptor of the folder."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -1,7 +1,7 @@
-"""The version of this package, as pyproject.toml has it too (a test compares them).
+"""The version of this package, the same as in pyproject.toml (a test compares them).
 
-Written down rather than read from the installed metadata, since importing `importlib.metadata` costs more
-than 10 ms. The versions of the protocol are in `fastrpc.protocol.versions`.
+It is a literal, because importing `importlib.metadata` to read the installed metadata takes more than 10 ms.
+The versions of the protocol are in `fastrpc.protocol.versions`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ exit code 2. Importing this module imports nothing that a server does not need.
 
 from __future__ import annotations
 
-from fastrpc.diagnostics import write_line as write_line  # for the commands too
+from fastrpc.diagnostics import write_line as write_line  # the commands import it from here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ OTHER_WORDS = {
     **dict.fromkeys(("migrate", "convert"), "swap FILE"),
     **dict.fromkeys(("check", "test"), "selftest"),
 }
-"""Names of commands in other programs, and the command here."""
+"""Names of commands in other programs, and the equivalent command here."""
 
 
 def serving(word: str) -> str:
-    """Return the command that serves or uses what a word names: a file, a module beside, a URL; or ""."""
+    """Return the command that serves or uses a file, a module in the working directory, or a URL; or ""."""
     import os
     import re
     import shlex
@@ -102,7 +102,7 @@ def serving(word: str) -> str:
 def configuration(options: dict[str, str] | None = None, targets: Sequence[str] = ()) -> Configuration:
     """Load the settings and print their warnings, one line each.
 
-    Loads the server's own settings; those of toolsets are added when they are loaded
+    Loads the server's settings; those of toolsets are added when the toolsets are loaded
     (`fastrpc.cli._assemble`). If only the shipped toolset will be served, its lines in files are read at
     once.
     """
@@ -151,7 +151,7 @@ def toolset_commands(toolset: str | None = None) -> dict[str, tuple[str, Callabl
 
 
 def shipped_commands() -> dict[str, str]:
-    """Return the words of `shipped_toolset` but the configured one's, with the commands behind each."""
+    """Return the words of `shipped_toolset`, except the configured one's, with the commands of each."""
     from importlib.util import find_spec
     from pkgutil import iter_modules
 
@@ -178,7 +178,7 @@ def toolset_examples(command: str) -> str:
 
 
 def _late(toolset: str, place: str) -> Callable[[list[str]], int]:
-    """Return a function that imports a function of a toolset's module, and calls it."""
+    """Return a function that, when called, imports a function of a toolset's module and calls it."""
     module, _, name = place.partition(":")
 
     def main(arguments: list[str]) -> int:

@@ -1,6 +1,6 @@
 """Arguments on a command line: ``key=value`` words typed by a schema, or one JSON object.
 
-The server validates them again. No I/O but for ``-``, which reads standard input.
+The server validates them again. The only I/O is for ``-``, which reads standard input.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
 
 
 def as_object(words: list[str]) -> tuple[list[str], dict[str, Any] | None]:
-    """Return the words, and None; for one JSON object in place of ``key=value`` no words, and its value.
-    Raises UsageError."""
+    """Return the words, and None. For one JSON object instead of ``key=value`` words, return no words, and
+    its value. Raises UsageError."""
     at = next((at for at, word in enumerate(words) if is_json(word)), None)
     if at is None:
         return words, None
@@ -41,7 +41,7 @@ def as_object(words: list[str]) -> tuple[list[str], dict[str, Any] | None]:
 
 
 def is_json(word: str) -> bool:
-    """Whether a word is meant as JSON: no key begins so."""
+    """Whether a word is meant as JSON: its beginning is not that of a key."""
     return word.startswith(("{", "["))
 
 

@@ -1,12 +1,12 @@
-"""Makes one server from the targets on the command line, with switches applied.
+"""Creates one server from the targets on the command line, with switches applied.
 
 `serve`, `tools` and `selftest` use it, so that all three see the same tools. Without a target the configured
 toolset is served; unless the caller needs the tools at once, it is loaded after ``initialize`` is answered.
-`fastrpc.loader` reads a target.
+`fastrpc.loader` loads a target.
 
-The settings that toolsets declare are found here: each is a `fastrpc.settings.Setting` at the top of a module
-with tools, of a target, or of the module ``_settings`` beside the tools. For a toolset that is served by its
-name they are declared before its tools are imported; any other target is imported first.
+This module finds the settings that toolsets declare: each is a `fastrpc.settings.Setting` at the top of a
+module with tools, of a target, or of the module ``_settings`` beside the tools. If a toolset is served by its
+name, its settings are declared before its tools are imported; any other target is imported first.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def assemble(
 
 
 def _load(target: str, toolset: str, settings: Configuration) -> Any:
-    """Return the content of a target, with its settings declared: the toolset's before its tools are
-    imported."""
+    """Return the content of a target, after declaring its settings; those of the toolset are declared before
+    its tools are imported."""
     from fastrpc.loader import load_target
 
     if target == toolset:
@@ -74,7 +74,7 @@ def _load(target: str, toolset: str, settings: Configuration) -> Any:
 def _load_late(server: Server, toolset: str, settings: Configuration) -> Iterator[Tool]:
     read_toolset_settings(settings, toolset)
     yield from switched_on(load_toolset(toolset), settings)
-    _attach(toolset, server)  # a caller that asked for the next one has added all of these
+    _attach(toolset, server)  # the caller adds each tool before it requests the next, so all are added now
 
 
 def _attach(toolset: str, server: Server) -> None:
@@ -89,7 +89,7 @@ def load_toolset(name: str) -> list[Tool]:
     UsageError.
 
     Loading a target by its module name adds the working directory to the import path. For an installed
-    toolset that must not happen, because a ``json.py`` in a repository is not the user's.
+    toolset that must not happen, because a repository may contain a ``json.py``.
     """
     from fastrpc.loader import collect, load_target
 
@@ -99,7 +99,7 @@ def load_toolset(name: str) -> list[Tool]:
             return collect(sys.modules[name])
         except ModuleNotFoundError as error:
             if not f"{name}.".startswith(f"{error.name}."):
-                raise  # the toolset exists, but something it needs does not
+                raise  # the toolset exists, but one of its imports does not
     return _tools_of(load_target(name))
 
 
@@ -131,8 +131,7 @@ def switched_on(tools: Iterable[Tool], settings: Configuration) -> list[Tool]:
 
 
 def _warn_of_switches_without_a_tool(tools: list[Tool], settings: Configuration) -> None:
-    """Warn of switches without a tool: after a misspelling the tool stays on, though its user believes it is
-    off."""
+    """Warn of switches that match no tool: if one is misspelled, its user believes that the tool is off."""
     from fastrpc.settings import switch
 
     off = {
@@ -197,8 +196,8 @@ def _add_all(server: Server, target: str, tools: Iterable[Tool]) -> None:
 def declare_toolset(settings: Configuration, toolset: str) -> None:
     """Declare the settings of a toolset that is served by its name, without importing its tools.
 
-    A name that is not an importable module is left to the code that loads it. Raises UsageError for a setting
-    that is declared with another meaning.
+    A name that is not an importable module is skipped; loading it reports the error. Raises UsageError for a
+    setting that is declared with another meaning.
     """
     _declare(settings, toolset, toolset_settings(toolset))
 
@@ -221,7 +220,7 @@ def declare_target(settings: Configuration, target: str, tools: Iterable[Tool]) 
 
 
 def warn_of_settings(settings: Configuration) -> None:
-    """Everything is declared: print the warnings, including those about unknown keys.
+    """Print the warnings, including those about unknown keys. Called when all settings are declared.
 
     Keys of the shipped toolset are always known: a file in the home folder serves all servers of the user.
     """

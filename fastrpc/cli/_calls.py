@@ -48,7 +48,7 @@ def converse_with_user(
     from fastrpc.cli._form import TerminalForm
 
     feedback = Feedback()
-    if chosen.time_limit:  # progress restarts the limit of a call no more often than this allows
+    if chosen.time_limit:  # progress extends a call up to this limit
         handlers["max_seconds"] = chosen.time_limit
 
     def logging(client: SyncClient) -> int:
@@ -72,9 +72,9 @@ def converse_with_user(
 
 
 class CommandCaller:
-    """Calls tools, reads resources, gets prompts, and prints the result; with `is_json` the whole result as
-    received. `seconds`: the time limit of each request. Methods return an exit code, and raise UsageError and
-    ClientError."""
+    """Calls tools, reads resources, gets prompts, and prints the result; with `is_json`, the whole result as
+    it was received. `seconds`: the time limit of each request. Methods return an exit code, and raise
+    UsageError and ClientError."""
 
     def __init__(
         self, client: SyncClient, feedback: Feedback, *, seconds: float = SECONDS, is_json: bool = False

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 TEXT_WIDTH = 60
 NARROWEST = 20
-"""Columns of a table's last column at least."""
+"""The minimum width of a table's last column."""
 HANGING = "    "
-"""How much further to the right a line goes on."""
+"""The indentation of a wrapped line's continuation."""
 
 
 def catalogue_of(client: SyncClient) -> Catalogue:
@@ -234,7 +234,7 @@ def capabilities_of(report: dict[str, Any]) -> list[str]:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines; at a terminal each is wrapped, with what goes on further to the right."""
+    """Print lines; on a terminal each is wrapped, and its continuation is indented."""
     columns = _terminal_columns()
     for line in lines:
         print("\n".join(_wrapped(line, columns)))
@@ -245,7 +245,7 @@ def _wrapped(line: str, columns: int) -> list[str]:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
     further = indent + HANGING
-    text = re.sub("  +", "  ", line.strip())  # what is aligned in a wide terminal
+    text = re.sub("  +", "  ", line.strip())  # drop the alignment for wide terminals
     first, *others = wrapped(text, max(columns - len(further), NARROWEST))
     return [indent + first.rstrip(), *(further + other.strip() for other in others)]
 
@@ -253,8 +253,9 @@ def _wrapped(line: str, columns: int) -> list[str]:
 def print_table(
     head: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Collection[str] = ()
 ) -> None:
-    """Print rows in aligned columns, `numbers` to the right; the last column is not padded. At a terminal it
-    is wrapped, and where there is no room for it each row is printed as a list of its cells."""
+    """Print rows in aligned columns, those of `numbers` to the right; the last column is not padded. On a
+    terminal the last column is wrapped; if the terminal is too narrow, each row is printed as a list of its
+    cells."""
     columns = _terminal_columns()
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]
     indent = " " * sum(width + 2 for width in widths)
@@ -278,7 +279,7 @@ def print_table(
 
 
 def _terminal_columns() -> int:
-    """Return how wide the terminal is; what a program reads is not wrapped."""
+    """Return the width of the terminal; output to a program is not wrapped."""
     if not sys.stdout.isatty():
         return sys.maxsize
     from shutil import get_terminal_size

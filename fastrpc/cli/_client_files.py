@@ -56,7 +56,7 @@ def _copy(path: str) -> str | None:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     backup = f"{path}.{stamp}.bak"
     number = 1
-    while os.path.lexists(backup):  # a link there would be followed
+    while os.path.lexists(backup):  # an existing link would be followed
         number += 1
         backup = f"{path}.{stamp}-{number}.bak"
     try:

@@ -25,7 +25,8 @@ UNSAFE = "the file has a form that cannot be changed safely; take --print and ch
 
 
 class NewEntry(ServerEntry):
-    """One to write. `token_variable` names the client's environment variable with the token for `url`."""
+    """An entry to write. `token_variable` names the client's environment variable with the token for
+    `url`."""
 
     __slots__ = ("token_variable",)
 
@@ -43,7 +44,7 @@ class NewEntry(ServerEntry):
 
 class ClientProgram:
     """One client: its display name, its file (a function, as it depends on the environment), the section with
-    the servers, and what makes it reload the file. Subclasses implement the file's format.
+    the servers, and how to make the client reload the file. Subclasses implement the file's format.
 
     `remote`: whether the client itself can connect to URLs; `variable`: how its file refers to an environment
     variable, "" if it cannot.
@@ -129,8 +130,8 @@ class JsonClient(ClientProgram):
         return _member(json_text.parse(text).plain, self.section) if text.strip() else {}
 
     def servers_of_projects(self, text: str) -> dict[str, dict[str, Any]]:
-        """Return the entries that are for one project only, as Claude Code keeps them, by the project's
-        folder. Raises NotJson."""
+        """Return the entries for one project only, as Claude Code stores them, by the project's folder.
+        Raises NotJson."""
         projects = _member(json_text.parse(text).plain, "projects") if text.strip() else {}
         return {folder: _member(project, self.section) for folder, project in projects.items()}
 
@@ -210,7 +211,7 @@ class TomlClient(ClientProgram):
         else:
             members = {"command": entry.command, "args": entry.args}
         lines = [f"[{table}]"]
-        # A JSON string or list of strings is also valid TOML, except characters beyond 16 bits in \u form.
+        # JSON strings and lists of strings are valid TOML, except for \u escapes of surrogate pairs.
         lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in members.items()]
         if entry.env:
             lines.append(f"\n[{table}.env]")
@@ -333,9 +334,9 @@ def _yaml_entry(name: str, entry: NewEntry, indent: str) -> list[str]:
 
 
 def _yaml_members(lines: list[str]) -> dict[str, Any]:
-    """Return a block mapping of mappings, lists and scalars as Goose writes it; no general YAML.
+    """Return a block mapping of mappings, lists and scalars as Goose writes it; other YAML is not supported.
 
-    `lines` hold neither comments nor gaps. Scalars are JSON where they can be, else text.
+    `lines` contain neither comments nor blank lines. Scalars are read as JSON if possible, else as text.
     """
     found: dict[str, Any] = {}
     indent = _child_indent(lines)

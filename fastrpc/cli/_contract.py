@@ -4,7 +4,7 @@ A toolset package may have a module ``_contract`` with ``CONTRACT``: the publish
 ``module`` (its file in the package), ``effect``, ``description``, ``parameters`` (name → type, required,
 description) and, if there are any, ``extras`` (parameters added later, always optional). What is published is
 never renamed, retyped or made stricter; `differences` reports violations. The contract is data of the
-toolset: no tool is named here.
+toolset; this module names no tool.
 """
 
 from __future__ import annotations

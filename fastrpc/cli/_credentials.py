@@ -1,8 +1,7 @@
 """Headers and tokens for servers at URLs, as command lines give them.
 
-A value may be secret, and a command line is no secret: other users of the machine can read it. So a token
-comes from a file, and a header, where its value is secret, from an environment variable. No error shows a
-value.
+A value may be secret, and other users of the machine can read command lines. So a token is read from a file,
+and a header with a secret value from an environment variable. No error shows a value.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def serve(target: str, address: str, *, plain: bool) -> int:
-    """Serve until a signal arrives, or the view is left; return the exit code. `plain`: without the view.
+    """Serve until a signal arrives or the view is closed; return the exit code. `plain`: without the view.
     Raises UsageError."""
     os.environ["FASTRPC_LOG_LEVEL"] = configuration()["FASTRPC_LOG_LEVEL"]
     server = _front(target)

@@ -1,8 +1,9 @@
 """The session state of `fastrpc dev`: enough to move a client from one server process to the next.
 
-Sees every line in both directions. Keeps the pending requests and what a new server must receive again (the
-handshake, the log level, subscriptions), and knows which change notifications the client may receive. No I/O.
-Requests of the server get ids that no other process has used, so that late answers are recognised.
+Receives every line in both directions. Stores the pending requests and what a new server must receive again
+(the handshake, the log level, subscriptions), and determines which change notifications the client may
+receive. No I/O. Requests of the server get ids that no other process has used, so that late answers are
+recognised.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 OWN = "fastrpc-dev:"
-"""The prefix of the ids of this program's own requests."""
+"""The prefix of the ids of requests by `fastrpc dev` itself."""
 
 PROBE = OWN + "probe"
 LISTS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
@@ -51,7 +52,7 @@ class DevSession:
         self._log_level: dict[str, Any] | None = None
         self._subscribed: dict[str, dict[str, Any]] = {}
         self._listening: dict[str, dict[str, Any]] = {}  # subscriptions/listen, by key
-        self._server_ids: dict[str, Any] = {}  # the server's own id for each request under our id
+        self._server_ids: dict[str, Any] = {}  # the server's id of each request, by ours
         self._swallow: set[str] = set()  # keys of answers and acknowledgements that are not for the client
         self._last = 0
 
@@ -103,7 +104,7 @@ class DevSession:
         elif method == "subscriptions/listen" and "id" in message:
             key = key_of(message["id"])
             self._listening[key] = message
-            del self.pending[key]  # it stays open until the stream ends
+            del self.pending[key]  # its response comes only when the stream ends
 
     # --- from the server ------------------------------------------------------------------------------
 
@@ -176,8 +177,8 @@ class DevSession:
         return {**message, "id": id}
 
     def give_up(self, reason: str) -> list[bytes]:
-        """The server has ended: return an error for each pending request, and a cancellation for each of its
-        own requests.
+        """The server has ended: return an error for each pending request of the client, and a cancellation
+        for each of the server's requests.
 
         The handshake stays pending: the next server answers it.
         """

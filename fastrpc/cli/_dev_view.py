@@ -1,8 +1,8 @@
-"""The calls of `fastrpc dev --http` as they come, on a terminal: a table, the selected call, and the log.
+"""Live calls of `fastrpc dev --http` on a terminal: a table, the selected call, and the log.
 
-textual draws it; only this module imports textual. The process that shows the view also serves: an observer
-passes it each call's record, and to make a call again it connects to its server as a client. It reads what it
-and its children write to standard error, and shows that as the log.
+textual draws the view; only this module imports textual. The process that shows the view also serves: an
+observer passes each call's record to it. To repeat a call, it connects to its server as a client. It reads
+what it and its children write to standard error, and shows that as the log.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ MOST_ROWS = 1000
 SHORT = 40  # columns of arguments and answers in the table
 READ_SIZE = 1 << 16
 COLUMNS = {"time": 8, "kind": 8, "name": 20, "arguments": 28, "outcome": 14, "ms": 8, "answer": SHORT}
-"""Their widths. Widths that follow what is in them are set after a row is drawn, which may stay cut."""
+"""The columns and their widths. Automatic widths are set after a row is drawn, so a row could stay cut."""
 
 
 def show(server: Server, target: str, address: str, settings: HttpSettings) -> int:
-    """Serve, and show the calls, until the view is left; return the exit code. Raises UsageError."""
+    """Serve, and show the calls, until the view is closed; return the exit code. Raises UsageError."""
     errors, writing = os.pipe()
     screen = os.fdopen(os.dup(2), "w", encoding="utf-8")
     former = sys.__stderr__
@@ -128,11 +128,11 @@ class View(App[None]):
         self.exit()
 
     async def action_quit(self) -> None:
-        """Stop serving; the view ends with it."""
+        """Stop serving, which ends the view."""
         self._serving_end.hurry()
 
     def _read_errors(self) -> None:
-        """Show what children have written to standard error, but for the messages, which the table has."""
+        """Show what children have written to standard error, except for messages, which are in the table."""
         try:
             data = os.read(self._errors, READ_SIZE)
         except BlockingIOError:
@@ -144,7 +144,7 @@ class View(App[None]):
                 self._say(text)
 
     def on_print(self, event: Print) -> None:
-        """Show what this process has written there, which textual catches."""
+        """Show what this process has written to standard error, which textual captures."""
         for line in event.text.splitlines():
             self._say(line)
 
@@ -191,7 +191,7 @@ class View(App[None]):
             self.run_worker(self._call(record), exit_on_error=False)
 
     async def _call(self, record: CallRecord) -> None:
-        if isinstance(record.arguments, tuple):  # hashed: too much came at once
+        if isinstance(record.arguments, tuple):  # hashes: too many calls at once
             self._say(f"{record.name}: its arguments are not kept")
             return
         try:
@@ -210,7 +210,7 @@ class View(App[None]):
 
 
 class RecordWatcher:
-    """Hands the records of calls, with what was sent and answered, to a view."""
+    """Passes the records of calls, with arguments and results, to a view."""
 
     wants_content = True
 
@@ -239,7 +239,7 @@ def _cells(record: CallRecord) -> list[Text]:
 
 
 def _text(content: Any) -> str:
-    """Return what was sent or answered, shortened, on one line, with secrets masked."""
+    """Return arguments or a result, shortened, on one line, with secrets masked."""
     if not isinstance(content, (bytes, str)):
         return "(too much at once)"
     try:

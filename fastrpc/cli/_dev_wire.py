@@ -27,16 +27,16 @@ SUBJECTS = ("name", "uri", "level", "protocolVersion")
 
 
 def show(direction: str, message: Any, asked: dict[str, Any] | None = None, seconds: float = 0.0) -> None:
-    """Write a message to standard error, a failure in colour if that takes colours. The arguments are those
-    of `shown`."""
+    """Write a message to standard error, a failure in colour if standard error takes colours. The arguments
+    are those of `shown`."""
     line = plain(shown(direction, message, asked, seconds))
     if is_failure(message) and takes_colours(sys.stderr):
-        line = f"{line[0]}\x1b[31m{line[1:]}\x1b[0m"  # behind the direction, by which `_dev_view` knows it
+        line = f"{line[0]}\x1b[31m{line[1:]}\x1b[0m"  # after the direction, which `_dev_view` parses
     write_line(line)
 
 
 def shown(direction: str, message: Any, asked: dict[str, Any] | None = None, seconds: float = 0.0) -> str:
-    """Return a message as one line. `asked` is the request that it answers, `seconds` the time that took."""
+    """Return a message as one line. `asked` is the request that it answers, `seconds` the response time."""
     if isinstance(message, list):
         return f"{direction} a batch of {len(message)}: {shortened(message)}"
     if not isinstance(message, dict):
@@ -51,7 +51,7 @@ def shown(direction: str, message: Any, asked: dict[str, Any] | None = None, sec
 
 
 def is_failure(message: Any) -> bool:
-    """Whether a message is an answer that says that something failed."""
+    """Whether a message is an error, or a result with ``isError``."""
     if not isinstance(message, dict):
         return False
     result = message.get("result")

@@ -6,13 +6,13 @@ import re
 from datetime import datetime, timezone
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-"""By unit."""
+"""The seconds of each unit."""
 MOST_SECONDS = 1e9
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])\Z")
 
 
 def seconds_in(text: str) -> int | None:
-    """Return the seconds of a duration; None for a text that is none."""
+    """Return the seconds of a duration; None if the text is not a duration."""
     found = _DURATION.match(text)
     return None if found is None else int(found[1]) * SECONDS[found[2]]
 

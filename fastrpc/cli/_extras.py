@@ -1,4 +1,4 @@
-"""Finds out which extras are installed, and which one a missing module belongs to.
+"""Determines which extras are installed, and which extra a missing module belongs to.
 
 `extras` reads the metadata of about twenty packages, which takes 10 ms; `needed` is a table.
 """
@@ -35,7 +35,7 @@ MODULES = {
 
 
 def needed(error: ImportError) -> str | None:
-    """Return what is missing, and the extra that brings it; None for a module of no extra."""
+    """Return what is missing, and the extra that installs it; None for a module that is not in an extra."""
     module = (error.name or "").partition(".")[0]
     found = [extra for extra, modules in MODULES.items() if module in modules]
     if not found:
@@ -46,7 +46,7 @@ def needed(error: ImportError) -> str | None:
 
 
 def _importing(error: ImportError) -> set[str]:
-    """Return the packages of fastrpc that were importing a module, each part of their names."""
+    """Return the parts of the names of fastrpc's modules that were importing the missing one."""
     found: set[str] = set()
     traceback = error.__traceback__
     while traceback is not None:

@@ -28,7 +28,7 @@ class Feedback:
         )
         self._is_drawn = False
         self.count = 0
-        """How often something was shown, or was about to be."""
+        """How often something was shown, or `wipe` was called before it."""
 
     def on_log(self, params: dict[str, Any]) -> None:
         """Write a log message (MCP, logging: LoggingMessageNotification)."""
@@ -68,7 +68,7 @@ class Feedback:
             sys.stderr.flush()
 
     def wipe(self) -> None:
-        """Erase the bar: something else will be shown."""
+        """Erase the bar, since something else will be shown."""
         self.count += 1
         if self._is_drawn:
             self._is_drawn = False

@@ -1,8 +1,8 @@
-"""Asks on the terminal what a server wants to know (MCP, client features: elicitation): forms and web pages.
+"""Answers a server's questions on the terminal (MCP, client features: elicitation): forms and web pages.
 
-A form is asked field by field, each answer checked by the field's schema before the next question. Uses the
-terminal of this process, and only while it is in its foreground; without one the question is declined. The
-event loop goes on while the person types. Texts of the server are made safe for a terminal first.
+A form is asked field by field; each answer is checked against the field's schema before the next question.
+Uses the terminal of this process, and only while the process is in its foreground; otherwise the question is
+declined. The event loop continues while the person types. Texts of the server are escaped for the terminal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fastrpc.client.handlers import Elicited
 
 TERMINAL = "/dev/tty"
-LOOK_SECONDS = 0.05  # seconds between two looks whether a line was typed
+LOOK_SECONDS = 0.05  # seconds between two polls of the terminal
 LONGEST_LINE = 4096
 COLUMNS = 100
 DECLINE, CANCEL = "!decline", "!cancel"
@@ -34,11 +34,11 @@ KINDS = {"string": "text", "integer": "whole number", "number": "number", "boole
 
 
 class NotInteractive(Exception):
-    """There is nobody to ask. The message says why."""
+    """No person can be asked. The message states why."""
 
 
 class FormDeclined(Exception):
-    """The person declines or cancels: `action` says which."""
+    """The person declines or cancels: `action` is ``decline`` or ``cancel``."""
 
     def __init__(self, action: Any) -> None:
         super().__init__(action)
@@ -46,7 +46,7 @@ class FormDeclined(Exception):
 
 
 class Unfit(Exception):
-    """An answer does not fit its field. The message says why."""
+    """An answer does not fit its field. The message states why."""
 
 
 class TerminalForm:
@@ -57,7 +57,7 @@ class TerminalForm:
         self._lock: asyncio.Lock | None = None
 
     async def ask(self, params: dict[str, Any]) -> Elicited:
-        """Return the filled-in form, or what the person did instead."""
+        """Return the filled-in form, or the action with which the person refused."""
         if self._lock is None:
             self._lock = asyncio.Lock()
         async with self._lock:  # one question at a time
@@ -80,7 +80,7 @@ class TerminalForm:
 
 
 class Terminal:
-    """This process's terminal, in its own mode: it echoes, and returns whole lines. Raises NoTerminal."""
+    """This process's terminal in its default mode, with echo and whole lines. Raises NotInteractive."""
 
     def __init__(self) -> None:
         if not any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
@@ -99,7 +99,7 @@ class Terminal:
         self._drop_input()
 
     def _drop_input(self) -> None:
-        """Drop what was typed before the question was there to be read."""
+        """Drop what was typed before the question was shown."""
         import termios
 
         termios.tcflush(self._descriptor, termios.TCIFLUSH)
@@ -108,7 +108,7 @@ class Terminal:
         os.write(self._descriptor, text.encode("utf-8", "replace"))
 
     async def read_line(self, prompt: str) -> str:
-        """Return the line that the person types. Raises Refused for the words that refuse, and for Ctrl-D."""
+        """Return the line that the person types. Raises FormDeclined for `DECLINE`, `CANCEL` and Ctrl-D."""
         self.write(prompt)
         while not select.select([self._descriptor], [], [], 0)[0]:
             await asyncio.sleep(LOOK_SECONDS)
@@ -153,7 +153,7 @@ async def _ask_consent(terminal: Terminal, question: str) -> bool:
 
 
 async def _ask_field(terminal: Terminal, name: str, field: dict[str, Any], is_required: bool) -> Any:
-    """Ask for one field until the answer fits; None for an optional one that is left out."""
+    """Ask for one field until the answer fits. Return None if an optional field is left out."""
     offered = choices_of(field)
     description = field.get("description")
     if description:
@@ -224,7 +224,7 @@ def value_of(name: str, field: dict[str, Any], offered: list[tuple[Any, str]], t
 
 
 def _number(text: str, kind: str) -> int | float:
-    """Return a number, in a form that JSON has. Raises Unfit."""
+    """Return a number that JSON can represent. Raises Unfit."""
     from math import isfinite
 
     try:
@@ -247,8 +247,8 @@ def _choice(offered: list[tuple[Any, str]], text: str) -> Any:
 
 
 def _check(name: str, field: dict[str, Any], value: Any) -> None:
-    """Check a value as a server of fastrpc does; a schema that it would not send is left to the one that did,
-    and so is `pattern`: some expressions of a server would keep this process busy for ever. Raises Unfit."""
+    """Check a value as a server of fastrpc does. Schemas that fastrpc does not send are left to the server,
+    as is `pattern`: some regular expressions of a server would never end here. Raises Unfit."""
     from fastrpc.client_requests.forms import fields_of
     from fastrpc.schema.converters import Mismatch
 

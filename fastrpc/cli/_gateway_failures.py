@@ -1,7 +1,7 @@
-"""Names the servers behind a gateway that have failed, on standard error: what it lists lacks them.
+"""Names on standard error the failed servers behind a gateway, whose features are missing in its lists.
 
-One that this process has started is found by its process id among those that run. A server at a URL is asked
-for the resource with a gateway's status, which any other refuses.
+A gateway that this process has started is found by its process id among the running ones. From a server at a
+URL, the resource with a gateway's status is read; servers that are not gateways refuse that.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ def name_failures(client: SyncClient) -> None:
 
 
 def last_lines(server: dict[str, Any]) -> list[str]:
-    """Return from its status what a server that failed or ended wrote to standard error last, indented."""
+    """Return the last lines, indented, that a failed or ended server wrote to standard error, from its
+    status."""
     lines = server.get("stderr")
     return [f"  {plain(str(line))}" for line in lines] if isinstance(lines, list) else []
 
 
 def _status(client: SyncClient) -> dict[str, Any]:
-    """Return what a gateway tells, {} if there is none. Raises ClientError, NoAnswer, OSError, ValueError."""
+    """Return a gateway's status, {} if there is no gateway. Raises ClientError, NoAnswer, OSError,
+    ValueError."""
     if pid := _pid(client):
         reports = running(configuration()["FASTRPC_STATE_DIR"], on_silent=lambda silent: None)
         return next((report for report in reports if report.get("pid") == pid), {})

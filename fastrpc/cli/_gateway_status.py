@@ -1,7 +1,8 @@
-"""``fastrpc gateway status``: how the servers behind the running gateways are, as a table or as JSON.
+"""``fastrpc gateway status``: the states of the servers behind the running gateways, as a table or as JSON.
 
-Gateways of this user on this machine are found by their sockets. One at a URL is asked for a resource; its
-token comes from where `fastrpc bridge` takes it from. What is waited for is said after two seconds, and ends.
+Gateways of this user on this machine are found by their sockets. For a gateway at a URL, a resource is read,
+with the same sources of the token as in `fastrpc bridge`. After two seconds a message states what is awaited;
+every wait is limited in time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 COLUMNS = ("server", "state", "pid", "tools", "calls", "errors", "starts", "since", "reason")
 NUMBERS = ("pid", "tools", "calls", "errors", "starts")
 URL_SECONDS = 30.0
-"""For each answer of a gateway at a URL."""
+"""The time limit of each request to a gateway at a URL."""
 EXAMPLES = """\
   fastrpc gateway status
   fastrpc gateway status mcp.json --json
@@ -29,8 +30,8 @@ EXAMPLES = """\
 
 
 def show(arguments: list[str]) -> int:
-    """Print the status of the gateways, those of one file if one is named. Return 0, or 1 if none runs, or
-    one does not answer. Raises UsageError."""
+    """Print the status of the gateways, or of those for one file. Return 0, or 1 if no gateway runs or one
+    does not answer. Raises UsageError."""
     from fastrpc.gateway.status import ANSWER_SECONDS, NoAnswer, running
 
     options = CommandParser(
@@ -80,7 +81,7 @@ def show(arguments: list[str]) -> int:
 
 
 def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
-    """Return what the gateway at a URL tells. Raises UsageError, ClientError and NoAnswer."""
+    """Return the status of the gateway at a URL. Raises UsageError, ClientError and NoAnswer."""
     import json
 
     from fastrpc.cli._patient_client import PatientClient

@@ -1,7 +1,7 @@
-"""The guard's database, as commands open it: by ``--database``, or by the settings.
+"""Opens the guard's database for commands: that of ``--database``, or of the settings.
 
-A command says after 2 seconds that it waits; what ends the waiting is a limit of the database's: SQLite's for
-a lock, PostgreSQL's for connecting and for each statement.
+After 2 seconds a command writes that it waits. The limits of the database end the wait: SQLite's for a lock,
+PostgreSQL's for connecting and for each statement.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def add_database(options: CommandParser) -> None:
 def guard_database(url: str | None, *, is_quick: bool = True) -> Iterator[Database]:
     """Open the database at a URL, None for that of the settings, and close it at the end.
 
-    Raises StorageError. `is_quick`: nothing but the database can make what is done with it take long.
+    Raises StorageError. `is_quick`: if the block takes long, the database is the only possible cause.
     """
     settings = configuration()
     settings.declare([GUARD_DATABASE])

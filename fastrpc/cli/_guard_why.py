@@ -1,7 +1,6 @@
-"""``fastrpc guard why ID``: why a call was refused, or allowed, from its audit record, and what would change
-that.
+"""``fastrpc guard why ID``: why a call was refused or allowed, from its audit record, and how to change that.
 
-With a policy's file it says what has changed since. Reads the audit log as `fastrpc audit` does.
+With a policy's file it reports what has changed since the call. Reads the audit log as `fastrpc audit` does.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def why(chosen: Namespace) -> int:
-    """Print the explanation of the record with the id ``chosen.file``; 1 if there is none. Raises
-    UsageError."""
+    """Print the explanation of the record with the id ``chosen.file``; return 1 if there is no such record.
+    Raises UsageError."""
     from fastrpc.guard.explanation import explained
 
     if len(chosen.words) > 1:
@@ -92,7 +91,7 @@ def _print(found: dict[str, Any], file: str | None) -> None:
 
 
 def _say(text: str) -> None:
-    """Print a line, without what a terminal would obey: names and values are those that clients send."""
+    """Print a line with terminal control characters escaped: clients have chosen the names and values."""
     print(plain(text))
 
 

@@ -1,7 +1,7 @@
-"""The page of ``fastrpc inspect --html``: one file without scripts, pictures or anything from elsewhere.
+"""The page of ``fastrpc inspect --html``: one file without scripts, images or external resources.
 
-Every text of the server is escaped, and the page forbids itself to load or run anything. Light or dark by
-the reader's own setting.
+Every text of the server is escaped, and the page's Content-Security-Policy forbids to load or run anything.
+It is light or dark as the reader's system is.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _article(member: str, entry: Entry) -> str:
 
 
 def _tags(member: str, entry: Entry) -> str:
-    """Return what is worth knowing at a glance: the effect, the kind of content, the name for people."""
+    """Return the tags of an entry: the effect, the type of content, the title."""
     effect = effect_of(entry) if member == "tools" else ""
     tags = [f'<span class="tag {effect}">{effect}</span>'] if effect else []
     name = entry.get("title") or (entry.get("name") if NAMES[member] != "name" else None)

@@ -1,6 +1,6 @@
-"""How this program starts itself as a server: `fastrpc serve` with the same interpreter.
+"""The command lines by which this program starts itself as a server: `fastrpc serve`, same interpreter.
 
-No I/O. Imports nothing that a command does not have already.
+No I/O. Imports only what every command has imported already.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def own_command(command: str, arguments: list[str]) -> list[str]:
 def sheltered_variables(
     names: Iterable[str], folder: str, settings: Iterable[Setting] = ()
 ) -> dict[str, str]:
-    """Return the variables that switch all tools on and set the state folder to `folder`, for a session that
-    is independent of the user's switches and state. `settings` are those of the toolset: flags that are on by
+    """Return the variables that switch all tools on and set the state folder to `folder`. They make a session
+    independent of the user's switches and state. `settings` are those of the toolset: flags that are on by
     default are set to on."""
     from fastrpc.settings import switch
 

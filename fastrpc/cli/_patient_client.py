@@ -1,7 +1,7 @@
 """A client that shows, on standard error, what it waits for when a server is slow.
 
-On a terminal that is a line which counts the seconds, of calls too as long as nothing else is shown; it is
-erased at the end. Elsewhere it is said once, and not of calls, reads and prompts: they may take long.
+On a terminal it shows a line that counts the seconds, also for calls while nothing else is shown, and erases
+it at the end. Elsewhere it writes one line once, but not for calls, reads and prompts, which may take long.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ TERMINAL_SECONDS = 1.0
 
 
 class PatientClient(SyncClient):
-    """`SyncClient` for a command. `shown`: what messages call the server, `limit`: what ends the waiting,
-    `feedback`: what else is shown. `time_limit`: the seconds from now on in which all must be done; beyond
+    """`SyncClient` for a command. `shown`: the server's name in messages; `limit`: a text about what ends the
+    wait; `feedback`: shows progress. `time_limit`: the seconds from now on for all requests together; after
     them RequestTimeout is raised."""
 
     def __init__(
@@ -51,7 +51,7 @@ class PatientClient(SyncClient):
         self._has_told = False
 
     def close(self) -> None:
-        """Close the connection, also behind the time limit."""
+        """Close the connection, also after the time limit."""
         self._ends_at = None
         super().close()
 
@@ -78,7 +78,7 @@ class PatientClient(SyncClient):
             self._feedback.wipe()
 
     async def _show(self) -> None:
-        """Show what is waited for, and for how long, until something else is shown."""
+        """Show what the client waits for, and for how long, until something else is shown."""
         before = self._feedback.count
         seconds = 0.0
         while self._feedback.count == before:

@@ -1,7 +1,7 @@
-"""The files of a new project (`fastrpc new`): texts in which ``@NAME@`` stands for its name.
+"""The files of a new project (`fastrpc new`): texts in which ``@NAME@`` is replaced by its name.
 
-A server with a tool, a resource and a prompt, its tests, a policy for the guard, and what clients, pip and
-Docker read. Importing this imports nothing.
+A server with a tool, a resource and a prompt, its tests, a policy for the guard, and the files for clients,
+pip and Docker. Importing this module imports nothing.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastrpc.client.sync import SyncClient
 
     class Source(Protocol):
-        """Whose names are completed."""
+        """The server whose names are completed."""
 
         client: SyncClient
 
@@ -40,7 +40,7 @@ class ReplCompleter:
         self._found: list[str] = []
 
     def complete(self, word: str, state: int) -> str | None:
-        """Return the completion with the number `state` of the word at the cursor, or None."""
+        """Return completion number `state` of the word at the cursor, or None."""
         if state == 0:
             import readline
 

@@ -1,9 +1,9 @@
-"""Chooses the working directory of a server started in ``/``, as desktop clients do: the client's only root.
+"""Changes the working directory of a server started in ``/``, as by desktop clients, to the only root.
 
 The first tool call waits until the client has sent its roots, if it declares them. If there is exactly one
 and it is a folder, the server changes to it and loads the settings there, which may switch tools off
 (`fastrpc.settings`). Otherwise the server stays in the home folder. The client is asked once in the life of
-the process; later calls run without the hook. Imported only after such a start.
+the process; later calls run without the hook. Imported only after a start in ``/``.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from fastrpc.settings import Configuration
 
 ANSWER_SECONDS = 5.0  # seconds; no person is asked, so the client can answer at once
-ROUNDS = 64  # concurrent calls, or one whose client cannot answer
+ROUNDS = 64  # attempts: calls may be concurrent, and a client may be unable to answer
 KEY = "fastrpc-roots"
 
 
 def follow_roots(
     server: Server, settings: Configuration, environ: dict[str, str], options: dict[str, str]
 ) -> None:
-    """Make the first tool call ask the client for its roots. The settings are then loaded again there, with
-    the environment and the options that the process was started with."""
+    """Make the first tool call ask the client for its roots. The settings are then loaded again in the new
+    folder, with the environment and the options of the start."""
     lock: Lock | None = None
     rounds = 0
     server.settled = False

@@ -1,7 +1,7 @@
-"""``fastrpc serve --http``: makes a server over HTTP from options and settings.
+"""``fastrpc serve --http``: serves over HTTP according to options and settings.
 
-Imported by nothing else, so that a stdio server does not pay for it. Secrets are removed from the environment
-before any tool is imported, so that neither tools nor their programs inherit them.
+Only commands that serve over HTTP import it, so a stdio server does not pay for it. Secrets are removed from
+the environment before any tool is imported, so that neither tools nor their programs inherit them.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ def serve(
         access_log_format=options.get("--access-log-format", "text"),
         **application,
     )
-    is_checked = mmap(-1, 1)  # the memory that workers share: one of them warns
+    is_checked = mmap(-1, 1)  # shared by the workers, so that only one of them warns
 
     def made() -> Server:
         server = make()
-        server.warns = False  # `settle_or_exit` does, of one of the workers
+        server.warns = False  # `settle_or_exit` warns, in one of the workers
         if not is_checked[0]:
             is_checked[0] = 1
             settle_or_exit(each.registries for each in server._with_mounts())

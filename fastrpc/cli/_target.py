@@ -1,8 +1,8 @@
 """The target of a command: a file or module, a command, a URL, a configuration, or the name of a server in
 ``.mcp.json``.
 
-`destination` finds out which of these a command line names; `converse` connects to it with `PatientClient`,
-and turns the errors of a session into one message and an exit code.
+`destination` determines which of these a command line names; `converse` connects to it with `PatientClient`,
+and converts the errors of a session to one message and an exit code.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ANSWER_SECONDS = 60.0
 class Destination:
     """A server to connect to: `target` and `options` for `fastrpc.Client`, `shown` for messages.
 
-    `is_own`: `fastrpc serve` serves it, in a child process. `entry`: that of a configuration.
+    `is_own`: `fastrpc serve` serves it, in a child process. `entry`: its entry in a configuration.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ def parse(
     limited: str = "give up after so long (never)",
 ) -> tuple[Namespace, Destination]:
     """Parse the arguments of a command whose only positional arguments are targets; return its options and
-    the destination. `limited`: what its time limit means. Raises UsageError."""
+    the destination. `limited`: a text about what its time limit covers. Raises UsageError."""
     arguments, command = split_command(arguments)
     options.add_argument("targets", metavar="TARGET", nargs="*", help=TARGET_HELP)
     add_options(options)
@@ -163,7 +163,7 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
         raise UsageError("--config: name a server in this file as the target")
     options = [] if chosen.guard is None else ["--guard", chosen.guard]
     is_configuration = len(targets) == 1 and targets[0].endswith(".json")
-    # All of this process's variables: fastrpc's own secrets are for this server.
+    # All of this process's variables: fastrpc's secrets among them are for this server.
     return Destination(
         own_command("gateway" if is_configuration else "serve", [*options, *targets]),
         targets[0] if targets else "fastrpc",
@@ -177,7 +177,7 @@ def is_url(text: str) -> bool:
 
 
 def _of_entry(name: str, entry: ServerEntry) -> Destination:
-    """Return the destination of an entry. Raises UsageError for a variable that is not set."""
+    """Return the destination of an entry. Raises UsageError for an unset variable."""
     try:
         entry = entry.expanded()
     except InvalidConfig as error:
@@ -237,9 +237,9 @@ def converse(
     **handlers: Any,
 ) -> int:
     """Connect, and return the exit code of `work`; 1 if the session fails; 2 if `fastrpc serve` refused the
-    target, and has printed why. `shows_stderr`: forward the server's standard error; that of `fastrpc serve`
-    is always forwarded. `time_limit`: seconds for all of it. `lists`: `work` prints what the server has; of
-    a gateway, the servers that have failed are named. Raises UsageError."""
+    target, after it has printed why. `shows_stderr`: forward the server's standard error; that of `fastrpc
+    serve` is always forwarded. `time_limit`: seconds for the whole session. `lists`: `work` prints the
+    server's features, so the failed servers of a gateway are named. Raises UsageError."""
     from fastrpc.cli._patient_client import PatientClient
 
     options = dict(where.options)
@@ -287,7 +287,7 @@ def converse(
 
 
 def _option_of(error: RequestTimeout, chosen: Namespace) -> str:
-    """Return a hint at the option that has set the time limit, unless the error names it."""
+    """Return a hint with the option that has set the time limit, unless the error names it."""
     from fastrpc.client.session import REPORTING
 
     text = str(error)

@@ -1,8 +1,8 @@
 """Options that toolsets add to `fastrpc serve TOOLSET` and `fastrpc selftest TOOLSET`.
 
-A toolset's module ``_settings`` names them in ``OPTIONS``: the setting that each sets, by option. Their
-values go into this process's environment, where its workers and the toolset find them. Imported only for an
-option that is none of the command's own.
+A toolset's module ``_settings`` defines them in ``OPTIONS``, which maps an option to its setting. Their
+values are exported to this process's environment, where its workers and the toolset read them. Imported only
+for an option that the command does not have.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ SWITCH_KINDS = ("flag", "guard", "permission")
 
 
 def export_toolset_options(arguments: list[str], command: str) -> list[str]:
-    """Export the options of the toolsets that the arguments, or FASTRPC_TOOLSET, name; return the others.
+    """Export the options of the toolsets that the arguments, or FASTRPC_TOOLSET, name. Return the other
+    arguments.
 
     Raises UsageError for a value that its setting cannot have.
     """
@@ -51,7 +52,7 @@ def _options_of(words: list[str]) -> dict[str, Setting]:
         if all(part.isidentifier() for part in word.split(".")):
             try:
                 there = find_spec(f"{word}._settings")
-            except ModuleNotFoundError:  # a file, or a module that is no package
+            except ModuleNotFoundError:  # a file, or a module that is not a package
                 continue
             if there is not None:
                 found |= getattr(import_module(f"{word}._settings"), "OPTIONS", {})

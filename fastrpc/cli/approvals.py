@@ -1,8 +1,8 @@
-"""``fastrpc approvals``: the calls that wait for a person's approval; approves, edits and rejects them.
+"""``fastrpc approvals``: lists the calls that wait for a person's approval; approves, edits and rejects them.
 
-A decision is one update of the guard's database; servers notice it within half a second, and none needs to
-run. The approver is the user of the operating system, and cannot be the caller of a critical call. Invisible
-characters in arguments are escaped, because a caller chooses them.
+A decision is one update of the guard's database. Running servers notice it within half a second; no server
+needs to run. The approver is the user of the operating system, and cannot be the caller of a critical call.
+Invisible characters in arguments are escaped, because a caller chooses them.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ OPTIONS = {
 MOST_TIMES = 1_000_000
 POLL_SECONDS = 0.5
 COLOURS = {"low": "32", "medium": "33", "high": "31", "critical": "1;31"}
-"""Of a risk: green, yellow, red, bold red."""
+"""The colours of risks: green, yellow, red, bold red."""
 ANSWERS = "[y]es, [n]o, anything else: later  "
 ROWS_AROUND = 8
-"""On the terminal, of what is shown of a call besides its arguments."""
+"""Rows on the terminal that a call takes besides its arguments."""
 OTHER_WORDS = {
     **dict.fromkeys(("allow", "accept", "yes", "grant", "ok"), "approve"),
     **dict.fromkeys(("deny", "refuse", "decline", "no"), "reject"),
     **dict.fromkeys(("ls", "pending"), "list"),
 }
 LONGEST_LISTED = 100
-"""Characters of a call in the list."""
+"""The maximum length of a call in the list, in characters."""
 
 
 def main(arguments: list[str]) -> int:
@@ -117,7 +117,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _check(chosen: Namespace) -> None:
-    """Raise UsageError for an action that there is not, and for what it does not take or lacks."""
+    """Raise UsageError for an unknown action, and for arguments that it does not take or lacks."""
     meant = OTHER_WORDS.get(chosen.action)
     if meant is not None:
         raise UsageError(f"approvals: unknown action {chosen.action!r}; here it is {meant!r}")
@@ -187,8 +187,8 @@ def _approve(store: ApprovalStore, chosen: Namespace) -> None:
 
 
 def _edit(store: ApprovalStore, chosen: Namespace) -> None:
-    """Approve a call with other arguments; they are checked against its schema here, and again when it
-    runs."""
+    """Approve a call with other arguments. They are checked against its schema here, and again before the
+    call runs."""
     import json
 
     from fastrpc.cli._arguments import typed
@@ -225,7 +225,7 @@ def _decide(
 
 
 def _watch(store: ApprovalStore, chosen: Namespace) -> None:
-    """Print each call that waits, as it comes; at a terminal, ask about it, and show that this runs."""
+    """Print each waiting call when it arrives; on a terminal, ask about it, and show that this runs."""
     shown = Feedback()
     seen: set[str] = set()
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not chosen.json
@@ -254,7 +254,7 @@ def _waiting(count: int) -> str:
 
 
 def _ask(store: ApprovalStore, approval: Approval) -> None:
-    """Ask about a call. What was typed before it was shown is no answer: it is thrown away."""
+    """Ask about a call. Input that was typed before the call was shown is discarded: it is not an answer."""
     import termios
 
     from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalDecision, ApprovalError
@@ -278,8 +278,8 @@ def _ask(store: ApprovalStore, approval: Approval) -> None:
 
 
 def _question(approval: Approval) -> str:
-    """Return the question about a call that has been shown. It names the tool again where the terminal is too
-    low for all of the arguments: their beginning has left it."""
+    """Return the question about a call that has been shown. It repeats the tool's name if the arguments do
+    not fit on the terminal, since their beginning has scrolled away."""
     from shutil import get_terminal_size
 
     from fastrpc.guard.approvals.binding import indented
@@ -365,7 +365,7 @@ def _coloured(risk: str) -> str:
 
 
 def _print_json(value: Any) -> None:
-    """Print JSON for programs: in ASCII, since a caller has chosen its characters."""
+    """Print JSON for programs, in ASCII, since a caller has chosen its characters."""
     import json
 
     print(json.dumps(value, indent=2))

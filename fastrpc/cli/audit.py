@@ -1,9 +1,9 @@
 """``fastrpc audit``: reads the audit log: shows, searches, exports and verifies it, proves one record.
 
-Reads the segments of all processes in the order of time, and only those that a time limit does not exclude;
-it takes no lock on the log and writes nothing. It shows what a damaged log still holds; `verify` says what is
-wrong. Lines of the log's own are shown where they say something of records (`gap`, `delayed`). The rules of
-the format are in `fastrpc.guard.audit.verify`, which an auditor can run without fastrpc.
+Reads the segments of all processes in the order of time, except those that a time limit excludes. Takes no
+lock on the log and writes nothing. Shows the readable part of a damaged log; `verify` reports the damage. The
+log's own lines are shown if they are about records (`gap`, `delayed`). The rules of the format are in
+`fastrpc.guard.audit.verify`, which an auditor can run without fastrpc.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     """The time of a line, and the line without its newline."""
 
 FOLDER = "audit"
-"""In the state folder."""
+"""The name of the folder in the state folder."""
 COLUMNS = ("time", "actor", "action", "tool", "outcome", "decision", "risk", "total_us", "id")
 WIDTHS = (24, 16, 12, 24, 14, 8, 8, 8, 0)
 FOLLOW_SECONDS = 0.25
@@ -133,7 +133,7 @@ def folder_of(chosen: Namespace) -> str:
 
 
 def tail(arguments: list[str]) -> int:
-    """Print the latest records, and with ``-f`` those that come."""
+    """Print the latest records, and with ``-f`` new ones as they are written."""
     parser = _with_filters("tail")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with each new record")
     parser.add_argument(
@@ -199,7 +199,7 @@ def export(arguments: list[str]) -> int:
         with open(descriptor, "wb") as file:
             _export(found, chosen.format, file.write)
     except BaseException as error:
-        os.unlink(chosen.output)  # half of it would look like all
+        os.unlink(chosen.output)  # a partial export would look complete
         if isinstance(error, OSError) and error.filename is None:
             error.filename = chosen.output
         raise
@@ -273,7 +273,7 @@ COMMANDS_OF_AUDIT: dict[str, Callable[[list[str]], int]] = {
 
 
 def _time_of(option: str, text: str | None) -> str:
-    """Return a time as records have it; "" for None. Raises UsageError."""
+    """Return a time in the form of records; "" for None. Raises UsageError."""
     if text is None:
         return ""
     ago = seconds_in(text)
@@ -291,8 +291,8 @@ def _time_of(option: str, text: str | None) -> str:
 
 
 def _filter_of(chosen: Namespace) -> Callable[[bytes], bool]:
-    """Return whether a line is to be shown. Without filters that is also what the log says of missing
-    records."""
+    """Return a function that returns whether a line is to be shown. Without filters it accepts the log's
+    lines about missing records, too."""
     since, until = _time_of("--since", chosen.since), _time_of("--until", chosen.until)
     globs = (chosen.category, chosen.caller, chosen.tool, chosen.outcome)
     named = zip(("category", "actor", "tool", "outcome"), globs, strict=True)
@@ -311,14 +311,14 @@ def _filter_of(chosen: Namespace) -> Callable[[bytes], bool]:
 
 
 def _is_like(value: Any, glob: str) -> bool:
-    """Return whether a value matches, or one of its members does: an actor may be an object."""
+    """Return whether a value, or one of its members, matches: an actor may be an object."""
     if isinstance(value, dict):
         return any(_is_like(each, glob) for each in value.values())
     return value is not None and globs.matches(str(value), glob)
 
 
 def fields_of(line: bytes) -> Record:
-    """Return the fields of a line; of one that is damaged, none."""
+    """Return the fields of a line; no fields for a damaged line."""
     try:
         fields = json.loads(line)
     except ValueError:
@@ -330,8 +330,8 @@ def fields_of(line: bytes) -> Record:
 
 
 def entries(folder: str, matches: Callable[[bytes], bool], since: str = "") -> Iterator[Entry]:
-    """Yield the lines that are wanted, of all segments in the order of time. A segment is opened when its
-    turn comes; one to which nothing was added since then is left out."""
+    """Yield the matching lines of all segments in the order of time. A segment is opened when its first line
+    may be the next one. Segments that have not been written after `since` are skipped."""
     names = (name for name in segments.names_in(folder) if _is_since(folder, name, since))
     waiting = deque((_earliest(name), name) for name in names)
     heap: list[tuple[str, int, bytes, Iterator[bytes]]] = []
@@ -359,8 +359,7 @@ def _push(
 
 
 def _moment(line: bytes) -> str:
-    """Return when a line was written. The time that a record has may be an earlier one, such as that of the
-    call."""
+    """Return when a line was written. The record's field `time` may be earlier, such as that of the call."""
     fields = fields_of(line)
     identifier = fields.get("id")
     if isinstance(identifier, str) and identifier[6:16].isalnum():
@@ -372,8 +371,8 @@ def _moment(line: bytes) -> str:
 
 
 def _earliest(name: segments.SegmentName) -> str:
-    """Return the time before which no record of a segment was made, "" if its name does not tell: records may
-    have waited for the segment, whose name has the time at which it was begun."""
+    """Return a time that no record of a segment precedes, "" if its name has no time. The name has the time
+    at which the segment was begun; records may have waited for it."""
     try:
         begun = datetime.strptime(name.time, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=timezone.utc)
     except ValueError:
@@ -391,7 +390,7 @@ def _is_since(folder: str, name: segments.SegmentName, since: str) -> bool:
 
 
 def _changed(path: str) -> str:
-    """Return a time before which a file was changed last; the clock of files is not the finest. Raises
+    """Return an upper bound for the time of a file's last change, whose resolution may be coarse. Raises
     OSError."""
     return rfc3339(int(os.stat(path).st_mtime * 1000) + SLACK_MILLISECONDS)
 
@@ -409,7 +408,7 @@ def _lines(folder: str, name: segments.SegmentName) -> Iterator[bytes]:
 
 
 def latest(folder: str, count: int, matches: Callable[[bytes], bool]) -> list[Entry]:
-    """Return the latest lines that are wanted, read from the ends of the segments."""
+    """Return the latest matching lines, read from the ends of the segments."""
     found: list[Entry] = []
     changed = []
     for name in segments.names_in(folder) if count else ():
@@ -419,7 +418,7 @@ def latest(folder: str, count: int, matches: Callable[[bytes], bool]) -> list[En
             pass  # dropped meanwhile
     for last, name in sorted(changed, reverse=True):
         if len(found) >= count and last < found[0][0]:
-            break  # all that is in older files is older
+            break  # all lines of the remaining files are older
         lines = (line for line in _lines_backwards(os.path.join(folder, name.file)) if matches(line))
         mine = [(_moment(line), line) for line in islice(lines, count)]
         found = sorted(mine[::-1] + found, key=lambda entry: entry[0])[-count:]
@@ -427,7 +426,7 @@ def latest(folder: str, count: int, matches: Callable[[bytes], bool]) -> list[En
 
 
 def _lines_backwards(path: str) -> Iterator[bytes]:
-    """Yield the whole lines of a file from the last on."""
+    """Yield the whole lines of a file, the last one first."""
     descriptor = open_regular(path, follow=False)
     try:
         at = os.fstat(descriptor).st_size
@@ -438,7 +437,7 @@ def _lines_backwards(path: str) -> Iterator[bytes]:
             at -= size
             first, *lines = (os.pread(descriptor, size, at) + rest).split(b"\n")
             if lines and is_end:
-                lines.pop()  # empty, or not a whole line
+                lines.pop()  # empty, or an incomplete line
                 is_end = False
             yield from reversed(lines)
             rest = first
@@ -449,7 +448,7 @@ def _lines_backwards(path: str) -> Iterator[bytes]:
 
 
 class Follower:
-    """Sees what is added to a folder from now on, by looking four times a second."""
+    """Polls a folder four times a second for lines that are added from now on."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -457,7 +456,7 @@ class Follower:
         self._look(is_first=True)
 
     def wait(self) -> list[Entry]:
-        """Wait a little; return the lines that have come, in the order of time."""
+        """Wait a little; return the lines that have been added, in the order of time."""
         from time import sleep
 
         sleep(FOLLOW_SECONDS)
@@ -491,8 +490,7 @@ class Follower:
 
 
 def _printer(as_json: bool) -> Callable[[Entry], None]:
-    """Return a function that prints a line as it is, or as a row of a table below the names of the
-    columns."""
+    """Return a function that prints a line unchanged, or as a row of a table with a header."""
     from fastrpc.cli._catalogue import print_lines
 
     is_first = True
@@ -565,7 +563,7 @@ def _columns_of_csv() -> tuple[str, ...]:
 
 
 def _text_of(value: Any) -> str:
-    """Return a cell of CSV: what a spreadsheet would take for a formula gets an apostrophe before it."""
+    """Return a cell of CSV. A text that a spreadsheet would read as a formula gets a leading apostrophe."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

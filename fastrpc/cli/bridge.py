@@ -1,8 +1,8 @@
 """``fastrpc bridge URL``: offers a remote server over standard input and output, for clients without HTTP.
 
-It is a server without features of its own that proxies the URL: client and remote server may use different
-protocol versions. The token comes from the environment or a file, never from the command line, which other
-users can read. Exit code 1 if the remote server could never be used.
+It is a proxy of the URL without other features; client and remote server may use different protocol versions.
+The token comes from the environment or a file, never from the command line, which other users can read. Exit
+code 1 if the remote server could never be used.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _parse(arguments: list[str]) -> Namespace:
 
 
 def _checked(function: Any) -> Any:
-    """Return a parser of an option's value that reports the parser's own error message."""
+    """Return a parser of an option's value for argparse that reports the error message of `function`."""
     from argparse import ArgumentTypeError
 
     def read(text: str) -> Any:

@@ -1,7 +1,8 @@
-"""``fastrpc budgets``: shows what callers have used of their budgets, or sets it to zero.
+"""``fastrpc budgets``: shows what callers have used of their budgets, or resets it to zero.
 
-Reads and writes the file in which running servers count (`fastrpc.guard.budgets.file`); they need not end. A
-budget is shown as it was when a call was last counted against it, with what is reserved for running calls.
+Reads and writes the file in which running servers count (`fastrpc.guard.budgets.file`); they can keep
+running. A budget is shown as it was when a call was last counted against it, including reservations of
+running calls.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.budgets import Budget
 
     Use = tuple[int, int, int, str, str, Budget]
-    """A cell's place, the number of its period, the amount, the caller, the tool ("" for all), the budget."""
+    """A cell's position, the number of its period, the amount, the caller, the tool ("": all), the budget."""
 
 USAGE = "list [CALLER] | reset CALLER  [OPTION…]"
 EXAMPLES = """\
@@ -65,7 +66,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _opened() -> BudgetFile | None:
-    """Return the file, None if nothing was counted yet. Raises UsageError."""
+    """Return the file, None if nothing has been counted yet. Raises UsageError."""
     from fastrpc.guard.budgets.file import BudgetFile, default_path
 
     path = default_path()
@@ -73,7 +74,7 @@ def _opened() -> BudgetFile | None:
 
 
 def _uses(file: BudgetFile, chosen: Namespace) -> Iterator[Use]:
-    """Return what is used in the periods that are not over."""
+    """Return the uses in the current periods."""
     from fastrpc.guard.budgets.ledger import parts_of
     from fastrpc.guard.budgets.periods import number_of
     from fastrpc.guard.policy.budgets import Budget

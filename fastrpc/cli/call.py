@@ -3,7 +3,7 @@
 The result's text goes to stdout; log messages, progress (a bar, on a terminal) and the server's standard
 error go to stderr. Elicitation requests are answered on the terminal (`_form`). Exit codes: 0; 1 if the
 result is an error or the session fails; 2 for a wrong command line. A ``key=value`` is parsed by the tool's
-schema, and one JSON object may be in its place; the server validates the arguments. Ctrl-C cancels the call.
+schema; one JSON object may replace all of them. The server validates the arguments. Ctrl-C cancels the call.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def _renamed(arguments: list[str]) -> tuple[list[str], bool]:
 
 
 def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str, list[str]]:
-    """Return targets, the tool's name or the resource's URI ("" for a prompt), and the words behind it. A URI
-    in place of the tool becomes the option. Raises UsageError."""
+    """Return the targets, the tool's name or the resource's URI ("" for a prompt), and the following words. A
+    URI instead of a tool sets the option for resources. Raises UsageError."""
     words = list(chosen.words)
     targets = list(chosen.target)
     has_place = bool(targets or command or chosen.command)
@@ -136,5 +136,5 @@ def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str,
 
 
 def _is_argument(word: str) -> bool:
-    """Whether a word is ``key=value`` or JSON. A URI is none, though there may be a ``=`` in its query."""
+    """Whether a word is ``key=value`` or JSON. A URI is neither, though its query may contain ``=``."""
     return is_json(word) or ("=" in word and not URI.match(word))

@@ -1,10 +1,10 @@
 """``fastrpc compare``: runs a server as it is and on fastrpc, and prints where the two differ.
 
 Both are started over stdio, one after the other; the second is the same command with its imports served by
-fastrpc (`fastrpc.compat.swap.launch`). Compared are what they describe and what they answer to the calls of a
-file; without one, no tool is called. Differences that a client or a model would act on come first, then
-those by choice, with the reason. Exit codes: 0; 1 for real differences, or if only one of the two starts; 2
-for a wrong command line.
+fastrpc (`fastrpc.compat.swap.launch`). Their descriptions are compared, and their results of the calls in a
+file; without a file, no tool is called. Differences that affect a client or a model are printed first, then
+deliberate ones with the reason. Exit codes: 0; 1 for differences of the first kind, or if only one of the two
+starts; 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EXAMPLES = """\
 """
 USAGE = "[--calls FILE] [--repeat N] [--timeout N] [--json] -- COMMAND…"
 MOST_PLACES = 3
-"""Places that are shown of one difference by choice."""
+"""How many places are shown for one deliberate difference."""
 LONGEST_VALUE = 160
 ANSWER_SECONDS = 120.0
 LARGEST_CALLS = 16 * 1024 * 1024

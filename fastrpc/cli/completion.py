@@ -1,7 +1,7 @@
 """``fastrpc completion``: prints a script for bash, zsh or fish that completes commands, options and files.
 
 The options are read from the help of each command, the only place where they are described. The script
-contains all of them, so that pressing Tab starts no Python.
+contains all options, so pressing Tab does not start Python.
 """
 
 from __future__ import annotations

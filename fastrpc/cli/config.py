@@ -1,7 +1,7 @@
 """``fastrpc config``: prints every setting with its value and its origin. Secrets are masked.
 
-Includes the settings of the tools that would be served: those of the toolset, or of all targets, which are
-loaded for that. Reads the same sources as `serve` and changes nothing. Warnings go to stderr.
+Includes the settings of the tools that would be served: those of the toolset, or of all targets, which it
+loads. Reads the same sources as `serve` and changes nothing. Warnings go to stderr.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def main(arguments: list[str]) -> int:
 
 
 def in_order(values: Iterable[SettingValue]) -> list[SettingValue]:
-    """Return settings in the order of declaration, with those that have `after` moved there and switches
-    last."""
+    """Return settings in the order of declaration. A setting with `after` follows the one that it names;
+    switches are last."""
     shown: list[SettingValue] = []
     switches = []
     place = 0

@@ -1,6 +1,6 @@
 """``fastrpc demo``: prints a session between a client process and a server process, for people to read.
 
-The script is the toolset's own: ``play(conversation)`` in its module ``_demo``. This module starts the
+The toolset provides the script, ``play(conversation)`` in its module ``_demo``. This module starts the
 server, prints each message and the time it took, then measures a short pipelined run of a trivial tool, and
 ends both servers. Any failure ends the demo with exit code 1. It uses a temporary folder, also for the tools'
 state.
@@ -41,14 +41,14 @@ WIDTH = 76
 PIPELINED_CALLS = 20_000
 LOOK_SECONDS = 0.05
 
-# Notes which process the server is, for `kill`; the client keeps it to itself.
+# Writes the server's process id to a file, for `kill`: the client does not publish the id.
 NOTING = "import os; open({path!r}, 'w').write(str(os.getpid()))\n"
 
 BOLD, DIM, GREEN, BLUE, RED = "1", "2", "32", "34", "31"
 
 
 class ConversationFailed(FastrpcError):
-    """A step of the demo did not go as it should. The message says what."""
+    """A step of the demo has failed. The message names the difference."""
 
 
 def main(arguments: list[str]) -> int:
@@ -104,8 +104,8 @@ class Conversation:
         self.client = self._new_client()
 
     def _new_client(self) -> SyncClient:
-        """Return a client of a new server, not connected. It speaks the version in which servers ask and tell
-        at any time."""
+        """Return a client of a new server, not connected. It uses the protocol version in which servers may
+        send requests and notifications at any time."""
         python, option, code, *arguments = server_command(["--cwd", self.folder])
         return Client.sync(
             [python, option, NOTING.format(path=self._pid_file) + code, *arguments],
@@ -152,7 +152,7 @@ class Conversation:
         return result
 
     def cancel(self, tool: str, arguments: dict[str, Any], after_seconds: float) -> None:
-        """Call a tool, cancel it after so many seconds, and check that other calls are served."""
+        """Call a tool, cancel it after `after_seconds`, and check that other calls are served."""
         self._print_client(tool, arguments)
         try:
             self.client.call_tool(tool, arguments, timeout_seconds=after_seconds)
@@ -198,7 +198,7 @@ class Conversation:
         self.shake_hands()
 
     def hear(self, notification: dict[str, Any]) -> None:
-        """Keep a notification for `wait_for_log`; progress is shown with its call."""
+        """Store a notification for `wait_for_log`; progress is shown with its call."""
         if notification["method"] != "notifications/progress":
             self._heard.append(notification)
 
@@ -215,7 +215,7 @@ class Conversation:
         return content
 
     def remark(self, text: str) -> None:
-        """Print an observation of the client that is not a message."""
+        """Print an observation by the client that is not a message."""
         self._print(self._colour(f"        {text}", DIM))
 
     def check(self, condition: bool, otherwise: str) -> None:
@@ -254,7 +254,7 @@ class Conversation:
         self._print(f"{self._colour('client', BLUE)}  {what}  {shown}".rstrip())
 
     def _print_server(self, text: str, seconds: float, *, failed: bool = False, note: str = "") -> None:
-        """Print lines of the server; the time that they took follows the first."""
+        """Print lines of the server; the elapsed time follows the first line."""
         first, *more = text.split("\n")
         took = f"{_duration(seconds)}{' ' + note if note else ''}"
         speaker = self._colour("server", RED if failed else GREEN)
@@ -281,7 +281,7 @@ def _duration(seconds: float) -> str:
 
 
 def _time_pipelined_calls(variables: dict[str, str]) -> None:
-    """Send many calls at once to the smallest server, check every answer, and print the rate."""
+    """Send many pipelined calls to the smallest server, check every answer, and print the rate."""
     from fastrpc.transports.loop import new_loop
 
     loop = new_loop()

@@ -1,10 +1,10 @@
 """``fastrpc dev FILE``: serves a file while it is being edited.
 
-The client's pipes stay open while server processes are replaced: when the file, or a module beside it,
-changes, a new server is started and takes over once it answers. If it does not (a syntax error), the reason
-is on standard error and the old server continues. The client receives ``list_changed`` notifications; pending
-calls are answered with an error. Each message is shown on standard error. One thread with one `poll` loop.
-The session's state is in `_dev_session`, the display of messages in `_dev_wire`.
+The client's pipes stay open while server processes are replaced. When the file, or a module beside it,
+changes, a new server is started and replaces the old one once it answers. If it does not answer (a syntax
+error), it writes the reason to standard error and the old server continues. The client receives
+``list_changed`` notifications; pending calls are answered with an error. Each message is shown on standard
+error. One thread with one `poll` loop. `_dev_session` has the session's state, `_dev_wire` shows messages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXAMPLES = """\
 """
 CHECK_SECONDS = 0.3  # seconds between two checks of the files
 START_SECONDS = 30.0  # seconds for a new server to answer
-END_SECONDS = 10.0  # seconds for the last answers, once the client has closed its end and a server is there
+END_SECONDS = 10.0  # seconds for the last answers, once the client has closed its end and a server runs
 LEAVE_SECONDS = 2.0  # seconds between the request to end and SIGKILL
 LONG_ENOUGH_SECONDS = 1.0  # seconds; a server that ran longer is restarted when it ends by itself
 READ_SIZE = 1 << 16
@@ -76,8 +76,8 @@ class DevServer:
     """A server process, and the data on its way to and from it."""
 
     def __init__(self, target: str) -> None:
-        # Without bytecode files, no edit can be missed that keeps time and size of the file. All servers of a
-        # session use the same signing key: one can read what another has signed.
+        # Without bytecode files, an edit that keeps a file's time and size is not missed. All servers of a
+        # session use the same signing key, so each can read what another has signed.
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         environment.setdefault("FASTRPC_SECRET", _SECRET)
         self.began = time.monotonic()
@@ -104,7 +104,7 @@ class DevServer:
         return bool(data)
 
     def leave(self) -> None:
-        """Ask the process to end; `gone` says when it has."""
+        """Ask the process to end; `gone` reports when it has ended."""
         self.close_input()
         if self.process.stdout is not None:
             self.process.stdout.close()
@@ -129,7 +129,7 @@ _SECRET = os.urandom(32).hex()
 
 
 class Supervisor:
-    """Owns the client's pipes, and the server behind them."""
+    """Owns the client's pipes, and the server that is connected to them."""
 
     def __init__(self, target: str, path: str) -> None:
         self.target = target
@@ -268,7 +268,8 @@ class Supervisor:
             self.server.unsent += forwarded.rstrip(b"\n") + b"\n"
 
     def on_line_without_server(self, line: bytes) -> None:
-        """There is no server, and none will start before the file changes: only a handshake can wait."""
+        """Answer a line while no server runs, and none will start before the file changes. Only a handshake
+        can wait."""
         message = read(line)
         if isinstance(message, dict) and message.get("method") in ("initialize", "server/discover"):
             self.deferred.append(line)
@@ -306,7 +307,7 @@ class Supervisor:
     def promote(self, candidate: DevServer) -> None:
         """Replace the current server by one that has answered."""
         old, self.server, self.served = self.server, candidate, True
-        if not self.client_is_there:  # it has not had any time for its answers yet
+        if not self.client_is_there:  # the new server gets time for its answers
             self.ends_at = time.monotonic() + END_SECONDS
         kinds = kinds_of(candidate.capabilities)
         if old is not None:
@@ -351,7 +352,7 @@ class Supervisor:
         self.to_client += forwarded.rstrip(b"\n") + b"\n"
 
     def on_end(self, server: DevServer) -> None:
-        """A server has closed its output: treat it as ended."""
+        """Treat a server that has closed its output as ended."""
         self.dismiss(server)
         if server is self.candidate:
             self.candidate = None

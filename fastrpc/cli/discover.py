@@ -36,7 +36,7 @@ PROJECT_FILES = (
 )
 
 REFERENCE = re.compile(r"\$\{(?:env:|input:)?[A-Za-z_][A-Za-z0-9_-]{0,100}\}")
-"""What stands for a value, and has no default, which may be secret."""
+"""A reference to a variable without a default value, which could be secret."""
 
 
 class DiscoveredServer:

@@ -1,8 +1,8 @@
-"""``fastrpc gateway FILE``: serves all servers of a configuration file as one, and tells how they are.
+"""``fastrpc gateway FILE``: serves all servers of a configuration file as one, and reports their states.
 
-Serving is `fastrpc serve`'s, with its options; what stands behind is `fastrpc.gateway`. Children learn by a
-variable which files are served around them, so that a gateway does not start itself. ``gateway status`` is
-`_gateway_status`.
+It serves as `fastrpc serve` does, with its options; `fastrpc.gateway` is the server. A variable passes the
+files that are being served to child processes, so that a gateway does not start itself. ``gateway status`` is
+in `_gateway_status`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ examples:
 """
 OWN_OPTIONS = {"--allow": ";", "--deny": ";", "--names": "", "--start-seconds": ""}
 AROUND = "FASTRPC_GATEWAYS"
-"""The variable with the files that are served around a process, separated as in PATH."""
+"""The variable with the files that a process and its ancestors serve, separated as in PATH."""
 
 
 def main(arguments: list[str]) -> int:
@@ -117,7 +117,7 @@ def _serve_stdio(
 
 
 def _file_of(files: list[str]) -> WatchedFile:
-    """Return the file to serve. Raises UsageError if there is none, or it is served around this process."""
+    """Return the file to serve. Raises UsageError if there is none, or if an ancestor process serves it."""
     from fastrpc.client.config import FILE_NAME, find_config
     from fastrpc.gateway.watched_file import WatchedFile
 
@@ -161,7 +161,7 @@ def _server(
         )
     except InvalidConfig as error:
         raise UsageError(f"gateway: {error}") from None
-    for name in ("MCP_ALLOW", "MCP_DENY"):  # a gateway behind this one has other servers
+    for name in ("MCP_ALLOW", "MCP_DENY"):  # a gateway behind this one has different servers
         os.environ.pop(name, None)
     server, file.gateway = gateway_of(
         file.servers,

@@ -1,9 +1,9 @@
 """``fastrpc guard``: checks a guard's configuration, or explains a decision about a call. No tool is called.
 
 ``check`` reads the file as `fastrpc serve --guard` does, with the tools of a target, and prints what each
-class of callers may call, within which budgets. ``try`` judges one call, and shows what its rules saw.
-``why`` explains a call that was refused, from its record in the audit log (`_guard_why`). ``init`` writes a
-configuration to begin with.
+class of callers may call, within which budgets. ``try`` evaluates one call, and shows the values that its
+rules saw. ``why`` explains the decision about a call from its record in the audit log (`_guard_why`).
+``init`` writes an initial configuration.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ ACTIONS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run one action; return 0, or 1 for a call that would not run at once, or a record that there is not.
-    Raises UsageError."""
+    """Run one action; return 0, or 1 for a call that would not run at once, or for an unknown record. Raises
+    UsageError."""
     options = CommandParser("guard", USAGE, DESCRIPTION, EXAMPLES, ACTIONS)
     options.add_argument(
         "file",
@@ -101,13 +101,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _init(chosen: Namespace) -> int:
-    """Write a configuration to begin with; nothing is replaced."""
+    """Write an initial configuration to a new file."""
     from fastrpc.cli._project_files import GUARD
 
     if chosen.words:
         raise UsageError(f"guard init: one argument too many: {chosen.words[0]!r:.80}")
     path = chosen.file or "guard.toml"
-    place = os.path.abspath(path)  # raises FileNotFoundError where the working directory is gone
+    place = os.path.abspath(path)  # raises FileNotFoundError if the working directory was deleted
     try:
         with open(place, "x", encoding="utf-8") as file:
             file.write(GUARD)
@@ -181,7 +181,7 @@ def _check(chosen: Namespace) -> int:
 
 
 def _word(policy: Policy, decision: Decision) -> str:
-    """Return what a decision says of all calls."""
+    """Return a decision that applies to all calls of a tool, as text."""
     if not decision.is_allowed:
         return "hidden" if decision.is_hidden else "refused"
     word = "asks" if policy.asks(decision.verdict) else "allowed"
@@ -212,7 +212,7 @@ def _try(chosen: Namespace) -> int:
 
 
 def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return what would become of a call."""
+    """Return how a call would be decided, as JSON."""
     from fastrpc.guard.policy.decisions import values_of
 
     target = _target_of(tool)

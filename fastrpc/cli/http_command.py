@@ -1,8 +1,9 @@
 """Commands of toolsets that serve over HTTP, with the options of `fastrpc serve --http` and their help.
 
-The options, their checks and what they do are those of `serve` and `_serve_http`; a command adds flags of its
-own and says what is served. Left out are the options that a server with state, or with more than MCP, cannot
-keep: several workers, a guard, which knows MCP alone, and another name. Imported by such a command alone.
+The options, their checks and their effects are those of `serve` and `_serve_http`; a command adds its own
+flags and provides the server. Options are left out that do not fit a server with state, or with more than
+MCP: several workers, a guard (which only applies to MCP), and another name. Only such commands import this
+module.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ LEFT_OUT = ("--guard", "--name", "--workers")
 
 
 class HttpCommand:
-    """``fastrpc COMMAND``, which serves over HTTP at `address` unless ``--http`` says where.
+    """``fastrpc COMMAND``, which serves over HTTP at `address`, or at that of ``--http``.
 
     `description` and `examples` are parts of its help, the latter lines that begin with two spaces; `flags`
     are its own options, with their help.

@@ -2,7 +2,7 @@
 and its features.
 
 As text, as JSON (`--json`, as received), or as a self-contained HTML page (`--html FILE`,
-`fastrpc.cli._inspect_page`). No tool is called and no resource is read, but for the status of a gateway.
+`fastrpc.cli._inspect_page`). No tool is called; no resource is read except the status of a gateway.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _write(path: str, text: str) -> None:
-    """Write the page, as a whole: where there is no room for it a former one stays. Raises UsageError."""
+    """Write the page atomically: on a full disk the former page is unchanged. Raises UsageError."""
     from fastrpc.regular_files import replace_file
 
     if path == "-":

@@ -1,8 +1,8 @@
 """``fastrpc install-client``: adds this server to a client's configuration, shows the entry, or removes it.
 
-The program is named by its absolute path, because desktop programs do not have a shell's PATH. Everything
-else in the file is kept, and a backup is made. The clients are in `_clients`. A server over HTTP is entered
-by its URL if the client supports that, else as a `fastrpc bridge` command. A token is never written.
+The program is named by its absolute path, because desktop programs do not have a shell's PATH. The rest of
+the file is unchanged, and a backup is made. The clients are in `_clients`. A server over HTTP is entered by
+its URL if the client supports that, else as a `fastrpc bridge` command. A token is never written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``fastrpc list``: prints the tools, resources, resource templates and prompts of a server.
 
-No tool is called and no resource is read, but for the status of a gateway. `--json` prints the descriptors as
+No tool is called; no resource is read except the status of a gateway. `--json` prints the descriptors as
 received.
 """
 

@@ -1,7 +1,7 @@
-"""``fastrpc new``: makes a folder with a server, its tests, and what pip, clients and Docker read.
+"""``fastrpc new``: creates a folder with a server, its tests, and the files for pip, clients and Docker.
 
-All files are written to a folder beside the new one, which is then renamed: the project is there whole or not
-at all. Nothing that exists is changed. At a terminal a person is asked for what no option says.
+All files are written to a temporary folder, which is then renamed: the project is complete or does not exist.
+Existing files are not changed. On a terminal, a person is asked about what the options leave open.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
             f"{LONGEST_NAME} characters at most, got {chosen.name!r:.80}{_like(chosen.name)}"
         )
     target = os.path.join(os.path.expanduser(chosen.folder), chosen.name)
-    place = os.path.abspath(target)  # raises FileNotFoundError where the working directory is gone
+    place = os.path.abspath(target)  # raises FileNotFoundError if the working directory was deleted
     if os.path.lexists(place):
         raise UsageError(f"new: {target} exists already: give another NAME, or another --folder")
     _ask(chosen)
@@ -94,7 +94,7 @@ def _filled(text: str, values: dict[str, str]) -> str:
 
 
 def _ask(chosen: Namespace) -> None:
-    """Settle what no option has: a person says it, or it is yes."""
+    """Set what the options leave open: ask a person, or use yes."""
     is_asked = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     for choice, question in CHOICES.items():
         if getattr(chosen, choice) is None:
@@ -115,7 +115,7 @@ def _is_wanted(question: str) -> bool:
 
 
 def _like(name: str) -> str:
-    """Return a hint at the name that has the words of another one, or nothing."""
+    """Return a hint with a valid name that has the same words, or ""."""
     from fastrpc.unicode_forms import normal_form
 
     letters = normal_form("NFKD", name[:LONGEST_NAME]).encode("ascii", "ignore").decode().lower()
@@ -124,7 +124,7 @@ def _like(name: str) -> str:
 
 
 def _write(target: str, texts: dict[str, str]) -> None:
-    """Write the files to a new folder. Raises OSError; then nothing is left."""
+    """Write the files to a new folder. Raises OSError, after removing everything again."""
     parent, name = os.path.split(target)
     made = tempfile.mkdtemp(prefix=f".{name}-", dir=parent)
     try:

@@ -1,6 +1,6 @@
 """``fastrpc repl``: an interactive session with a server.
 
-Lines are edited with readline, where Python has it; Tab completes commands, names, arguments, enum values and
+Lines are edited with readline, if Python has it; Tab completes commands, names, arguments, enum values and
 the server's completions (`fastrpc.cli._repl_completion`). Without a terminal, lines are read from standard
 input without a prompt. An error is printed and the session continues; it ends with ``quit``, at the end of
 input, or when the connection is lost. Ctrl-C cancels a running call.
@@ -89,7 +89,7 @@ class Repl:
         return self._known
 
     def forget(self) -> None:
-        """The server's lists have changed."""
+        """Drop the stored features: the server's lists have changed."""
         self._known = None
 
     def run(self) -> int:
@@ -114,7 +114,7 @@ class Repl:
                 print()
 
     def _prepare(self) -> None:
-        """Enable completion with Tab, where Python has readline."""
+        """Enable completion with Tab, if Python has readline."""
         try:
             import readline
         except ImportError:
@@ -164,7 +164,7 @@ class Repl:
 
 
 def _words_of(line: str) -> list[str]:
-    """Return the words of a line, quoted as in a shell; JSON behind a name is one word. Raises ValueError."""
+    """Return the words of a line, quoted as in a shell; JSON after a name is one word. Raises ValueError."""
     import shlex
 
     parts = line.split(None, 2)

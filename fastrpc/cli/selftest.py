@@ -1,10 +1,10 @@
 """``fastrpc selftest``: checks that the installation is complete and that the tools keep their contract.
 
-Imports every module, compares each tool of the toolset with the published contract, then starts a real
-server and uses it with `fastrpc.Client`: handshake, list, ping, one call of each tool without side effects
-that has an example, and a clean end. What another server writes is read by the standard library, so that
-fastrpc does not only check itself. Switches have no effect here, and the user's state is not used. Exit code
-1 on any difference. Modules of extras that are not installed are counted and listed as skipped.
+Imports every module, compares each tool of the toolset with the published contract, then starts a real server
+and uses it with `fastrpc.Client`: handshake, list, ping, one call of each tool without side effects that has
+an example, and a clean end. The output of another server is parsed with the standard library, so that fastrpc
+does not only check itself. Switches have no effect here, and the user's state is not used. Exit code 1 on any
+difference. Modules of extras that are not installed are counted and listed as skipped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXAMPLES = """\
 
 
 class FindingsPrinter:
-    """Prints each finding, and remembers whether one of them was bad."""
+    """Prints each finding, and records whether one of them was bad."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
         "toolset", nargs="?", metavar="TOOLSET", help="check this toolset instead of the configured one"
     )
     if named := options.parse(export_toolset_options(arguments, "selftest")).toolset:
-        os.environ["FASTRPC_TOOLSET"] = named  # for the servers that are started, too
+        os.environ["FASTRPC_TOOLSET"] = named  # for the started servers too
     toolset = configuration()["FASTRPC_TOOLSET"]
     report = FindingsPrinter()
     check_imports(report, toolset)
@@ -125,7 +125,7 @@ def module_names(package: str) -> list[str]:
     if spec is None:
         try:
             return [package] if find_spec(package) is not None else []
-        except (ImportError, ValueError):  # what stands before a dot is no package, or it is no name
+        except (ImportError, ValueError):  # not a package before a dot, or not a name
             return []
     names = [package]
     for entry in iter_modules(spec.submodule_search_locations, f"{package}."):
@@ -203,8 +203,8 @@ def check_session(
 
 
 def check_wire(report: FindingsPrinter, variables: dict[str, str], listed: list[dict[str, Any]]) -> None:
-    """Read a server's lines with the standard library: fastrpc's own client would not see what its parser and
-    its encoder have wrong alike."""
+    """Parse a server's lines with the standard library: fastrpc's client would miss a mistake that its parser
+    and its encoder share."""
     import json
     import subprocess
 
@@ -235,7 +235,7 @@ def check_wire(report: FindingsPrinter, variables: dict[str, str], listed: list[
 
 
 def check_list(report: FindingsPrinter, client: SyncClient, tools: list[Tool]) -> list[dict[str, Any]]:
-    """Check what is agreed on and listed; return the list. Raises ClientError."""
+    """Check the handshake and the list of tools; return the list. Raises ClientError."""
     agreed = client.version
     report.check(agreed == PROTOCOL, "session", f"version {agreed}", f"version {agreed}, not {PROTOCOL}")
     listed = [dict(tool) for tool in client.list_tools()]
@@ -250,8 +250,8 @@ def check_list(report: FindingsPrinter, client: SyncClient, tools: list[Tool]) -
 
 
 def _is_as_described(listed: dict[str, Any], described: dict[str, Any]) -> bool:
-    """Return whether a tool is listed as its module defines it; the description may be longer (a
-    registries)."""
+    """Return whether a tool is listed as its module defines it. More lines may follow its description, such
+    as a list of names."""
     goes_on = listed["description"].startswith(described["description"] + "\n")
     return listed == described or (
         goes_on and {**listed, "description": described["description"]} == described

@@ -1,7 +1,7 @@
 """``fastrpc serve``: serves tools over standard input and output, or over HTTP (`_serve_http`).
 
-Runs before the first answer, so the few options are parsed by hand, and nothing is imported that the session
-does not need. This module writes to stderr only; the protocol is left to the server.
+It runs before the first response, so the few options are parsed by hand, and only what the session needs is
+imported. This module writes to stderr only; the server handles the protocol.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ TLS_HELP = """\
   --access-log-format FORMAT
                         text (the default) or json
 """
-"""Parts of the help, of `fastrpc gateway` and of commands of toolsets (`http_command`) too."""
+"""Parts of the help, also for `fastrpc gateway` and commands of toolsets (`http_command`)."""
 
 HELP = f"""\
 usage: fastrpc serve [OPTION…] [TARGET…]
@@ -144,12 +144,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _is_own(argument: str) -> bool:
-    """Whether an argument is a target or one of this command's own options; any other may be a toolset's."""
+    """Whether an argument is a target or an option of this command; any other may be a toolset's."""
     return not argument.startswith("--") or argument.partition("=")[0] in ("--", *OPTIONS)
 
 
 def is_for_http(options: dict[str, str]) -> bool:
-    """Whether options ask for HTTP; they are checked then. Raises UsageError."""
+    """Whether options require HTTP; if so, check them. Raises UsageError."""
     given = [name for name in ("--workers", *HTTP_OPTIONS) if name in options]
     if given:
         from fastrpc.cli._serve_http import check
@@ -159,8 +159,7 @@ def is_for_http(options: dict[str, str]) -> bool:
 
 
 def apply(settings: Configuration) -> None:
-    """Put the settings into this process's environment, and begin to log where they say. Raises
-    UsageError."""
+    """Export the settings to this process's environment, and begin to log as they say. Raises UsageError."""
     settings.export(os.environ)
     if settings["FASTRPC_LOG_FILE"]:
         _check_log_file(settings["FASTRPC_LOG_FILE"])
@@ -175,9 +174,9 @@ def split_arguments(
     without: Collection[str] = (),
 ) -> tuple[dict[str, str], list[str]]:
     """Return the options, by name, and the targets. ``--name=x`` and ``--name x`` are equivalent; after
-    ``--`` everything is a target. `more`: the options that `command` has besides those of `serve`, and what
-    is put between several values; "" for one that has one value; `flags` are those of them that have none.
-    `without`: options of `serve` that it does not have. Raises UsageError."""
+    ``--`` everything is a target. `more`: the options that `command` has besides those of `serve`, each with
+    the separator of several values, or "" if it has one value. `flags`: those of them without a value.
+    `without`: options of `serve` that `command` does not have. Raises UsageError."""
     joints = {**dict.fromkeys(REPEATED, ","), **(more or {})}
     names = (*(name for name in OPTIONS if name not in without), *(more or ()))
     flags = (*FLAGS, *flags)
@@ -226,8 +225,8 @@ def setting_texts(options: dict[str, str]) -> dict[str, str]:
 
 
 def _change_folder(folder: str | None, targets: list[str]) -> bool:
-    """Change to the working directory. Desktop clients start servers in ``/``, which is not a project: the
-    agent's tools then use the home folder, until the client sends its roots. Return whether the client may be
+    """Change to the working directory. Desktop clients start servers in ``/``, which is not a project; the
+    agent's tools then use the home folder until the client sends its roots. Return whether the client may be
     asked. Raises UsageError."""
     anywhere = folder is None and not targets and os.path.realpath(".") == "/"
     if anywhere:
@@ -240,7 +239,7 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
 
 
 def guard_over_stdio(options: dict[str, str], server: Server) -> None:
-    """Put the guard of ``--guard``, if it is given, in front of a server. Raises UsageError."""
+    """Apply the guard of ``--guard``, if it is given, to a server. Raises UsageError."""
     if "--guard" in options:
         from fastrpc.guard.serving import GuardedServing
 
@@ -265,8 +264,8 @@ def _check_log_file(path: str) -> None:
 
 
 def check_appendable(option: str, path: str) -> None:
-    """Check before the session begins that a file can be appended to. A new file is readable by its owner
-    only. Raises UsageError."""
+    """Check, before the session begins, that a file can be appended to. Only the owner can read a new file.
+    Raises UsageError."""
     from fastrpc.regular_files import open_regular
 
     try:
@@ -276,7 +275,7 @@ def check_appendable(option: str, path: str) -> None:
 
 
 def _greet(targets: list[str]) -> None:
-    """Tell a person at a terminal what this program is: they may expect a prompt."""
+    """Write to a person at a terminal what this program is, since they may expect a prompt."""
     import shlex
     from shutil import which
 

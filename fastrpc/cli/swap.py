@@ -1,10 +1,10 @@
 """``fastrpc swap``: runs servers that were written for FastMCP or the official SDK on fastrpc.
 
-With files or folders it rewrites their imports (`fastrpc.compat.swap.rewriting`), shows the difference and
-names all that is missing. With ``--run`` it executes a command in its own place, and fastrpc serves that
-program's imports (`fastrpc.compat.swap.launch`): no file changes. Exit codes: 0; 1 if something is missing, a
-file cannot be read or, with ``--check``, would change; 2 for a wrong command line. ``--run`` has the exit
-code of the command.
+For files or folders it rewrites the imports (`fastrpc.compat.swap.rewriting`), shows the difference and names
+everything that is missing. With ``--run`` it replaces its process by a command whose imports fastrpc serves
+(`fastrpc.compat.swap.launch`): no file changes. Exit codes: 0; 1 if something is missing, a file cannot be
+read or, with ``--check``, would change; 2 for a wrong command line. ``--run`` has the exit code of the
+command.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
 
 
 NO_PYTHON = ("bun", "bunx", "deno", "docker", "go", "java", "node", "npm", "npx", "podman")
-"""Programs whose servers are not of Python, or run where the variables do not come."""
+"""Programs whose servers are not written in Python, or do not receive the environment variables."""
 
 
 def _run(chosen: Namespace, command: list[str]) -> int:
@@ -83,7 +83,7 @@ def _run(chosen: Namespace, command: list[str]) -> int:
     from fastrpc.compat.swap.launch import ROOT, environment
 
     variables = environment(command)
-    variables[ROOT] = str(os.getpid())  # which the command's process has, too
+    variables[ROOT] = str(os.getpid())  # `exec` keeps the process id
     if os.path.basename(command[0]) in NO_PYTHON:
         diagnostics.write(
             "warning", f"swap --run: {command[0]} is not Python: fastrpc replaces nothing in it"
@@ -121,8 +121,8 @@ def _rewrite_all(chosen: Namespace) -> int:
 
 
 def _files(paths: list[str]) -> Iterator[str]:
-    """Yield the files of the command line, and the .py files of its folders: not those of virtual
-    environments and of hidden folders. Raises UsageError."""
+    """Yield the files of the command line, and the .py files of its folders, except virtual environments and
+    hidden folders. Raises UsageError."""
     for path in paths:
         if not os.path.isdir(path):
             if not os.path.exists(path):
@@ -141,7 +141,7 @@ def _files(paths: list[str]) -> Iterator[str]:
 
 
 def _rewritten(path: str) -> tuple[bytes, Rewritten | None]:
-    """Return a file's content, and the file rewritten; None if it cannot be read, which is reported."""
+    """Return a file's content, and its rewritten form. If it cannot be read, report that and return None."""
     from fastrpc.compat.swap.rewriting import rewrite
     from fastrpc.regular_files import LARGEST, read_regular
 

@@ -1,7 +1,7 @@
 """``fastrpc token``: makes, lists, rotates and revokes the tokens of callers, in the guard's database.
 
-The text of a new token is the only line on standard output (``--json``: with its record), and is shown this
-once. Running servers on the same database know of a change within half a second; none needs to run.
+The text of a new token is the only line on standard output (``--json``: with its record), and is shown only
+once. Running servers on the same database notice a change within half a second; no server needs to run.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _parser() -> CommandParser:
 
 
 def _check(chosen: Namespace) -> None:
-    """Raise UsageError for an action that there is not, and for what it does not take or lacks."""
+    """Raise UsageError for an unknown action, and for arguments that it does not take or lacks."""
     check_action("token", chosen.action, ACTIONS)
     taken = OF_ACTION[chosen.action][1]
     for name, option in OPTIONS.items():
@@ -179,7 +179,7 @@ ACTIONS: dict[str, Callable[[CallerTokens, Namespace], None]] = {
 
 
 def _show_new(store: CallerTokens, record: TokenRecord, text: str, as_json: bool) -> None:
-    """Show a token, which is the only time. One that cannot be shown is revoked: nobody has it."""
+    """Show a token for the only time. A token that cannot be shown is revoked: no one can have it."""
     try:
         if as_json:
             print_json({**_described(record), "token": text})
@@ -214,7 +214,7 @@ def _described(record: TokenRecord) -> dict[str, Any]:
 
 
 def _seconds(text: str | None, option: str) -> float:
-    """Return the seconds of a text such as ``90m``, 0 for none. Raises UsageError."""
+    """Return the seconds of a text such as ``90m``, 0 for None. Raises UsageError."""
     seconds = seconds_in(text or "0s")
     if seconds is None:
         raise UsageError(f"{option}: expected a time such as 90m, 12h or 30d, got {text!r:.80}")

@@ -1,7 +1,7 @@
 """``fastrpc tools``: prints the tools of a server, as a table or as the exact descriptors.
 
-They come from a real session, so that mounted and proxied tools are among them; no tool is called. Everything
-else that a server offers is shown by ``fastrpc list``.
+They come from a real session, so mounted and proxied tools are included; no tool is called. ``fastrpc list``
+shows the other features of a server.
 """
 
 from __future__ import annotations

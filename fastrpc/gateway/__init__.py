@@ -2,11 +2,11 @@
 
     server, gateway = gateway_of({"shop": {"command": "python", "args": ["shop.py"]}})
 
-Each server is a proxy (`fastrpc.proxy`), started when it is needed: the first list starts all at once and
-waits until each is listed or has failed; a call of a tool that is not known starts the server that its name
-begins with. One that ends is started again by the next call. Whatever happens to one, the others are served.
-`Gateway.replace` changes the configuration while clients are connected. Names are those of `names`, what is
-shown is said by `rules`. A call of a known tool does not come here.
+Each server is a proxy (`fastrpc.proxy`), started when it is needed. The first list request starts all servers
+concurrently and waits until each is listed or has failed. A call of an unknown tool starts the server whose
+prefix its name has. A server that ends is started again by the next call. A failed server does not affect the
+others. `Gateway.replace` changes the configuration while clients are connected. `names` defines the listed
+names, `rules` what is shown. A call of a known tool does not run code of this package.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 START_SECONDS = 30.0
 RETRY_SECONDS = 5.0
 LONGEST_RETRY_SECONDS = 300.0
-"""After a failed start a server is tried again, at intervals that grow from the one to the other."""
+"""After a failed start a server is started again, at intervals that grow from the first to the second."""
 
 LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
 OF_NAMES = {"tools/call": "tools", "prompts/get": "prompts"}
-"""Methods whose target is named, and the registry that it stands in."""
+"""Methods whose target has a name, and the registry that contains it."""
 OF_URIS = ("resources/read", "resources/subscribe")
 LISTEN = "subscriptions/listen"
 
@@ -55,11 +55,11 @@ def gateway_of(
     start_seconds: float = START_SECONDS,
     folder: str | None = None,
 ) -> tuple[Server, Gateway]:
-    """Return a server that offers what all `servers` do, and what manages them.
+    """Return a server with the features of all `servers`, and the `Gateway` that manages them.
 
-    `servers`: entries by name, as ``mcpServers`` has them. One that cannot be used is left out, and logged.
-    `style`: a key of `fastrpc.gateway.names.STYLES`. `start_seconds`: in which each server must start and
-    list its features. `folder`: where commands are started whose entries have no ``cwd``.
+    `servers`: entries by name, as in ``mcpServers``. An unusable one is left out and logged. `style`: a key
+    of `fastrpc.gateway.names.STYLES`. `start_seconds`: the time in which each server must start and list its
+    features. `folder`: the working directory of commands whose entries have no ``cwd``.
     """
     from fastrpc.server import Server
 
@@ -76,7 +76,7 @@ def _pause(member: GatewayMember) -> float:
 
 
 def front_of(proxies: Mapping[str, Server], name: str) -> Server:
-    """Return a server that offers what these proxies do, by their servers' names."""
+    """Return a server with the features of these proxies, which are given by their servers' names."""
     from fastrpc.server import Server
 
     server = Server(name)
@@ -88,10 +88,10 @@ def front_of(proxies: Mapping[str, Server], name: str) -> Server:
 
 
 class Gateway:
-    """The servers behind a gateway. It stands where a proxy has its upstream server."""
+    """The servers behind a gateway. The gateway's server uses it like the upstream server of a proxy."""
 
     declares_everything = True
-    """What is offered is not known before the servers have started, and changes with the configuration."""
+    """The features are unknown before the servers have started, and change with the configuration."""
 
     def __init__(
         self,
@@ -109,10 +109,10 @@ class Gateway:
         self._start_seconds = start_seconds
         self._folder = folder
         self._identity = CLIENT_NAME, f"{__version__}+{os.urandom(6).hex()}"
-        """The name and version of the client that its servers see."""
+        """The client's name and version that the servers receive."""
         self._is_shown = False
-        """Whether some client has been given a list."""
-        self._starting = 0  # requests for which servers are being started: one change of the lists for all
+        """Whether a client has received a list."""
+        self._starting = 0  # requests for which servers are being started; the lists change after the last
         self._is_stale = False
         self._capabilities: dict[str, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -121,8 +121,8 @@ class Gateway:
     # --- the configuration ----------------------------------------------------------------------------
 
     def replace(self, servers: Mapping[str, Any]) -> list[str]:
-        """Use these servers from now on; return what has changed, in words. Servers with the same entry as
-        before go on, others are left or, if clients know the lists already, started."""
+        """Use these servers from now on; return a text for each change. Servers with an unchanged entry
+        continue; removed and changed ones are disconnected; new ones are started if a client has a list."""
         self._rules.know(servers)
         former, self.members = self.members, {}
         is_first = not former
@@ -174,7 +174,7 @@ class Gateway:
     # --- the lists ------------------------------------------------------------------------------------
 
     def _changed(self, kind: str) -> None:
-        """A server offers something else. While servers are being started, the lists change once."""
+        """The features of a server have changed. While servers are being started, the lists change once."""
         self._is_stale = True
         if not self._starting:
             self._renew()
@@ -207,8 +207,8 @@ class Gateway:
         return True
 
     def _refuse_itself(self, request: Request) -> None:
-        """Refuse to be one of the servers behind this gateway, at a URL of its own: it would wait for itself.
-        Raises InternalError."""
+        """Raise InternalError if the client is this gateway, which has its URL in the configuration. It would
+        wait for itself."""
         client: Any = request.client_info
         if request.method == "initialize":
             client = request.params.get("clientInfo")
@@ -269,7 +269,7 @@ class Gateway:
     # --- starting -------------------------------------------------------------------------------------
 
     async def _start_for(self, members: list[GatewayMember], deferred: DeferredRequest) -> None:
-        """Start servers, all at once, and serve the request that has waited for them."""
+        """Start servers concurrently, and then serve the request that waits for them."""
         self._starting += 1
         try:
             await asyncio.gather(*map(self._start, members))
@@ -281,7 +281,7 @@ class Gateway:
         deferred.resume()
 
     def _warn_of_rules(self) -> None:
-        """Log which globs have matched nothing, once every server is listed or has failed."""
+        """Log the globs that have matched nothing, once every server is listed or has failed."""
         if self._untried or self._starting:
             return
         for text in self._rules.unused():
@@ -297,15 +297,15 @@ class Gateway:
         except asyncio.CancelledError:
             if self.members.get(member.name) is member:
                 raise
-            # The configuration has it no more: what waits for others too goes on.
-        except FastrpcError:  # logged, and kept as its failure
+            # It was removed from the configuration: requests that wait for other servers too continue.
+        except FastrpcError:  # the upstream has logged and stored it
             member.failures += 1
             self._server.watch(self._retry, RETRY_SECONDS)
         else:
             member.failures = 0
 
     def _retry(self) -> None:
-        """Try the servers again that have failed some time ago: clients are told if that brings tools."""
+        """Start failed servers again after a pause. If that adds tools, clients are notified."""
         failed = [each for each in self._used if each.upstream.failure is not None]
         if not failed:
             self._server.unwatch(self._retry)
@@ -319,7 +319,7 @@ class Gateway:
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         try:
             task = asyncio.get_running_loop().create_task(coroutine)
-        except RuntimeError:  # no loop runs yet: nothing has been started either
+        except RuntimeError:  # no loop runs yet, so no server has been started
             coroutine.close()
             return
         self._tasks.add(task)
@@ -334,13 +334,13 @@ class Gateway:
             owner.upstream.watch(uri)
 
     def unwatch(self, uri: str) -> None:
-        """End a subscription at the server that has the resource, if no client has one any more."""
+        """End a subscription at the server that has the resource, after the last client has ended its own."""
         owner = self.catalogue.owner_of("resource", uri)
         if owner is not None and owner.upstream is not None:
             owner.upstream.unwatch(uri)
 
     def take_notification(self, method: str, params: dict[str, Any]) -> None:
-        """Pass a notification of a client on to the servers that run: which of them it is for is not said."""
+        """Forward a client's notification to all running servers: it does not name a server."""
         for member in self._used:
             member.upstream.take_notification(method, params)
 

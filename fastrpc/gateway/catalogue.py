@@ -1,8 +1,8 @@
 """The entries that a gateway lists: those of its servers, renamed, as far as the rules show them.
 
-Entries are copies, in the order of the servers, and change as those of the servers do. Of two with the same
-name or URI the earlier server's is listed, and the other one is logged once. A call of a copy costs what a
-call of the original does. Connections are left to `fastrpc.gateway`.
+Entries are copies, in the order of the servers, and follow changes of the originals. If two have the same
+name or URI, the earlier server's is listed and the other one is logged once. A call of a copy costs as much
+as a call of the original. `fastrpc.gateway` manages the connections.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ RENAMED = ("tool", "prompt")
 
 
 class GatewayCatalogue:
-    """Keeps the registries of a gateway equal to what its `members` offer. `shows` is asked about each tool:
-    its server's name, its own name, the listed one."""
+    """Keeps the registries of a gateway equal to the features of its `members`. `shows` is called for each
+    tool with the server's name, the tool's name, and its listed name."""
 
     def __init__(self, registries: Registries, shows: Callable[[str, str, str], bool]) -> None:
         self.members: Sequence[GatewayMember] = ()
@@ -38,7 +38,7 @@ class GatewayCatalogue:
         self._log = diagnostics.Once("warning")
 
     def owner_of(self, kind: str, key: str) -> GatewayMember | None:
-        """Return whose entry is listed with a name or URI, None if there is none."""
+        """Return the member whose entry is listed with a name or URI, None if there is no such entry."""
         if kind == "resource":
             key = normal(key)
             if _is_own(key):
@@ -51,7 +51,7 @@ class GatewayCatalogue:
         return found
 
     def has_resource(self, uri: str) -> bool:
-        """Whether there is a resource at a URI, one of the gateway's own included."""
+        """Whether there is a resource at a URI, including the gateway's status."""
         uri = normal(uri)
         is_own = any(uri.startswith(provider.prefix) for provider in self._registries.providers)
         return is_own or self.owner_of("resource", uri) is not None
@@ -61,7 +61,7 @@ class GatewayCatalogue:
         return sum(kind == "tool" and owner is member for (kind, _), owner in self._owners.items())
 
     def renew(self) -> None:
-        """List what the members offer now."""
+        """Update the registries from those of the members."""
         copies: dict[int, tuple[Any, Any]] = {}
         owners: dict[tuple[str, str], GatewayMember] = {}
         registries = [each for each in self._registries if each.kind != "provider"]  # proxies have none
@@ -119,5 +119,5 @@ class GatewayCatalogue:
 
 
 def _is_own(uri: str) -> bool:
-    """Whether a URI, or a template's, is one of the gateway's own."""
+    """Whether a URI or URI template has the gateway's scheme."""
     return uri[: len(SCHEME) + 1].lower() == f"{SCHEME}:"

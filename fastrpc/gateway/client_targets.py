@@ -1,4 +1,4 @@
-"""What a client connects to for a configuration: its only server, or a gateway of several, in memory.
+"""The target of a client for a configuration: its only server, or an in-memory gateway of several.
 
     target, options = resolved(".mcp.json", {})
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 def resolved(config: Any, options: ClientOptions, names: str = "prefix") -> tuple[Any, ClientOptions]:
     """Return the target and the options of a client for the path of a file with servers, or its content.
 
-    One server is the target itself, with what its entry says and the options of its kind; if its entry does
-    not let all tools be used, a proxy of it without the others. Several are one server in memory, of which
-    the tools and prompts have the servers' names before theirs; there is no option of a kind then. `names`: a
-    key of `fastrpc.gateway.names.STYLES`. Servers that are switched off do not
-    count. Raises InvalidConfig, and ValueError for other `names`.
+    A single server is the target itself, with the options of its entry and of its transport. If the entry
+    restricts the tools, the target is a proxy without the other tools. Several servers become one in-memory
+    server whose tools and prompts are prefixed with the servers' names; options of a transport do not apply
+    then. `names`: a key of `fastrpc.gateway.names.STYLES`. Disabled servers do not count. Raises
+    InvalidConfig, and ValueError for other `names`.
     """
     if names not in STYLES:
         raise ValueError(f"names: expected one of {', '.join(STYLES)}, got {names!r:.80}")
@@ -80,8 +80,8 @@ def _only(name: str, raw: Any, options: ClientOptions) -> tuple[Any, ClientOptio
 
 
 def restricted(name: str, entry: ServerEntry, options: Mapping[str, Any]) -> tuple[Server, dict[str, Any]]:
-    """Return a proxy that has the tools which an entry lets be used, and the options of its client. The
-    standard error of a command is always forwarded. Raises InvalidConfig."""
+    """Return a proxy with the tools that an entry allows, and the options of its client. The standard error
+    of a command is always forwarded. Raises InvalidConfig."""
     from fastrpc.processes import environment
     from fastrpc.server import Server
     from fastrpc.version import __version__

@@ -1,7 +1,7 @@
-"""A server behind a gateway: the entry of a configuration, and the proxy that is made of it.
+"""A server behind a gateway: the entry of a configuration, and the proxy that is made from it.
 
-An entry that cannot be used (no command, a variable that is not set) makes a member with a `problem` and no
-proxy. Nothing is started here.
+An entry that cannot be used (no command, an unset variable) becomes a member with a `problem` and without a
+proxy. This module starts nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
 
 CLIENT_NAME = "fastrpc gateway"
-"""What the servers are told that their client is."""
+"""The client's name that the servers receive."""
 
 RUNNING = "running"
 STARTING = "starting"
@@ -34,9 +34,9 @@ DENIED = "denied"
 
 
 class GatewayMember:
-    """A server behind a gateway. `entry`: what the configuration has for it; `prefix` stands before the names
-    of its tools and prompts. `server`: its proxy, None if it is not used: then `unused` is the state, and
-    `problem` the reason."""
+    """A server behind a gateway. `entry`: its entry in the configuration; `prefix` precedes the names of its
+    tools and prompts. `server`: its proxy, None if it is not used: then `unused` is the state, and `problem`
+    the reason."""
 
     def __init__(self, name: str, prefix: str, entry: Any, server: Server | None) -> None:
         self.name = name
@@ -44,11 +44,11 @@ class GatewayMember:
         self.entry = entry
         self.server = server
         self.offers: Callable[[str], bool] = lambda tool: True
-        """Whether the configuration lets a tool be used."""
+        """Whether the configuration allows a tool."""
         self.unused = ""
         self.problem = ""
         self.failures = 0
-        """Attempts to start it that have failed since the last that has not."""
+        """Failed attempts to start it since the last successful one."""
         self.calls = 0
         self.errors = 0
 
@@ -58,18 +58,18 @@ class GatewayMember:
 
     @property
     def upstream(self) -> UpstreamServer | None:
-        """What is behind the proxy."""
+        """The upstream server of the proxy."""
         return None if self.server is None else self.server._upstream
 
     @property
     def is_untried(self) -> bool:
-        """Whether its features are not known, and no attempt to start it has failed."""
+        """Whether its features are unknown and no attempt to start it has failed."""
         upstream = self.upstream
         return upstream is not None and not upstream.is_listed and upstream.failure is None
 
     @property
     def failure(self) -> str:
-        """Why it cannot be used at this time; "" if it may be tried."""
+        """Why it cannot be used now; "" if it may be tried."""
         upstream = self.upstream
         if upstream is None:
             return self.problem
@@ -101,8 +101,8 @@ class GatewayMember:
 def member_of(
     name: str, prefix: str, raw: Any, start_seconds: float, folder: str | None, version: str
 ) -> GatewayMember:
-    """Return the member for an entry as a configuration writes it. `folder`: where a command is started whose
-    entry does not say it; `version`: the client's, as the server is told."""
+    """Return the member for an entry in the form of a configuration. `folder`: the working directory of a
+    command whose entry has no ``cwd``; `version`: the client's version that the server receives."""
     try:
         entry = entry_of(raw)
         if not entry.enabled:

@@ -1,9 +1,9 @@
 """Names of tools and prompts behind a gateway: the server's name, and the name that the server has for them.
 
 ``SERVER_TOOL`` is the default, as in FastMCP and for mounted servers; ``mcp__SERVER__TOOL`` is how agents
-such as Claude Code show the tools of several servers to a model. A listed name holds of the server's name
-only what model APIs accept in names (letters, digits, ``_`` and ``-``) and has at most `LONGEST` characters;
-a longer one ends with a hash of the whole. Pure.
+such as Claude Code show the tools of several servers to a model. The server's name is reduced to characters
+that model APIs accept in names (letters, digits, ``_`` and ``-``). A listed name has at most `LONGEST`
+characters; a longer one is truncated and ends with a hash of the whole name. Pure.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ LONGEST_SERVER = 32
 HASH_SIZE = 8
 SHORTENED = re.compile(rf"_[0-9a-f]{{{HASH_SIZE}}}$")
 SCHEME = "fastrpc-gateway"
-"""Of the gateway's own resources: no server behind it has any of these URIs."""
+"""The scheme of the gateway's own resources; servers behind it cannot use it."""
 STYLES = {"prefix": "{}_", "mcp": "mcp__{}__"}
 
 
 def prefix_of(server: str, style: str) -> str:
-    """Return what stands before the names of a server's tools and prompts."""
+    """Return the prefix of the names of a server's tools and prompts."""
     plain = "".join(each if each.isascii() and (each.isalnum() or each in "_-") else "_" for each in server)
     return STYLES[style].format(_bounded(plain, server, LONGEST_SERVER))
 
@@ -33,13 +33,13 @@ def listed_name(prefix: str, name: str) -> str:
 
 
 def is_listable(name: str) -> bool:
-    """Whether a name may be listed. One that a gateway has shortened is not shortened again: gateways that
-    stand behind one another in a circle would else have ever more names."""
+    """Whether a name may be listed. A name that a gateway has shortened is not shortened again, or gateways
+    that are connected in a cycle would create more and more names."""
     return not (len(name) == LONGEST and SHORTENED.search(name))
 
 
 def _bounded(text: str, source: str, longest: int) -> str:
-    """Return a text, or its beginning and a hash of its source if it is too long."""
+    """Return a text; if it is too long, its beginning and a hash of its source."""
     if len(text) <= longest:
         return text
     from hashlib import sha256

@@ -1,11 +1,11 @@
 """Which tools of which servers a gateway shows: globs of names to allow and to deny.
 
-A text has groups, separated by ``;``: ``SERVER:GLOB,GLOB`` is about the tools of one server (a glob, too), a
-group without a server about all. ``shop:get_*,list_*;files:*`` is the form of scorpiox's MCP_ALLOW and
-MCP_DENY. Names of tools and of servers may hold colons: what stands before one is a server where the
-configuration has such a server, else a part of the name, and of the names that follow it in its group: a
-misspelt server does not allow its tools' names of all servers. In globs ``*`` and ``?`` alone are special
-(`fastrpc.globs`). Pure.
+A text consists of groups, separated by ``;``. ``SERVER:GLOB,GLOB`` applies to the tools of the servers that
+match ``SERVER``, a glob too; a group without a server applies to all servers. ``shop:get_*,list_*;files:*``
+is the form of scorpiox's MCP_ALLOW and MCP_DENY. Names of tools and servers may contain colons. The text
+before a colon is a server if the configuration has a matching one. Otherwise it is part of the tool's name,
+and of the names that follow in its group, so a misspelt server does not allow tools of these names on all
+servers. In globs only ``*`` and ``?`` are special (`fastrpc.globs`). Pure.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ANY = "*"
 
 
 class Pattern:
-    """A glob of a server's name, "" for every server and the names that tools are listed by, and one of a
-    tool's. `text`: what the user has written. `is_exact`: the server's name is none, though it may look like
-    one."""
+    """A glob of a server's name and one of a tool's name. If the former is "", the pattern applies to every
+    server, and to listed names too. `text`: what the user has written. `is_exact`: the server's name is not a
+    glob, though it may look like one."""
 
     __slots__ = ("glob", "is_exact", "is_used", "server", "text")
 
@@ -36,7 +36,7 @@ class Pattern:
         """Whether it has matched something."""
 
     def matches(self, server: str, names: tuple[str, ...]) -> bool:
-        """Whether it matches a tool by its own name, the first of these, or by another one."""
+        """Whether it matches a tool; `names[0]` is the server's name for it, the others are listed names."""
         if self.server:
             found = self.is_about(server) and matches(names[0], self.glob)
         else:
@@ -45,13 +45,13 @@ class Pattern:
         return found
 
     def is_about(self, server: str) -> bool:
-        """Whether it is about the tools of a server."""
+        """Whether it applies to the tools of a server."""
         return server == self.server if self.is_exact else not self.server or matches(server, self.server)
 
 
 def patterns_of(text: str, servers: Collection[str], *, both: bool = False) -> list[Pattern]:
-    """Return the patterns of a text, for servers of these names; empty parts are skipped. With `both` what
-    can be read in several ways makes a pattern for each."""
+    """Return the patterns of a text, for servers with these names; empty parts are skipped. With `both`, an
+    ambiguous part becomes one pattern for each reading."""
     found = []
     for group in text.split(";"):
         server = unknown = ""
@@ -77,8 +77,8 @@ def patterns_of(text: str, servers: Collection[str], *, both: bool = False) -> l
 
 
 def _readings(part: str, servers: Collection[str]) -> list[tuple[str, str]]:
-    """Return each way to divide a part at a colon with a known server before it: by exact names, the longest
-    first, or else by globs of names."""
+    """Return each way to divide a part at a colon after a known server: exact names, the longest first, or if
+    there are none, globs of names."""
     places = [place for place, letter in enumerate(part) if letter == ":"]
     divided = [(part[:place].strip(), part[place + 1 :].strip()) for place in places]
     exact = [each for each in divided if each[0] in servers]
@@ -99,11 +99,11 @@ def _checked(option: str, texts: Iterable[str]) -> list[str]:
 
 
 class Rules:
-    """What is allowed and denied. Without anything to allow everything is allowed; what is denied is not.
+    """What is allowed and denied. Without texts to allow, everything is allowed; what is denied is not.
 
-    A glob is compared with the tool's own name; without a server also with the name under which the tool is
-    listed, and with ``mcp__SERVER__TOOL``. Servers are known once `know` is called, or one is asked about.
-    What can be read in two ways is denied in both, and allowed in the first. Raises InvalidConfig for a text
+    A glob is compared with the tool's own name; without a server, also with the tool's listed name and with
+    ``mcp__SERVER__TOOL``. Servers become known through `know`, or by the first query about them. For an
+    ambiguous text, all readings are denied, and only the first is allowed. Raises InvalidConfig for a text
     that names no tool: without a glob, ``shop:`` would allow everything.
     """
 
@@ -115,7 +115,7 @@ class Rules:
         self.know(())
 
     def know(self, servers: Iterable[str]) -> None:
-        """Read the texts for these servers, the names of all that there are."""
+        """Parse the texts for these servers, the names of all servers."""
         self._servers = frozenset(map(composed, servers))
         used = {each.text for each in (*self._allowed, *self._denied) if each.is_used}
         allow, deny = self._texts
@@ -128,12 +128,12 @@ class Rules:
         """Whether a tool of a server is shown."""
         server = self._known(server)
         names = (tool, listed, f"mcp__{server}__{tool}")
-        is_allowed = [each.matches(server, names) for each in self._allowed]  # all, to know what is used
+        is_allowed = [each.matches(server, names) for each in self._allowed]  # all: each records its use
         is_denied = [each.matches(server, names) for each in self._denied]
         return not any(is_denied) and (not is_allowed or any(is_allowed))
 
     def uses(self, server: str, prefix: str) -> bool:
-        """Whether a tool of a server can be shown at all. `prefix` stands before the names of its tools."""
+        """Whether any tool of a server can be shown. `prefix` is that of its tools' listed names."""
         server = self._known(server)
         whole = (ANY, f"{prefix}{ANY}", f"mcp__{server}__{ANY}")
         for each in self._denied:
@@ -143,7 +143,7 @@ class Rules:
         return not self._allowed or any(each.is_about(server) for each in self._allowed)
 
     def unused(self) -> list[str]:
-        """Return what has matched nothing so far, as it is written."""
+        """Return the texts that have matched nothing so far."""
         found = dict.fromkeys(each.text for each in (*self._allowed, *self._denied))
         for pattern in (*self._allowed, *self._denied):
             if pattern.is_used:
@@ -151,14 +151,14 @@ class Rules:
         return list(found)
 
     def hint(self, text: str) -> str:
-        """Return what may be wrong with a text that has matched nothing, "" if nothing can be said."""
+        """Return the probable mistake in a text that has matched nothing, "" if none is found."""
         server, colon, _ = text.partition(":")
         if not colon or any(matches(each, server) for each in self._servers):
             return ""
         return f"; there is no server {server}{suggestion(server, self._servers)}"
 
     def _known(self, server: str) -> str:
-        """Return the name of a server as it is compared, once the texts are read for it."""
+        """Return the name of a server in the form in which it is compared; parse the texts for a new one."""
         name = composed(server)
         if name not in self._servers:
             self.know({*self._servers, name})

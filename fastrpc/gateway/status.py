@@ -1,10 +1,10 @@
-"""Health and counts of running gateways: each tells them on a Unix socket, in a folder of the user's own.
+"""Health and counts of running gateways, served by each on a Unix socket in a private folder of the user.
 
-`Health` knows them. `StatusReporter` is the socket: a thread of its own accepts connections and writes one
-JSON object to each, so that a gateway whose event loop is busy answers too. Nothing is read. `running` is the
-side of `fastrpc gateway status`: all gateways have `ANSWER_SECONDS` together, and one that is stopped hides
-no other; it removes the sockets of gateways that were killed. Over HTTP a gateway offers
-the same as a resource that is in no list. Secrets in reasons are masked.
+`Health` collects them. `StatusReporter` is the socket: a separate thread accepts connections and writes one
+JSON object to each, so a gateway with a busy event loop answers too. It reads nothing. `fastrpc gateway
+status` calls `running`: all gateways together have `ANSWER_SECONDS`, so a stopped one does not delay the
+others, and the sockets of killed gateways are removed. Over HTTP a gateway offers the same as a resource that
+is not listed. Secrets in reasons are masked.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
 
 FOLDER = "gateways"
-"""In the state folder."""
+"""The name of the folder in the state folder."""
 ENDING = ".sock"
 STATUS_URI = f"{SCHEME}://status"
 SLOW_SECONDS, ANSWER_SECONDS = 2.0, 5.0
-"""When it is told that a gateway does not answer yet, and when it is given up."""
+"""The time until a slow gateway is reported, and until it is given up."""
 LONGEST_ANSWER = 16 * 1024 * 1024
 
 
 class Health:
-    """Counts the calls of a gateway's servers from now on, and tells how the servers are. `served`: how
+    """Counts the calls of a gateway's servers from now on, and returns the servers' states. `served`: how
     clients reach the gateway."""
 
     def __init__(self, path: str, served: str, server: Server, gateway: Gateway) -> None:
@@ -71,8 +71,8 @@ class Health:
         return json.dumps(self.content()) if uri == STATUS_URI else None
 
     def content(self, *, is_local: bool = False) -> dict[str, Any]:
-        """Return what is told: to this user on this machine (`is_local`), what the servers wrote to standard
-        error last, too."""
+        """Return the status. For this user on this machine (`is_local`), it includes the last lines that the
+        servers wrote to standard error."""
         self._server.drain_observers()
         members = list(self._gateway.members.values())
         return {
@@ -105,13 +105,13 @@ class Health:
 
 
 class StatusReporter:
-    """Tells how the servers of a gateway are to whoever connects to a socket, until `close`. Raises OSError
-    if there can be none in the folder."""
+    """Writes the status of a gateway's servers to each client of a socket, until `close`. Raises OSError if
+    the socket cannot be created in the folder."""
 
     def __init__(self, state_folder: str, health: Health) -> None:
         self._health = health
         folder = _private(os.path.join(state_folder, FOLDER))
-        # Processes in containers may have the same id, and the same folder.
+        # Processes in containers that share the folder may have the same id.
         name = f"{os.getpid()}-{os.urandom(4).hex()}"
         place = os.path.join(folder, name)
         self._address = place + ENDING
@@ -142,7 +142,7 @@ class StatusReporter:
                 connection.settimeout(ANSWER_SECONDS)
                 try:
                     connection.sendall(json.dumps(self._health.content(is_local=True)).encode())
-                except OSError:  # it has not waited
+                except OSError:  # the client has disconnected or does not read
                     pass
 
 
@@ -150,7 +150,7 @@ class StatusReporter:
 
 
 class NoAnswer(FastrpcError):
-    """A gateway is there, but does not answer."""
+    """A gateway exists, but does not answer."""
 
 
 def running(
@@ -160,10 +160,11 @@ def running(
     on_slow: Callable[[int], object] = lambda count: None,
     on_silent: Callable[[NoAnswer], object] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what the running gateways of this user tell, those for one file if `path` is given.
+    """Return the statuses of this user's running gateways; with `path`, of those that serve this file.
 
-    `on_slow` is told how many have not answered within `SLOW_SECONDS`, `on_silent` of each that does not at
-    all; without it NoAnswer is raised. Raises OSError for a folder that others may write to.
+    `on_slow` is called with the number of gateways that have not answered within `SLOW_SECONDS`. `on_silent`
+    is called for each that does not answer at all; without it NoAnswer is raised. Raises OSError for a folder
+    that others may write to.
     """
     folder = os.path.join(state_folder, FOLDER)
     if not os.path.isdir(folder):
@@ -181,7 +182,7 @@ def running(
 
 
 def _asked(addresses: list[str], on_slow: Callable[[int], object]) -> list[dict[str, Any] | NoAnswer]:
-    """Return what gateways tell, in the order of their addresses, without those that are gone."""
+    """Return the statuses of gateways, in the order of their addresses, without gateways that have ended."""
     began = monotonic()
     questions = [question for each in addresses if each.endswith(ENDING) for question in _question(each)]
     for until in (began + SLOW_SECONDS, began + ANSWER_SECONDS):
@@ -194,7 +195,7 @@ def _asked(addresses: list[str], on_slow: Callable[[int], object]) -> list[dict[
 
 
 class _Question:
-    """A gateway that is asked. `answer` is None until there is one, or it is clear that none will come."""
+    """A request to a gateway. `answer` is None until the gateway has answered or has failed to."""
 
     def __init__(self, address: str, connection: socket.socket) -> None:
         self._no_answer = NoAnswer(f"{address}: the gateway does not answer")
@@ -203,7 +204,7 @@ class _Question:
         self.answer: dict[str, Any] | NoAnswer | None = None
 
     def read(self, until: float) -> None:
-        """Read until that time at most."""
+        """Read until that time or the end of the answer."""
         try:
             while self.answer is None:
                 self._connection.settimeout(max(0.001, until - monotonic()))
@@ -224,7 +225,7 @@ class _Question:
 
 
 def _question(address: str) -> Iterator[_Question]:
-    """Yield a connection to a gateway; nothing if it is gone."""
+    """Yield a request to a gateway; nothing if the gateway has ended."""
     connection = socket.socket(socket.AF_UNIX)
     question = _Question(address, connection)
     try:
@@ -236,13 +237,13 @@ def _question(address: str) -> Iterator[_Question]:
         _remove(address)
         connection.close()
         return
-    except OSError:  # so many wait for it that no other one may
+    except OSError:  # its backlog is full
         question.answer = question.end()
     yield question
 
 
 def _private(folder: str) -> str:
-    """Make a folder that nobody else may use, and return its path. Raises OSError."""
+    """Create a folder that only this user may use, and return its path. Raises OSError."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     _check(folder)
     return folder

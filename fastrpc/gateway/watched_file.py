@@ -1,6 +1,6 @@
 """The file with the servers of a gateway: read at the start, and again when it has changed.
 
-A file that cannot be read any more, or holds no servers, is logged once, and the servers stay as they are.
+If a changed file cannot be read or contains no servers, that is logged once, and the servers do not change.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ EMPTY = "it contains no servers"
 
 
 class WatchedFile:
-    """A file with servers. `folder`: where its commands are started; None: in the working directory. Raises
-    InvalidConfig if it cannot be read now."""
+    """A file with servers. `folder`: the working directory of its commands, None for that of this process.
+    Raises InvalidConfig if the file cannot be read now."""
 
     def __init__(self, path: str, folder: str | None = None) -> None:
         self.path = path
@@ -34,11 +34,11 @@ class WatchedFile:
         if not self.servers:
             diagnostics.write("warning", f"{path}: {EMPTY}")
         self.gateway: Gateway | None = None
-        """What uses these servers, from now on those of the changed file."""
-        self._broken: tuple[Stamp, bool] | None = None  # that of a broken file, and whether it was logged
+        """The gateway to update when the file has changed."""
+        self._broken: tuple[Stamp, bool] | None = None  # of a broken file, and whether that was logged
 
     def poll(self) -> None:
-        """Use the servers that the file has now, if it has changed."""
+        """If the file has changed, read it and update the gateway."""
         stamp = stamp_of(self.path)
         if stamp == self._stamp:
             return
@@ -47,7 +47,7 @@ class WatchedFile:
             if not servers:
                 raise InvalidConfig(f"{self.path}: {EMPTY}")
         except InvalidConfig as error:
-            # One that is being written is whole the next time.
+            # Log it only at the second poll: the file may be in the middle of being written.
             if self._broken is None or self._broken[0] != stamp:
                 self._broken = stamp, False
             elif not self._broken[1]:

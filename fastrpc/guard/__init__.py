@@ -1,4 +1,4 @@
-"""The guard: who may call what. `GuardedServer` puts it in front of a server of your own program."""
+"""The guard: who may call what. `GuardedServer` applies it to a server of a program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["GuardedServer"]
 _HOMES = {"GuardedServer": "fastrpc.guard.guarded_server"}
 
 
-if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
+if not TYPE_CHECKING:  # so that a type checker reports a misspelled name
 
     def __getattr__(name: str) -> object:
         return load(globals(), _HOMES, name)

@@ -1,8 +1,9 @@
-"""What became of a call, why, and what would change it: from its audit record (`fastrpc guard why`).
+"""The decision about a call, its reason, and what would change it, from the audit record (`fastrpc guard
+why`).
 
-All that is needed is in the record (`reasons`): a rule is compiled from the text that it had, and evaluated
-on the values that it saw. A policy, where it is given, says whether the rule is still the same, and which
-lists lack the name of a call that was answered as unknown. Pure.
+The record contains everything that is needed (`reasons`): a rule is compiled from its former text, and
+evaluated on the values that it saw. A policy, if it is given, shows whether the rule is still the same, and
+which lists lack the name of a call that was answered as unknown. Pure.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.decisions import Policy
 
 TOLD = ("id", "time", "actor", "class", "action", "tool", "outcome", "why", "reason", "risk", "approval")
-"""What an explanation repeats of a record."""
+"""The fields of a record that an explanation repeats."""
 KINDS = {method: kind for kind, method in CALLED_BY.items()}
 
 
 def explained(record: Mapping[str, Any], policy: Policy | None = None) -> dict[str, Any]:
-    """Return the explanation of a record: what of it is known, and under ``changes`` what would have decided
-    otherwise, in words."""
+    """Return the explanation of a record: the known facts, and under ``changes``, in words, what would have
+    changed the decision."""
     found: dict[str, Any] = {name: record[name] for name in TOLD if name in record}
     found["policy"] = {"recorded": record.get("policy"), "now": None if policy is None else policy.version}
     because = record.get("because")
@@ -66,8 +67,8 @@ def words_of(rate: dict[str, Any]) -> str:
 
 def _rule(facts: dict[str, Any], policy: Policy | None, version: object) -> dict[str, Any]:
     """Return what is known of a rule: its text, what it saw, the states of its atoms, the ways to make it
-    false. ``now``: whether the policy's is the same, another one or gone. `version` is the policy's that
-    decided; where it is this one, it has the text that the record does not."""
+    false. ``now``: whether the policy's rule is the same, changed or removed. `version` is that of the policy
+    that decided; if it is this policy, its text replaces one that the record lacks."""
     when, now = facts.get("when"), None
     if policy is not None:
         texts = {each.id: each.when for each in policy.config.rules}
@@ -90,7 +91,7 @@ def _rule(facts: dict[str, Any], policy: Policy | None, version: object) -> dict
 
 
 def _atoms_of(when: object) -> Atoms | None:
-    """Return the atoms of a rule's text, None if it cannot be read any more."""
+    """Return the atoms of a rule's text, None if it cannot be parsed any more."""
     if not isinstance(when, str):
         return None
     try:
@@ -101,7 +102,7 @@ def _atoms_of(when: object) -> Atoms | None:
 
 
 def _are_same(some: Sequence[bool | str], others: Sequence[bool | str]) -> bool:
-    """Whether states are the same, whatever the words of errors, which depend on what was declared."""
+    """Whether states are the same, ignoring the texts of errors, which depend on the declared types."""
     one, other = ([each if isinstance(each, bool) else "" for each in states] for states in (some, others))
     return one == other
 
@@ -136,7 +137,7 @@ def _of_approvals(asks: dict[str, Any], *, has_rule: bool) -> list[str]:
 
 
 def _caller_of(record: Mapping[str, Any]) -> Caller:
-    """Return the caller of a record, as far as that tells of it."""
+    """Return the caller of a record, with those attributes that the record has."""
     actor = str(record.get("actor", ""))
     caller_class = str(record.get("class", ""))
     owner = owner_of(actor).removeprefix("os:")

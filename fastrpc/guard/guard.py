@@ -3,11 +3,11 @@
     guard = Guard(policy, callers)
     guard.install(app)
 
-What all calls of a class of callers have in common was decided when the policy was loaded; a call costs
-two dictionaries' look-ups and the count of its rates, in compiled code (`CallGate`). Budgets cost about 0.5
-µs more (`budgets`), rules about arguments and refusals what they take. Calls that a person has to approve are
-deferred (`approvals`), and so are those whose result has to say that a budget is nearly used up. Lists show
-each class what it may call, and what they hide does not exist for it.
+What applies to all calls of a class of callers was decided when the policy was loaded. A call takes two
+dictionary look-ups and the counting of its rates, in compiled code (`CallGate`). Budgets add about 0.5 µs
+(`budgets`); rules about arguments, and refusals, add their own time. Calls that a person has to approve are
+deferred (`approvals`), as are those whose result has to state that a budget is nearly used up. Lists show
+each class what it may call; what they hide does not exist for the class.
 """
 
 from __future__ import annotations
@@ -46,27 +46,28 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
 
     Approve = Callable[[CallToApprove], Awaitable[dict[str, Any]]]
-    """Asks a person, and returns the arguments that this one has changed. Raises GuardRefusal for no."""
+    """Asks a person, and returns the arguments, which the person may have changed. Raises GuardRefusal for
+    a rejection."""
     Refused = Callable[[CallInfo, Caller, Verdict, BaseException], object]
 
     class Durable(Protocol):
-        """Keeps decisions before anything comes of them: `fastrpc.guard.audit.calls.StrictCallAudit`."""
+        """Stores decisions before they take effect: `fastrpc.guard.audit.calls.StrictCallAudit`."""
 
         async def begun(self, call: CallInfo) -> None:
-            """Return when it is kept that a call is allowed. Raises GuardRefusal."""
+            """Store that a call is allowed; return when that is on disk. Raises GuardRefusal."""
 
         async def flush_refusal(self, call: CallInfo) -> None:
-            """Return when what `on_refusal` was told of a call is kept. Raises GuardRefusal."""
+            """Return when the refusal that `on_refusal` has received is on disk. Raises GuardRefusal."""
 
 
 MOST_CALLERS = 4096
 BUDGET_KEY = "fastrpc/budget"
-"""What a result's ``_meta`` says of budgets that are nearly used up."""
+"""The key in a result's ``_meta`` for budgets that are nearly used up."""
 
 
 class CallerClass:
-    """The callers of whom the policy says the same: `key` is what they have in common, `caller` one of
-    them."""
+    """Callers for whom the policy's decisions are the same: `key` is what they have in common, `caller` one
+    of them."""
 
     __slots__ = ("caller", "key")
 
@@ -76,9 +77,9 @@ class CallerClass:
 
 
 class CallerEntry:
-    """What the guard keeps of a principal: its caller, the caller's class, and the decisions about the tools
-    that it has called, by name, each with the limits that count its calls; and the accounts of those tools
-    that have budgets."""
+    """What the guard caches for a principal: its caller, the caller's class, and by name the decisions about
+    the tools that it has called, each with the limits that count its calls; and the accounts of tools with
+    budgets."""
 
     __slots__ = ("accounts", "caller", "caller_class", "decisions")
 
@@ -90,7 +91,7 @@ class CallerEntry:
 
 
 class CallTarget:
-    """What is called, or listed."""
+    """A tool, resource or prompt that is called or listed."""
 
     __slots__ = ("effect", "kind", "name", "risk")
 
@@ -106,12 +107,12 @@ class CallTarget:
 
 
 class Guard:
-    """A guard by a policy. `caller_of` returns the caller of a principal; `approve` asks a person, by default
-    by a form of the client alone (`approvals.asking.Approvals`). `rates` is shared by the workers of a
-    server; `ledger` counts budgets, and observes the server: a policy with budgets needs one. `on_refusal` is
-    called with each call that is refused. With `is_recorded` calls of which a rule about arguments has said
-    something, or which a person has approved, carry what was decided about them (`CallInfo.decided`). With
-    `durable` every call waits until the decision about it is kept."""
+    """A guard that applies a policy. `caller_of` returns the caller of a principal; `approve` asks a person,
+    by default only by a form of the client (`approvals.asking.Approvals`). `rates` is shared by the workers
+    of a server; `ledger` counts budgets, and observes the server: a policy with budgets needs one.
+    `on_refusal` is called with each refused call. With `is_recorded`, the decision is stored in calls that a
+    rule about arguments has affected, or a person has approved (`CallInfo.decided`). With `durable`, every
+    call waits until the decision about it is on disk."""
 
     def __init__(
         self,
@@ -135,7 +136,7 @@ class Guard:
         self._durable = durable
         self._gate = CallGate(self.decide)
         self.generation = 0
-        """Another number when something else may be said of a caller than before."""
+        """A number that changes when the decisions about a caller may have changed."""
         self._entries: dict[str, CallerEntry] = {}
         self._classes: dict[Hashable, CallerClass] = {}
         self._server: Server | None = None
@@ -145,11 +146,11 @@ class Guard:
         return self._policy
 
     def install(self, server: Server) -> None:
-        """Put the guard in front of all calls of a server, and in its lists."""
+        """Apply the guard to all calls of a server, and to its lists."""
         self._server = server
         server.guard(self._gate if self._durable is None else self._decide_durably)
         guards = server.runtime.guards
-        guards.insert(0, guards.pop())  # the record of whatever a guard refuses is that of a call it has seen
+        guards.insert(0, guards.pop())  # first, so that it has seen every call that a guard refuses
         server.runtime.rechecks.append(self._check_again)
         server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
         server.list_filters[-1].refusal = self._refusal_to_notify
@@ -159,7 +160,7 @@ class Guard:
             registry.watchers.append(lambda kind: self._registry_changed())
 
     def use(self, policy: Policy) -> None:
-        """Decide by another policy from now on, and notify the clients whose lists are other ones now."""
+        """Use another policy from now on, and notify the clients whose lists have changed."""
         before = {principal: self._visible(entry) for principal, entry in self._entries.items()}
         self._policy = policy
         self._forget_entries()
@@ -180,8 +181,8 @@ class Guard:
     # --- calls --------------------------------------------------------------------------------------------
 
     def decide(self, call: CallInfo) -> Awaitable[None] | None:
-        """Return None for a call that is allowed, an awaitable for one that waits for a person. Raises
-        GuardRefusal, and what says that there is no such thing for what is hidden."""
+        """Return None for an allowed call, an awaitable for one that waits for a person. Raises GuardRefusal;
+        for a hidden target, raises the same error as for an unknown one."""
         entry = self._entries.get(call.principal) or self.entry(call.principal)
         found = entry.decisions.get(call.name)
         if found is None or call.kind != "tool":
@@ -247,7 +248,7 @@ class Guard:
                 call.change(edited)
                 target = CallTarget.of_call(call)
                 again = policy.judge(decision, entry.caller, target, call.arguments)
-                if again.action == DENY:  # whoever has written the arguments
+                if again.action == DENY:  # also for arguments that the approver has written
                     raise self._not_allowed(call, decision, again)
         except Exception as error:
             if isinstance(error, ApprovalTimedOut):
@@ -265,8 +266,8 @@ class Guard:
             self._reserve(call, entry, decision, verdict)
 
     def _check_again(self, call: CallInfo) -> None:
-        """Decide again by the rules about arguments, which hooks or middleware may have changed since they
-        were allowed. Raises GuardRefusal."""
+        """Evaluate the rules about arguments again, since hooks or middleware may have changed the arguments
+        after the decision. Raises GuardRefusal."""
         entry, target = self.entry(call.principal), CallTarget.of_call(call)
         decision = self._decision_for(entry.caller_class, target)
         if not decision.rules:
@@ -285,14 +286,14 @@ class Guard:
     def _refused_late(
         self, call: CallInfo, entry: CallerEntry, verdict: Verdict, error: BaseException
     ) -> BaseException:
-        """Return the refusal of a call that was allowed, and counted, before."""
+        """Return the refusal of a call that was allowed and counted earlier."""
         if self._on_refusal is not None:
             self._on_refusal(call, entry.caller, verdict, error)
         return error
 
     def _state(self, call: CallInfo, verdict: Verdict, approval: str = "") -> None:
-        """Have the record of a call say what was decided about this one, and not about all of the tool. The
-        guard of another server, where it is mounted, states its own."""
+        """Store the decision about this call in particular in its record. The guard of another server, where
+        this one is mounted, stores its own."""
         fields = {"risk": verdict.risk, "policy": self._policy.version}
         if verdict.rule:
             fields["rule"] = verdict.rule
@@ -301,7 +302,7 @@ class Guard:
         call.decided = {**(call.decided or {}), self: fields}
 
     def count_request(self, principal: str, version: str) -> None:
-        """Count a request that is no call for its caller's rate. Raises RateExceeded."""
+        """Count a request that is not a call against its caller's rate. Raises RateExceeded."""
         entry = self.entry(principal)
         for about, rate in self._decision_for(entry.caller_class, CallTarget("request", "", None)).rates:
             wait = self._limit(entry.caller, about, rate).take()
@@ -311,8 +312,8 @@ class Guard:
     # --- budgets ------------------------------------------------------------------------------------------
 
     def _reserve(self, call: CallInfo, entry: CallerEntry, decision: Decision, verdict: Verdict) -> bool:
-        """Count a call against its budgets; return whether its result says that one is nearly used up. Raises
-        BudgetExceeded and BudgetUnavailable."""
+        """Count a call against its budgets; return whether its result has to state that one is nearly used
+        up. Raises BudgetExceeded and BudgetUnavailable."""
         account = entry.accounts[call.name]
         try:
             is_near = account.reserve()
@@ -329,7 +330,7 @@ class Guard:
 
     @staticmethod
     def _expect(outcome: str, call: CallInfo, entry: CallerEntry) -> None:
-        """Tell a call's account, if it has one, that nothing is reserved for the call."""
+        """Note in a call's account, if it has one, that nothing is reserved for the call."""
         account = entry.accounts.get(call.name)
         if account is not None and call.kind == "tool":
             account.expect(outcome)
@@ -337,7 +338,7 @@ class Guard:
     def _check_current(
         self, call: CallInfo, entry: CallerEntry, policy: Policy, schema: Mapping[str, Any]
     ) -> None:
-        """Raise ApprovalRejected for a call that is not any more what somebody was asked about."""
+        """Raise ApprovalRejected if a call has changed since the person was asked about it."""
         changed = ""
         if self._policy.version != policy.version:
             changed = "the policy has changed"
@@ -351,7 +352,7 @@ class Guard:
             )
 
     def _schema(self, call: CallInfo) -> Mapping[str, Any]:
-        """Return the input schema of the tool that is called, as it is now."""
+        """Return the current input schema of the called tool."""
         if call.kind != "tool" or self._server is None:
             return {}
         found = self._server.registries.tools.get(call.name)
@@ -364,7 +365,7 @@ class Guard:
         return NotAllowed(_why(call, verdict), version, rule=verdict.rule)
 
     def _hint_for(self, call: CallInfo) -> str:
-        """Return what an error about a resource that there is not suggests."""
+        """Return the suggestion in an error about an unknown resource."""
         if self._server is None:
             return ""
         runtime = self._server.runtime
@@ -385,18 +386,18 @@ class Guard:
                 return
             limit.give_back()
 
-    # --- what is kept -------------------------------------------------------------------------------------
+    # --- caches -------------------------------------------------------------------------------------------
 
     def entry(self, principal: str) -> CallerEntry:
-        """Return what is kept of a principal."""
+        """Return the entry of a principal."""
         found = self._entries.get(principal)
         while found is None:
             found = self._looked_up(principal)
         return found
 
     def _looked_up(self, principal: str) -> CallerEntry | None:
-        """Look up who a principal is, and keep it; return None if another thread has had it forgotten
-        meanwhile (`forget`): it may be what was so before."""
+        """Look up the caller of a principal, and cache it. Return None if another thread has called `forget`
+        meanwhile: the caller may be outdated."""
         if len(self._entries) >= MOST_CALLERS:
             self._forget_entries()
         generation = self.generation
@@ -410,15 +411,15 @@ class Guard:
         return None
 
     def knows(self, kind: str, name: str) -> bool:
-        """Whether the server has a tool or a prompt of this name."""
+        """Whether the server has a tool or a prompt with this name."""
         if self._server is None:
             return True
         registries = self._server.registries
         return (registries.prompts if kind == "prompt" else registries.tools).get(name) is not None
 
     def general_verdict(self, entry: CallerEntry, kind: str, name: str) -> Verdict | None:
-        """Return what the policy says of all calls of a thing of which no rule about arguments says something
-        else; None if the caller has not called it. For whoever records calls, on any thread."""
+        """Return the verdict on all calls of a target that no rule about arguments affects; None if the
+        caller has not called it. For code that records calls, on any thread."""
         if kind == "tool":
             found = entry.decisions.get(name)
             decision = None if found is None else found[0]
@@ -442,7 +443,7 @@ class Guard:
             is_open = not decision.needs_judging or screens is not None
             if is_open:
                 self._gate.open(call.principal, call.name, limits, reserve, screens)
-                if self._entries.get(call.principal) is not entry:  # another thread has had it forgotten
+                if self._entries.get(call.principal) is not entry:  # another thread has called `forget`
                     self._gate.close_to(call.principal)
         return decision, limits
 
@@ -455,7 +456,7 @@ class Guard:
         )
 
     def _registry_changed(self) -> None:
-        """What is called by a name may be something else now."""
+        """Clear the decisions: a name may refer to something else now."""
         self._policy.forget()
         self.generation += 1
         self._entries = {}
@@ -478,14 +479,14 @@ class Guard:
         return not self._decision_for(caller_class, target).is_hidden
 
     def _refusal_to_notify(self, caller_class: CallerClass, uri: str, version: str) -> BaseException | None:
-        """Return what refuses to notify callers of changes of a resource: that they may not read it."""
+        """Return the error for callers who subscribe to a resource that they may not read."""
         decision = self._decision_for(caller_class, CallTarget("resource", uri, None))
         if decision.is_allowed or (decision.is_hidden and self._policy.config.hides):  # which does not exist
             return None
         return NotAllowed(f"resource {uri} is not allowed", version)
 
     def _visible(self, entry: CallerEntry) -> frozenset[tuple[str, str]]:
-        """Return what the caller sees of what is registered."""
+        """Return the registered entries that the caller sees."""
         if self._server is None:
             return frozenset()
         registries = self._server.registries
@@ -505,7 +506,7 @@ class Guard:
 
 
 class Schemas(Mapping[str, Mapping[str, Any]]):
-    """The input schema of each tool that a server has now."""
+    """The current input schemas of a server's tools."""
 
     def __init__(self, server: Server) -> None:
         server.load_tools()
@@ -525,7 +526,7 @@ class Schemas(Mapping[str, Mapping[str, Any]]):
 
 
 class Costs(Mapping[str, Mapping[str, float]]):
-    """What calls of each tool cost that a server has now and that says so."""
+    """The current costs of a server's tools, for those that declare costs."""
 
     def __init__(self, server: Server) -> None:
         server.load_tools()
@@ -546,7 +547,7 @@ class Costs(Mapping[str, Mapping[str, float]]):
 
 
 def _why(call: CallInfo, verdict: Verdict) -> str:
-    """Return the refusal as words."""
+    """Return the text of a refusal."""
     reason = f": {verdict.reason}" if verdict.reason else ""
     rule = f" (rule {verdict.rule})" if verdict.rule else ""
     return f"{call.kind} {call.name} is not allowed{reason}{rule}"
@@ -573,4 +574,4 @@ def _over_budget(call: CallInfo, error: OverBudget) -> BudgetExceeded:
 
 
 async def _at_once() -> None:
-    """Allow a call, by way of the event loop: only there a result gets ``_meta`` besides its tool's."""
+    """Allow a call through the event loop: only there a result gets ``_meta`` in addition to its tool's."""

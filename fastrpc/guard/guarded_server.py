@@ -1,11 +1,11 @@
-"""`GuardedServer`: a server of a program of your own behind the guard that a file describes.
+"""`GuardedServer`: a server of a program, with the guard that a file describes.
 
     from fastrpc.guard import GuardedServer
 
     GuardedServer(app, "guard.toml").run()
 
-It is what `fastrpc serve --guard` is for a file that is served by that command: `run` and `asgi` are those of
-`Server`, with the guard in front, and cost what they cost there. Imports what a guarded server needs.
+It does for a program what `fastrpc serve --guard` does for a file: `run` and `asgi` are those of `Server`,
+with the guard applied. Imports what a guarded server needs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class GuardedServer:
     """A server, and the guard of a file: ``guard.toml``, or the table ``[guard]`` of ``fastrpc.toml``.
 
-    The file is read when serving begins, and followed from then on (docs/guard.md). Serve it once.
+    The file is read when serving begins, and polled for changes from then on (docs/guard.md). Serve it once.
     """
 
     def __init__(self, server: Server, path: str | PathLike[str]) -> None:
@@ -46,9 +46,9 @@ class GuardedServer:
         stats: bool = False,
         **options: Unpack[HttpOptions],
     ) -> None:
-        """Serve as `Server.run` does. Over HTTP the guard's tokens are valid besides those of the options;
-        with neither there is a database of tokens, which ``fastrpc token create`` fills. Raises UsageError,
-        for a file that cannot be used, too."""
+        """Serve as `Server.run` does. Over HTTP, the guard's tokens and those of the options are valid;
+        without either, the tokens of the guard's database are, which ``fastrpc token create`` makes. Raises
+        UsageError, also for an unusable file."""
         settle_or_exit([self._server.registries])
         if http is None:
             guarded = GuardedServing(self._path, "stdio").guarded(self._server)
@@ -65,16 +65,16 @@ class GuardedServer:
         run(lambda: serving.guarded(self._server), settings)
 
     def asgi(self, **options: Unpack[AsgiOptions]) -> Application:
-        """Return an ASGI application, as `Server.asgi` does. Rates count the calls of one process: where the
-        ASGI server has several, each allows them anew. Raises UsageError."""
+        """Return an ASGI application, as `Server.asgi` does. Rates are counted in each process separately, if
+        the ASGI server has several. Raises UsageError."""
         given: dict[str, Any] = {**options}
         serving_over_http(self._path, given).guarded(self._server)
         return self._server.asgi(**given)
 
 
 def serving_over_http(path: str, options: dict[str, Any], *, has_token: bool = False) -> GuardedServing:
-    """Read the file of a guard over HTTP, and add what it says about callers to `options`, those of
-    `Server.asgi`. `has_token`: there is a token that they do not name. Raises UsageError."""
+    """Read the file of a guard over HTTP, and add its settings about callers to `options`, those of
+    `Server.asgi`. `has_token`: there is a token besides these options. Raises UsageError."""
     from fastrpc.transports.http.auth import CALLER_OPTIONS
 
     is_open = options.get("auth", "needed") is None

@@ -1,9 +1,9 @@
-"""Why the guard has refused a call, as its audit record says it; `fastrpc guard why` explains it from there.
+"""The reason of a refusal for its audit record, from which `fastrpc guard why` explains it.
 
-Of a rule: its text, the values that it has read, and the states of its atoms, so that it is explained as it
-was even if the file has changed since. No other argument is recorded; long values are cut, secrets masked. Of
-an allowlist: the lists that lack the name. Costs some 30 microseconds a refusal, and the first one by a rule
-the compilation of its atoms.
+For a rule: its text, the values that it has read, and the states of its atoms, so that it can be explained
+even if the file has changed. No other arguments are recorded; long values are truncated, secrets masked. For
+an allowlist: the lists that lack the name. A refusal takes some 30 µs more; the first one by a rule also
+compiles its atoms.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ MOST_PARTS = 20
 MOST_COMPARED = 1000
 DEEPEST = 4
 LISTS = {"tool": "tools", "prompt": "prompts"}
-"""The key of the list of each kind; of all others ``resources``."""
+"""The key of the list for each kind; for all other kinds it is ``resources``."""
 
 
 def because(
     policy: Policy, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException
 ) -> dict[str, Any]:
-    """Return what the record of a refused call says of why."""
+    """Return the fields of a refused call's record that state the reason."""
     if isinstance(error, RateExceeded):
         return {"rate": {"rate": error.rate.text, "tool": error.about, **error.data}}
     target = CallTarget.of_call(call)
@@ -47,7 +47,7 @@ def because(
     found: dict[str, Any] = {}
     try:
         rule = policy.rule(verdict.rule, target) if verdict.rule else None
-    except GuardConfigError:  # the verdict's reason says so
+    except GuardConfigError:  # the verdict's reason states it
         rule = None
     if rule is not None:
         risk = verdict.risk if rule.config.risk is None else policy.base_risk(target)
@@ -59,8 +59,8 @@ def because(
 
 
 def lacking(policy: Policy, caller: Caller, target: CallTarget) -> list[dict[str, Any]]:
-    """Return the lists that do not have what is called, each with the name or glob that is the nearest; where
-    there is no list, those that there could be."""
+    """Return the lists that lack the called name, each with the most similar name or glob; without any list,
+    those that could have it."""
     config = policy.config
     tables = {id(config.expose): "expose"}
     tables |= {id(grant): f"classes.{name}" for name, grant in config.classes.items()}
@@ -83,7 +83,7 @@ def lacking(policy: Policy, caller: Caller, target: CallTarget) -> list[dict[str
 def _facts(
     rule: Rule, caller: Caller, target: CallTarget, risk: str, arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return a rule, and what it saw. A text that looks as if it held a secret is left out."""
+    """Return a rule, and the values that it saw. A text that seems to contain a secret is left out."""
     values = values_of(caller, target, risk)
     if rule.reads_arguments:
         values["args"] = arguments
@@ -102,7 +102,7 @@ def _facts(
 
 
 def _set_by(policy: Policy, target: CallTarget) -> str:
-    """Return what gives a call its risk, where no rule does."""
+    """Return what determines the risk of a call if no rule does."""
     for patterns, _ in policy.config.risks:
         if patterns.match(target.name):
             return f"risk.{patterns.texts[0]}"
@@ -112,14 +112,14 @@ def _set_by(policy: Policy, target: CallTarget) -> str:
 
 
 class Shortened:
-    """Values as a record holds them. `is_whole`: nothing was left out, and a rule sees the same in them."""
+    """Values in the form of a record. `is_whole`: nothing was left out, so a rule sees the same values."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.is_whole = True
         self.values = self._short(values, DEEPEST)
 
     def _short(self, value: Any, depth: int, of: str = "", *, is_element: bool = False) -> Any:
-        """Return a value, that of the name `of`, as a record has it."""
+        """Return the value of the name `of` in the form of a record."""
         if value is None or isinstance(value, bool | float):
             return value
         if isinstance(value, int) and -(2**63) <= value < 2**63:

@@ -1,8 +1,7 @@
 """The errors that a caller gets when the guard refuses a call: one class for each reason.
 
-On the four older wires the codes are -32000 to -32005, which JSON-RPC 2.0 (5.1) leaves to servers. MCP
-2026-07-28 reserves that range, so there they are those of HTTP: 403, 408, 402, 429, 503, with the same
-``data``.
+In the four versions with sessions the codes are -32000 to -32005, which JSON-RPC 2.0 (5.1) leaves to servers.
+MCP 2026-07-28 reserves that range, so its codes are HTTP's: 403, 408, 402, 429, 503, with the same ``data``.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class ApprovalPending(GuardRefusal):
 
 
 class TooManyApprovals(GuardRefusal):
-    """So many calls of the caller wait for an approval that no other one may."""
+    """The maximum number of the caller's calls wait for an approval already."""
 
     session_code = -32001
     reason = "too_many_approvals"
@@ -83,7 +82,7 @@ class BudgetExceeded(GuardRefusal):
 
 
 class BudgetUnavailable(GuardRefusal):
-    """The call cannot be counted against its budgets for now."""
+    """The call cannot be counted against its budgets at present."""
 
     session_code = -32005
     stateless_code = 503
@@ -91,8 +90,8 @@ class BudgetUnavailable(GuardRefusal):
 
 
 class RateExceeded(GuardRefusal):
-    """The caller calls too often. `retry_after_seconds` is in the error's ``data``; `rate` is the one that is
-    used up, and `about` the tool that it is of, "" for all."""
+    """The caller calls too often. `retry_after_seconds` is in the error's ``data``; `rate` is the exceeded
+    rate, and `about` the tool that it applies to, "" for all."""
 
     rate: Rate
     about = ""
@@ -103,7 +102,7 @@ class RateExceeded(GuardRefusal):
 
 
 class AuditFailed(GuardRefusal):
-    """The call cannot be recorded, or could not be. `has_run` is in the error's ``data``: whether it has run
+    """The call or its outcome cannot be recorded. `has_run`, in the error's ``data``: whether it has run
     nevertheless."""
 
     session_code = -32005

@@ -1,9 +1,9 @@
-"""Counts and records the requests that are no calls: lists, subscriptions, the handshake, `ping`.
+"""Counts and records the requests that are not calls: lists, subscriptions, the handshake, `ping`.
 
-Calls are what a guard decides about, by their plans. Where a policy says ``requests = "all"``, as Sophon's
-does, each other request counts for its caller's rate, too, and has a record: its method, the hash of its
-parameters, and whether it was answered. So does a call of a name that there is not, of which no plan leads to
-the guard; the audit log has its record anyway. A request costs some ten microseconds more then.
+A guard decides about calls, through their plans. If a policy has ``requests = "all"``, as Sophon's does, each
+other request also counts against its caller's rate and has a record: its method, the hash of its parameters,
+and whether it was answered. A call of an unknown name counts too: it has no plan, so it does not reach the
+guard; the audit log records it in any case. A request then takes some 10 µs more.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from fastrpc.guard.guard import Guard
 
 UNKNOWN = "unknown"
-"""The outcome of a call of a name that there is not."""
+"""The outcome of a call of an unknown name."""
 
 
 class EveryRequest:
-    """What a server's `Runtime.counter` is then. `audit`: None, if nothing is recorded."""
+    """The `Runtime.counter` of a server with such a policy. `audit`: None if nothing is recorded."""
 
     def __init__(self, guard: Guard, audit: CallAudit | None) -> None:
         self._guard = guard
         self._audit = audit
 
     def serve(self, request: Any, serve: Callable[[Any], bytes | None]) -> bytes | None:
-        """Serve a request if it does not come too soon. Raises RateExceeded, and what `serve` does."""
+        """Serve a request within its caller's rate. Raises RateExceeded, and what `serve` raises."""
         if request.method in RECORDED:
             return self._call(request, serve)
         try:
@@ -71,7 +71,7 @@ class EveryRequest:
 
 
 def dumped(error: ProtocolError) -> bytes:
-    """Return an error as its client gets it."""
+    """Return an error in the form in which the client receives it."""
     from fastrpc._core.encoder import dumps
 
     return dumps({"code": error.code, "message": error.message, "data": error.data})

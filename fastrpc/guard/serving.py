@@ -1,10 +1,10 @@
 """`fastrpc serve --guard FILE`: a guarded server, whose guard follows its file.
 
-`GuardedServing` reads the file in the process that starts, before any worker is forked, and refuses one
-that is wrong; `guarded` puts the guard in front of the server of a process. The file is looked at each
-`CHECK_SECONDS`: a change holds at once; a broken one is logged, and the former policy stays in use. A worker
-that is started later, because another one has died, begins with the policy that the file has by then. The
-database of tokens is opened only where there is one. Imported by a guarded server alone.
+`GuardedServing` reads the file in the starting process, before any worker is forked, and refuses an invalid
+file; `guarded` applies the guard to the server of a process. The file is polled every `CHECK_SECONDS`: a
+change takes effect at once; an invalid file is logged, and the former policy remains in use. A worker that is
+started later, because another one has died, begins with the file's current policy. The database of tokens is
+opened only if it exists. Only a guarded server imports this module.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ if TYPE_CHECKING:
 
 CHECK_SECONDS = 0.5
 NOBODY = Caller("", "")
-"""Whose token is not valid any more: nothing is allowed."""
+"""The caller with a token that is no longer valid: nothing is allowed."""
 
 
 class GuardedServing:
     """What the guard of a server needs, for each of its processes. `transport` is stdio or http;
-    `needs_tokens`: clients have none but the guard's. Raises UsageError for a file that cannot be used."""
+    `needs_tokens`: clients can only have tokens of the guard. Raises UsageError for an unusable file."""
 
     def __init__(self, path: str, transport: str, *, needs_tokens: bool = False) -> None:
         self.path = os.path.abspath(path)
         self.transport = transport
-        self._stamp = stamp_of(self.path)  # before it is read: a change in between is seen later
+        self._stamp = stamp_of(self.path)  # before it is read, so that a change in between is noticed later
         self.config = policy_file.read(self.path)
         if not self.config.allows(transport):
             raise GuardConfigError(f"{path}: transports: {transport} is not enabled")
@@ -69,19 +69,19 @@ class GuardedServing:
         if self.config.has_budgets:
             opened_budgets().close()
         self.token_sources: list[TokenSource] = []
-        """What checks tokens over HTTP; filled by `guarded`, in the process that serves."""
+        """The sources that check tokens over HTTP; `guarded` fills it, in the process that serves."""
         self._url = database_url(self.config)
         is_there = bool(self._url) or os.path.exists(GUARD.default_path)
         self._has_database = is_there or (needs_tokens and not self.config.tokens)
 
     @property
     def has_tokens(self) -> bool:
-        """Whether clients may have tokens of the guard's: of its file or its database."""
+        """Whether clients may have tokens of the guard's file or database."""
         return self._has_database or bool(self.config.tokens)
 
     def principal_of(self, issuers: Iterable[str]) -> PrincipalOf | None:
-        """Return what names the principals of these authorization servers' tokens, None if no rule is about
-        their claims. Raises GuardConfigError for a rule about another server."""
+        """Return the function that names the principals of these authorization servers' tokens, None if no
+        rule is about their claims. Raises GuardConfigError for a rule about another server."""
         if not self.config.claims:
             return None
         known = list(issuers)
@@ -94,7 +94,7 @@ class GuardedServing:
         return claims.ClaimedCallers(self.config.claims, self.config.default_class).principal_of
 
     def guarded(self, server: Server) -> Server:
-        """Put the guard in front of a server, in this process, and return it. Raises UsageError."""
+        """Apply the guard to a server, in this process, and return the server. Raises UsageError."""
         policy = policy_for(self.config, server)
         database = GuardDatabase(self._url)
         callers = Callers(self.config, self.transport, tokens_of(database) if self._has_database else None)
@@ -115,7 +115,7 @@ class GuardedServing:
 
         @cache
         def approvals() -> Approvals:
-            from fastrpc.guard.approvals.asking import Approvals  # with asyncio
+            from fastrpc.guard.approvals.asking import Approvals  # imports asyncio
 
             return Approvals(server.name, database.open, on_event)
 
@@ -158,8 +158,8 @@ class GuardedServing:
 def policy_for(config: GuardConfig, server: Server) -> Policy:
     """Return a configuration as the policy of a server. Raises GuardConfigError.
 
-    Where all tools are known, a rule about one that there is not is an error, since it would never hold;
-    such a name in a list is logged, and so is a glob of a rule that matches none.
+    If all tools are known, a rule about an unknown tool is an error, since it would never apply. An unknown
+    name in a list is logged, as is a glob of a rule that matches no tool.
     """
     schemas = Schemas(server)
     costs = Costs(server)
@@ -180,8 +180,8 @@ def policy_for(config: GuardConfig, server: Server) -> Policy:
 
 
 class PolicyFile:
-    """The file of a policy, in a process that serves. `stamp`: of the file when the policy that the guard has
-    was read. `on_change` is called with another configuration."""
+    """The file of a policy, in a process that serves. `stamp`: that of the file when the guard's policy was
+    read. `on_change` is called with a changed configuration."""
 
     def __init__(
         self,
@@ -198,19 +198,19 @@ class PolicyFile:
         self._stamp = stamp
 
     def begin(self, config: GuardConfig) -> None:
-        """Use the policy that the file has when this process begins to serve. If the file has changed since
-        `config` was read and has a mistake, allow nothing until it has none: this process does not know which
+        """Use the file's policy at the time when this process begins to serve. If the file has changed since
+        `config` was read and is invalid, allow nothing until it is valid: this process does not know which
         policy the server's other workers have."""
         self._use_file(
             "nothing is allowed until it is right", lambda: self._guard.use(Policy(closed(config), {}))
         )
 
     def poll(self) -> None:
-        """Use the policy that the file has now, if it has changed."""
+        """If the file has changed, use its policy."""
         self._use_file("the former policy stays in use")
 
     def _use_file(self, otherwise: str, on_mistake: Callable[[], object] | None = None) -> None:
-        """Use the policy of a file that has changed. If it has a mistake, log that with what follows."""
+        """Use the policy of a changed file. If the file is invalid, log that with the consequence."""
         stamp = stamp_of(self._path)
         if stamp == self._stamp:
             return
@@ -230,7 +230,7 @@ class PolicyFile:
 
 
 def closed(config: GuardConfig) -> GuardConfig:
-    """Return a configuration that allows nothing, with everything else of another one."""
+    """Return a copy of a configuration that allows nothing."""
     found = copy(config)
     found.version = ""
     found.expose, found.classes, found.callers, found.rules = Grant(None), {}, {}, []
@@ -238,7 +238,7 @@ def closed(config: GuardConfig) -> GuardConfig:
 
 
 def webhook_for(config: GuardConfig, database: GuardDatabase) -> Webhook:
-    """Return what sends approvals and takes decisions, as a configuration says."""
+    """Return the webhook of a configuration."""
     from fastrpc.guard.approvals.webhook import Webhook
 
     def store() -> ApprovalStore:
@@ -257,7 +257,7 @@ def opened_budgets() -> BudgetFile:
 
 
 def count_budgets(guard: Guard, server: Server, config: GuardConfig) -> None:
-    """Have the guard of this process count budgets, if there are any and it does not yet. Raises
+    """Have the guard of this process count budgets, if there are any and it does not count yet. Raises
     UsageError."""
     if not config.has_budgets or guard.ledger is not None:
         return
@@ -269,8 +269,8 @@ def count_budgets(guard: Guard, server: Server, config: GuardConfig) -> None:
 
 
 def database_url(config: GuardConfig) -> str:
-    """Return the URL of the database, "" for the default one. It may hold a password: it is removed from the
-    environment, which the programs of tools inherit."""
+    """Return the URL of the database, "" for the default one. It may contain a password, so it is removed
+    from the environment, which the programs of tools inherit."""
     from fastrpc.transports.http.auth import take
 
     url: str = config.database or GUARD_DATABASE.read()
@@ -279,7 +279,7 @@ def database_url(config: GuardConfig) -> str:
 
 
 class GuardDatabase:
-    """The guard's database, opened once in a process, when it is needed first."""
+    """The guard's database, opened once in a process, at its first use."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -309,7 +309,7 @@ def tokens_of(database: GuardDatabase) -> TokenDirectory:
 
 
 def audit_for(config: GuardConfig) -> CallAudit | None:
-    """Return what records calls, None if nothing is to. Raises UsageError."""
+    """Return the recorder of calls, None if calls are not recorded. Raises UsageError."""
     audit = config.audit
     if audit.mode is None:
         return None
@@ -333,7 +333,7 @@ def audit_for(config: GuardConfig) -> CallAudit | None:
 
 
 class Callers:
-    """Who calls: by a token of the database, of the file or of an authorization server, or over stdio."""
+    """Determines callers: by a token of the database, the file or an authorization server, or over stdio."""
 
     def __init__(self, config: GuardConfig, transport: str, directory: TokenDirectory | None) -> None:
         self._config = config
@@ -362,14 +362,14 @@ class Callers:
         return found or Caller(principal, self._config.default_class)
 
     def follow(self, guard: Guard) -> None:
-        """Have the guard look callers up again whose tokens have changed."""
+        """Have the guard look up callers again after their tokens have changed."""
         if self._directory is not None:
             user = frozenset([""]) if self._user is not None else frozenset()
             self._directory.on_change(lambda principals: guard.forget(principals | user))
             self._directory.start()
 
     def sources(self) -> list[TokenSource]:
-        """Return what checks tokens over HTTP: those of the file, and behind them the database's."""
+        """Return the sources that check tokens over HTTP: the file, and after it the database."""
         from fastrpc.transports.http.auth import Tokens
 
         found: list[TokenSource] = []

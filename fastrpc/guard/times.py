@@ -1,4 +1,4 @@
-"""Times as the guard shows them: in UTC, as RFC 3339 has them, to the second. Pure."""
+"""Times in the form that the guard shows: RFC 3339, in UTC, to the second. Pure."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def rfc3339(seconds: float) -> str:
 
 
 def rfc3339_or_none(seconds: float | None) -> str | None:
-    """Do so for a time that there may not have been."""
+    """Return `rfc3339` of a time, None for None."""
     return None if seconds is None else rfc3339(seconds)

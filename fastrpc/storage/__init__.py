@@ -2,11 +2,11 @@
 
         database = open_database("postgresql://guard@db.example.com/fastrpc")
 
-Opening checks it and brings its schema up to date (`migrations`), once, however many processes start at
-once. A database that is damaged, or of a newer fastrpc, is refused and left as it is. The guard's is opened
-by a guarded server only, and no call waits for it: what calls need is kept in memory, and refreshed when
-`changes` says so. A toolset opens one of its own `DatabaseKind`. Importing this package imports no library;
-`open_database` imports SQLAlchemy, and Alembic only to migrate.
+Opening checks the database and migrates its schema (`migrations`), once even if many processes start at the
+same time. A database that is damaged, or of a newer fastrpc, is refused and left unchanged. Only a guarded
+server opens the guard's database, and no call waits for it: what calls need is cached in memory, and
+refreshed when `changes` reports a change. A toolset opens a database of its own `DatabaseKind`. Importing
+this package imports no library; `open_database` imports SQLAlchemy, and Alembic only to migrate.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ __all__ = [
 
 
 def open_database(url: str = "", kind: DatabaseKind = GUARD) -> Database:
-    """Open a database by its URL, the guard's unless another kind is given. Without a URL it is the file of
-    the kind, and for the guard's the one that FASTRPC_GUARD_DATABASE names. Raises StorageError."""
+    """Open a database by its URL, the guard's unless another kind is given. Without a URL, open the kind's
+    default file; for the guard, the database that FASTRPC_GUARD_DATABASE names. Raises StorageError."""
     try:
         from fastrpc.storage.database import Database
     except ImportError as error:

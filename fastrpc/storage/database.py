@@ -1,13 +1,13 @@
-"""`Database`: opens a database, checks and migrates it, and hands out transactions.
+"""`Database`: opens a database, checks and migrates it, and runs transactions.
 
         with database.reading() as connection: …
         with database.changing() as connection: …
 
 A transaction is committed at the end of the block, or rolled back as a whole. `changing` takes SQLite's
-write lock at once, so that two writers wait for each other instead of failing. Each takes a connection of a
-pool, from any thread; a forked child opens its own. A SQLite file that another one has replaced is not used
-any more: this process would go on with the old one, and with a log (WAL) that belongs to neither. Errors are
-`StorageError`, but for IntegrityError; none holds a password or the values of a statement.
+write lock at once, so that two writers wait for each other instead of failing. Each transaction takes a
+connection from a pool, on any thread; a forked child opens new ones. A SQLite file that has been replaced is
+no longer used: this process would continue with the old file, and with a log (WAL) that belongs to neither.
+All errors except IntegrityError are `StorageError`; none contains a password or the values of a statement.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _opening = Lock()
 
 
 class Database:
-    """The database of a kind at a URL, "" for the kind's own file in the state folder.
+    """The database of a kind at a URL, "" for the kind's default file in the state folder.
 
-    Raises StorageError if it cannot be opened, and then has changed nothing of what was there.
+    Raises StorageError if it cannot be opened; then nothing has been changed.
     """
 
     def __init__(self, url: str = "", kind: DatabaseKind = GUARD) -> None:
@@ -78,7 +78,7 @@ class Database:
 
     @property
     def path(self) -> str:
-        """SQLite's file, "" for a database elsewhere."""
+        """SQLite's file, "" for another database."""
         return self._place.path
 
     @contextmanager
@@ -94,8 +94,8 @@ class Database:
             yield connection
 
     def overwrite_deleted(self) -> None:
-        """Overwrite what transactions have deleted so far: SQLite's file and log hold it until then.
-        PostgreSQL does so by itself (VACUUM), where nobody's transaction can see it any more."""
+        """Overwrite what transactions have deleted so far, which SQLite's file and log still contain.
+        PostgreSQL does so by itself (VACUUM), when no transaction can see it any more."""
         if self._place.path:
             try:
                 sqlite.overwrite_deleted(self._place.path)
@@ -139,7 +139,8 @@ class Database:
         return facts.st_dev, facts.st_ino
 
     def _forget_connections(self) -> None:
-        """In a forked child: its parent's connections are not its own, and a lock may be held by nobody."""
+        """In a forked child, drop the parent's connections, and replace the lock: its holder may be a thread
+        that does not exist in the child."""
         global _opening
         _opening = Lock()
         self._engine.dispose(close=False)
@@ -178,7 +179,7 @@ class Database:
             driver.execute("BEGIN")
 
     def _open(self) -> None:
-        """Check the database, and bring its schema up to date. Raises StorageError."""
+        """Check the database, and migrate its schema. Raises StorageError."""
         path = self._place.path
         if path:
             sqlite.prepare(path, self.kind)
@@ -195,7 +196,7 @@ class Database:
             self._file = identity
 
     def _migrate(self, connection: Connection) -> None:
-        """Migrate under a lock, unless the schema is the newest one."""
+        """Migrate under a lock, unless the schema is the newest."""
         with connection.begin():
             revision = revision_in(connection, self.kind)
         self._check_revision(revision)
@@ -219,7 +220,7 @@ class Database:
 
 
 def revision_in(connection: Connection, kind: DatabaseKind) -> str | None:
-    """Return the revision of the schema, None where there is none yet. Raises DatabaseDamaged for several."""
+    """Return the revision of the schema, None for a new database. Raises DatabaseDamaged for several."""
     if not inspect(connection).has_table(kind.version_table):
         return None
     found = [str(row[0]) for row in connection.execute(text(f"SELECT version_num FROM {kind.version_table}"))]

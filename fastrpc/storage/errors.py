@@ -1,4 +1,4 @@
-"""The errors of databases. Their messages name the database, and never hold its password."""
+"""The errors of databases. Their messages name the database, and never contain its password."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class StorageError(FastrpcError):
 
 
 class InvalidUrl(StorageError):
-    """A URL that names no database that can be opened."""
+    """The URL is not that of a database that can be opened."""
 
 
 class LibraryMissing(StorageError):
@@ -22,12 +22,12 @@ class LibraryMissing(StorageError):
 
 
 class DatabaseUnavailable(StorageError):
-    """The database cannot be reached, read or written now. It may be again."""
+    """The database cannot be reached, read or written at present; a later attempt may succeed."""
 
 
 class DatabaseDamaged(StorageError):
-    """The file is no database, or its content is broken. It was not changed."""
+    """The file is not a database, or its content is damaged. It was not changed."""
 
 
 class DatabaseTooNew(StorageError):
-    """The schema is one that this version of fastrpc does not know. It was not changed."""
+    """This version of fastrpc does not know the schema's revision. The database was not changed."""

@@ -1,6 +1,6 @@
-"""`DatabaseKind`: what a kind of database is called in messages, where it lies, and what makes its tables.
+"""`DatabaseKind`: the title of a kind of database in messages, its default file, and its migrations.
 
-The guard's is `GUARD`. A toolset that keeps rows declares its own, and opens it with
+The guard's is `GUARD`. A toolset that stores rows declares a kind, and opens it with
 `open_database(url, kind)`: the checks, migrations and transactions are the same.
 """
 
@@ -12,10 +12,10 @@ from fastrpc.settings import STATE_DIR
 
 
 class DatabaseKind:
-    """`title` begins every message; `file_name` is that of SQLite's file in the state folder; `extra` brings
-    the libraries; `revisions` are all of the schema's, the oldest first; `migrations` is the folder with
-    a file of Alembic's for each; `version_table` holds the revision, so several kinds may share one
-    PostgreSQL database. `wait_seconds` is how long a change waits for others that write SQLite's file.
+    """`title` begins every message; `file_name` is that of SQLite's file in the state folder; `extra`
+    installs the libraries; `revisions` are all revisions of the schema, the oldest first; `migrations` is the
+    folder with an Alembic file for each; `version_table` holds the revision, so several kinds may share one
+    PostgreSQL database. `wait_seconds` is how long a change waits for other writers of SQLite's file.
     """
 
     __slots__ = (
@@ -46,7 +46,7 @@ class DatabaseKind:
 
     @property
     def default_path(self) -> str:
-        """The file where no URL names another database."""
+        """The file that is used without a URL."""
         return os.path.join(STATE_DIR.read(), self.file_name)
 
 

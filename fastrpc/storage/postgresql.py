@@ -1,7 +1,7 @@
 """Connections to PostgreSQL on which each statement ends after `STATEMENT_SECONDS`.
 
-TCP's own limits (`urls.WAITING`) are for a machine that is gone. Where the server alone is stopped or hangs,
-its machine still acknowledges; and a local socket has no such limits.
+TCP's limits (`urls.WAITING`) detect a machine that has failed. If only the server is stopped or hangs, the
+kernel of its machine still acknowledges; and a Unix socket has no such limits.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class _TimedConnection(psycopg.Connection[object]):
         return super().wait(self._until(gen, monotonic() + STATEMENT_SECONDS), *arguments, **options)
 
     def _until(self, gen: Generator[Any, Any, Any], end: float) -> Generator[Any, Any, Any]:
-        """What `gen` does, which is told every tenth of a second that nothing has come."""
+        """Run `gen` until `end`. psycopg resumes it every tenth of a second, even if no data has arrived."""
         try:
             wanted = next(gen)
             while monotonic() < end:
                 wanted = gen.send((yield wanted))
         except StopIteration as done:
             return done.value
-        self.pgconn.finish()  # else the rollback waits as long again
+        self.pgconn.finish()  # otherwise the rollback would wait for as long again
         raise psycopg.OperationalError(f"the server has not answered within {STATEMENT_SECONDS:g} s")
 
 
 def limit_statements(engine: Engine) -> None:
-    """Have an engine make connections whose statements end."""
+    """Have an engine create connections whose statements are limited in time."""
 
     def connect(dialect: Any, record: Any, arguments: list[Any], parameters: dict[str, Any]) -> Any:
         return _TimedConnection.connect(*arguments, **parameters)

@@ -1,7 +1,7 @@
-"""The tables of the guard's database, as the newest revision has them. `migrations` makes them.
+"""The tables of the guard's database in the newest revision. `migrations` creates them.
 
-Times are seconds since 1970. `fastrpc_changes` has a number for each topic, which every change of that topic
-raises in its own transaction (`note_change`): whoever keeps rows in memory compares one number.
+Times are seconds since 1970. `fastrpc_changes` has a number for each topic. Every change of the topic
+increments it in the same transaction (`note_change`), so a cache of rows only compares one number.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ tokens = Table(
     Column("last_used_at", Double),
     Column("rotated_from", String(ID_LENGTH), ForeignKey("fastrpc_tokens.id")),
 )
-"""`digest` is the SHA-256 of the whole token; `family` the id of the first of the tokens that were made of
-each other by rotation; `scopes` are separated by spaces (RFC 6749, 3.3)."""
+"""`digest` is the SHA-256 of the whole token; `family` the id of the first token in its chain of rotations;
+`scopes` are separated by spaces (RFC 6749, 3.3)."""
 
 approvals = Table(
     "fastrpc_approvals",
@@ -88,10 +88,10 @@ approvals = Table(
     Index("fastrpc_approvals_state", "state", "caller"),
     Index("fastrpc_approvals_expiry", "expires_at"),
 )
-"""`digest` is that of everything an approval is bound to, `call_digest` that of the caller and the call alone
-(`fastrpc.guard.approvals.binding`); `arguments`, `edited_arguments`, `schema`, `rest_digests`, the
-digest of all other arguments by the name of a text, and `prefix` are JSON, `extra_params` JSON or nothing;
-`approvers` are separated by line feeds."""
+"""`digest` is the digest of everything an approval is bound to, `call_digest` that of the caller and the call
+alone (`fastrpc.guard.approvals.binding`). `arguments`, `edited_arguments`, `schema`, `rest_digests` and
+`prefix` are JSON, `extra_params` JSON or empty. `rest_digests` maps the name of each text argument to the
+digest of all other arguments. `approvers` are separated by line feeds."""
 
 changes = Table(
     "fastrpc_changes",
@@ -104,12 +104,12 @@ _NUMBER_OF = select(changes.c.number).where(changes.c.topic == bindparam("topic"
 
 
 def note_change(connection: Connection, topic: str) -> None:
-    """Raise the number of a topic, in the transaction of the change."""
+    """Increment the number of a topic, in the transaction of the change."""
     statement = update(changes).where(changes.c.topic == topic).values(number=changes.c.number + 1)
     if connection.execute(statement).rowcount != 1:
         raise LookupError(f"there is no topic {topic}")
 
 
 def change_number(connection: Connection, topic: str) -> int:
-    """Return the number of a topic. Read before what it is about, so that a later change is not missed."""
+    """Return the number of a topic. Call it before reading the rows, so that no later change is missed."""
     return int(connection.execute(_NUMBER_OF, {"topic": topic}).scalar_one())

@@ -1,7 +1,7 @@
-"""SQLite: the file of a database, made for this user alone, and checked before anything is written.
+"""SQLite: the file of a database, created for this user only, and checked before anything is written.
 
-The check reads by a connection that cannot write, so a file that is refused keeps every byte. Nothing here
-opens the file but SQLite: closing another descriptor of it would release SQLite's locks.
+The check uses a read-only connection, so a refused file is not changed. Only SQLite opens an existing file:
+closing another descriptor of it would release SQLite's locks.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from fastrpc.storage.kinds import DatabaseKind
 
 BUSY_SECONDS = 5.0
 TURN_SECONDS = 0.05
-"""SQLite looks for the lock less and less often. Who begins anew after so long has the chance of those who
-have just come."""
+"""SQLite polls the lock at growing intervals. A waiter that starts again after this time polls as often as
+one that has just begun to wait."""
 
 
 def prepare(path: str, kind: DatabaseKind) -> None:
-    """Make the file and its folder, unless they are there, for this user alone. Raises DatabaseUnavailable
-    for a file or folder that others may change."""
+    """Create the file and its folder, unless they exist, for this user only. Raises DatabaseUnavailable for a
+    file or folder that others may change."""
     folder = os.path.dirname(path)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -51,8 +51,8 @@ def _unsafe(path: str, kind: DatabaseKind, reason: str, advice: str) -> Database
 
 
 def revision_of(path: str, kind: DatabaseKind) -> str | None:
-    """Check a file from its first to its last page, and return the revision of its schema, None for one
-    without tables. Writes nothing. Raises DatabaseDamaged, and DatabaseUnavailable."""
+    """Check all pages of a file, and return the revision of its schema, None for a file without tables.
+    Writes nothing. Raises DatabaseDamaged, and DatabaseUnavailable."""
     try:
         connection = connect(path, mode="ro")
         try:
@@ -85,7 +85,7 @@ def _damaged(path: str, kind: DatabaseKind, reason: str) -> DatabaseDamaged:
 
 
 def connect(path: str, mode: str = "rw") -> sqlite3.Connection:
-    """Open a file that is there. Transactions are begun by statements, never by the module itself."""
+    """Open an existing file. Transactions are begun by statements, never by the module `sqlite3`."""
     connection = sqlite3.connect(
         f"file:{quote(os.fsencode(path))}?mode={mode}",
         uri=True,
@@ -101,7 +101,7 @@ def connect(path: str, mode: str = "rw") -> sqlite3.Connection:
 
 
 def begin_change(connection: sqlite3.Connection, kind: DatabaseKind) -> None:
-    """Begin a transaction that writes, as soon as no other one does. Raises sqlite3.OperationalError."""
+    """Begin a writing transaction as soon as no other writes. Raises sqlite3.OperationalError."""
     patience = BUSY_SECONDS if kind.wait_seconds is None else kind.wait_seconds
     deadline = monotonic() + patience
     connection.execute(f"PRAGMA busy_timeout = {TURN_SECONDS * 1000:.0f}")
@@ -118,7 +118,7 @@ def begin_change(connection: sqlite3.Connection, kind: DatabaseKind) -> None:
 
 
 def use_write_ahead_log(path: str, kind: DatabaseKind) -> None:
-    """Switch a file to WAL, which lasts. Raises DatabaseUnavailable where the file system has none."""
+    """Switch a file to WAL permanently. Raises DatabaseUnavailable if the file system does not support it."""
     connection = connect(path)
     try:
         deadline = monotonic() + BUSY_SECONDS
@@ -126,7 +126,7 @@ def use_write_ahead_log(path: str, kind: DatabaseKind) -> None:
             try:
                 mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
                 break
-            except sqlite3.OperationalError:  # another process is switching it: SQLite does not wait then
+            except sqlite3.OperationalError:  # another process is switching it; SQLite does not wait for it
                 if monotonic() > deadline:
                     raise
                 sleep(0.02)
@@ -142,8 +142,8 @@ def use_write_ahead_log(path: str, kind: DatabaseKind) -> None:
 
 
 def overwrite_deleted(path: str) -> None:
-    """Move the log (WAL) into the file, where what was deleted is overwritten, and empty it; as far as others
-    who read or write let it. Raises DatabaseError of `sqlite3`."""
+    """Checkpoint and truncate the log (WAL), which overwrites deleted rows in the file, as far as other
+    readers and writers permit. Raises DatabaseError of `sqlite3`."""
     connection = connect(path)
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -1,7 +1,7 @@
-"""Reads the URL of a database: which kind it is, how it may be shown, and what must not be.
+"""Parses the URL of a database, and returns a form of it without secrets.
 
-Of a URL with a password no error, log or repr holds more than the kind, the user, the host and the name of
-the database: a query may hold secrets too (``?password=…``).
+For a URL with a password, errors, logs and reprs contain only the kind, the user, the host and the name of
+the database: a query may contain secrets too (``?password=…``).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ WAITING = {
     "tcp_user_timeout": "10000",
     "application_name": "fastrpc",
 }
-"""Parameters of libpq, unless the URL says otherwise: a server that is gone is noticed within seconds."""
+"""Parameters of libpq, unless the URL sets others: a failed server is detected within seconds."""
 
 
 class DatabaseLocation:
-    """Where a database is: `path` of SQLite, else "", and `url` for SQLAlchemy. `shown` holds no secret."""
+    """Where a database is: `path` of SQLite, else "", and `url` for SQLAlchemy. `shown` has no secrets."""
 
     __slots__ = ("_secrets", "path", "shown", "url")
 
@@ -53,7 +53,7 @@ class DatabaseLocation:
 
 
 def place_of(url: str, kind: DatabaseKind = GUARD) -> DatabaseLocation:
-    """Return the place of a URL, that of the kind's own file for "". Raises InvalidUrl."""
+    """Return the location of a URL, that of the kind's default file for "". Raises InvalidUrl."""
     if not url:
         return _sqlite(kind.default_path)
     try:

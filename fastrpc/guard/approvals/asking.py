@@ -6,10 +6,10 @@ server also asks, by the first of these ways that is available:
 * a form at the client (MCP: elicitation), unless the risk is critical;
 * a menu at the server's terminal, if the setting ASK_TERMINAL allows it;
 * otherwise it holds the call for `hold_seconds` and sends progress notifications (at most `MOST_HELD` calls
-  in a process), then returns a result that tells the client to call again with the same arguments.
+  in a process), then returns a result that asks the client to call again with the same arguments.
 
 A held call is a suspended coroutine and takes no thread. Before the call runs, the caller, the policy and the
-tool's schema are checked again, and one update of the row uses the approval up (`store`). Without a database
+tool's schema are checked again, and one update of the row consumes the approval (`store`). Without a database
 there are only forms.
 """
 
@@ -48,16 +48,16 @@ if TYPE_CHECKING:
     OnEvent = Callable[[str, "CallToApprove", "Approval"], object]
 
 FIRST_SECONDS, PROGRESS_SECONDS = 0.1, 5.0
-"""Until the first report of progress, and between two."""
+"""Until the first progress notification, and between two."""
 MOST_HELD = 1000
-"""Calls that are held in one process, 10 KB each. Another one has to come again at once."""
+"""Calls that one process holds, 10 KB each. The client of a further one has to call again at once."""
 MOST_ATTEMPTS = 4
-"""How often a call asks anew whose approval another call has used."""
+"""How often a call requests a new approval after another call has used its approval."""
 
 
 class CallToApprove:
-    """A call that somebody has to approve. `schema` is the tool's; `check_current` raises GuardRefusal if
-    it may not run any more: it is called just before it does."""
+    """A call that a person has to approve. `schema` is the tool's. `check_current` is called just before the
+    call runs, and raises GuardRefusal if it is no longer allowed."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class CallToApprove:
         self.schema = schema
         self.check_current = check_current
         self.void: tuple[str, ...] = ()
-        """Which approvals of the call are void, and why."""
+        """A text for each approval of the call that is void, with the reason."""
         self.approval = ""
-        """The id of the approval that the call has used, if that is kept."""
+        """The id of the approval that the call has used, if approvals are stored."""
 
     @property
     def version(self) -> str:
@@ -90,7 +90,7 @@ class CallToApprove:
         return risks.rank(self.verdict.risk) >= risks.rank(risks.CRITICAL)
 
     def binding(self, server: str) -> Binding:
-        """Raises ApprovalRejected for arguments that nobody can be asked about."""
+        """Raises ApprovalRejected for arguments that no person can be asked about."""
         try:
             return Binding(
                 caller=self.caller.principal,
@@ -105,8 +105,8 @@ class CallToApprove:
             raise ApprovalRejected(f"{self.call.name} needs an approval, but {error}", self.version) from None
 
     def extra_params(self) -> str:
-        """Return what the request says besides the arguments, as it is kept and shown. Raises
-        ApprovalRejected for what nobody can be shown."""
+        """Return the other params of the request in the form in which they are stored and shown. Raises
+        ApprovalRejected for params that no person can be shown."""
         request = self._request
         try:
             return "" if request is None else extra_params.kept(request.method, request.params)
@@ -117,7 +117,7 @@ class CallToApprove:
             ) from None
 
     def say_besides(self, kept: str) -> None:
-        """Have the call run with what was shown besides its arguments, whatever its own request says."""
+        """Have the call run with the other params that were shown, not with those of its request."""
         request = self._request
         if request is not None:
             request.params = extra_params.taken(kept, request.method, request.params)
@@ -128,8 +128,8 @@ class CallToApprove:
         return None if channel is None else channel.request
 
     def check_unchanged(self, binding: Binding) -> None:
-        """Raise ApprovalRejected if the arguments are not any more what was hashed and shown: a default that
-        calls share may have been changed meanwhile."""
+        """Raise ApprovalRejected if the arguments are no longer those that were hashed and shown: a default
+        that calls share may have been changed meanwhile."""
         if self.binding(binding.server).digest != binding.digest:
             raise ApprovalRejected(
                 f"the approval of {self.call.name} is void: its arguments have changed meanwhile",
@@ -138,8 +138,8 @@ class CallToApprove:
             )
 
     def confirm_at_start(self, refused: Callable[[BaseException], BaseException]) -> None:
-        """Have the call refused if hooks or middleware, which run behind the guard, change the arguments that
-        have been approved. `refused` is called with the refusal, and returns it."""
+        """Have the call refused if hooks or middleware, which run after the guard, change the approved
+        arguments. `refused` is called with the refusal, and returns it."""
         approved, version = order(canonical(self.call.bound_arguments())), self.version
 
         def confirm() -> None:
@@ -160,8 +160,8 @@ class CallToApprove:
 
 
 class Approvals:
-    """Asks about the calls of one server. `database` opens the guard's database when somebody is asked first,
-    on a thread; None: there is none. `on_event` is called with ``asked``, ``approved``, ``rejected``,
+    """Asks about the calls of one server. `database` opens the guard's database, on a thread, at the first
+    question; None: there is no database. `on_event` is called with ``asked``, ``approved``, ``rejected``,
     ``used``."""
 
     def __init__(
@@ -173,10 +173,10 @@ class Approvals:
         self._kept: tuple[asyncio.AbstractEventLoop, _Kept] | None = None
 
     async def __call__(self, asked: CallToApprove) -> dict[str, Any]:
-        """Return once the call may run: with the arguments that its approver has changed.
+        """Return the arguments, which the approver may have changed, once the call may run.
 
         Raises ApprovalRejected, ApprovalTimedOut, TooManyApprovals, what `check_current` raises, and
-        ApprovalPending for a call that has to come again.
+        ApprovalPending if the client has to call again.
         """
         binding = asked.binding(self._server)
         if self._open is None:
@@ -192,7 +192,7 @@ class Approvals:
             ) from None
 
     async def kept(self) -> _Kept:
-        """Return what is kept for the running event loop, of approvals with a database. Raises
+        """Return the store and the watcher of the running event loop, for approvals with a database. Raises
         StorageError."""
         assert self._open is not None
         loop = asyncio.get_running_loop()
@@ -234,8 +234,7 @@ class Approvals:
         raise ApprovalRejected(f"the approvals of {asked.call.name} were used by other calls", asked.version)
 
     async def _asked(self, kept: _Kept, asked: CallToApprove, binding: Binding) -> Approval:
-        """Return the approval that there is for the call, a new one if there is none. Raises
-        TooManyApprovals."""
+        """Return the existing approval for the call, or a new one. Raises TooManyApprovals."""
         from fastrpc.guard.approvals.store import Question, TooManyWaiting
 
         config, call, caller = asked.config, asked.call, asked.caller
@@ -263,7 +262,7 @@ class Approvals:
         return found.approval
 
     async def _decided(self, kept: _Kept, asked: CallToApprove, binding: Binding, approval: Approval) -> None:
-        """Wait until somebody has decided. Raises ApprovalTimedOut, and ApprovalPending."""
+        """Wait until a person has decided. Raises ApprovalTimedOut, and ApprovalPending."""
         from fastrpc.guard.approvals.store import CLIENT, TERMINAL, may_approve
 
         left = approval.expires_at - kept.store.clock()
@@ -279,7 +278,7 @@ class Approvals:
                 try:
                     await self._by_answer(kept, asked, approval, left, accepts(question), by, channel)
                 except ToolError:
-                    continue  # nobody can be asked there
+                    continue  # no person can be asked there
                 return
         await self._held(kept, asked, approval, left)
 
@@ -307,7 +306,7 @@ class Approvals:
                 try:
                     await kept.watcher.run(kept.store.decide, approval.id, decision)
                 except NotWaiting:
-                    pass  # somebody else was faster
+                    pass  # another person has decided first
             elif not others.done():
                 raise ApprovalTimedOut(_nobody(asked), asked.version, approval=approval.id)
         finally:
@@ -316,7 +315,8 @@ class Approvals:
             await asyncio.gather(answer, return_exceptions=True)
 
     async def _held(self, kept: _Kept, asked: CallToApprove, approval: Approval, left: float) -> None:
-        """Hold the call, and have it come again before its client gives it up."""
+        """Hold the call. Before its client gives up, raise ApprovalPending, so that the client calls
+        again."""
         hold = min(asked.config.hold_seconds, left) if kept.watcher.count < MOST_HELD else 0.0
         decided = kept.watcher.watch(approval.id)
         try:
@@ -339,7 +339,7 @@ class Approvals:
     async def _first_of(
         asked: CallToApprove, approval: Approval, futures: tuple[asyncio.Future[Any], ...], seconds: float
     ) -> None:
-        """Wait until one of these is done, for so many seconds at most, and report progress."""
+        """Wait at most `seconds` until one of `futures` is done, and send progress notifications."""
         began, wait = monotonic(), FIRST_SECONDS
         while (passed := monotonic() - began) < seconds:
             if passed:
@@ -361,7 +361,7 @@ class Approvals:
             raise ApprovalRejected(
                 f"{name} cannot be approved through the client that calls it", asked.version
             )
-        # a client of 2026-07-28 sends the call again with the answer, and may say something else besides
+        # a client of 2026-07-28 sends the call again with the answer, and may have changed other params
         shown: str = asked.call.context.once(form.key_of(binding.digest, ""), asked.extra_params)
         question = form.text(asked.call, asked.verdict, binding.shown, shown, seconds)
         if question is None:
@@ -388,7 +388,7 @@ class Approvals:
 
 
 class _Kept:
-    """What is kept for an event loop once somebody has been asked."""
+    """The store and the watcher of an event loop, created at the first question."""
 
     def __init__(self, database: Database) -> None:
         from fastrpc.guard.approvals.store import ApprovalStore

@@ -1,5 +1,5 @@
-"""Asks whether a call may run at the terminal in whose foreground the server runs, where that is allowed
-(``ASK_TERMINAL=1``). Whoever sits there is the user of the process."""
+"""Asks on the server's terminal whether a call may run, if the server is in the foreground and
+``ASK_TERMINAL=1`` allows it. The person at the terminal is the user of the process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ YES, NO = "Approve", "Reject"
 
 
 async def accepts(question: str) -> bool:
-    """Return whether the person at the terminal approves; a menu that is left means no. Raises ToolError if
-    nobody can be asked there."""
+    """Return whether the person at the terminal approves; leaving the menu means no. Raises ToolError if no
+    person can be asked there."""
     if not ASK_TERMINAL.read():
         raise ToolError("ASK_TERMINAL is not set")
     try:

@@ -1,11 +1,11 @@
 """What an approval is bound to: caller, server, what is called, its arguments, its schema, the policy.
 
-The digest covers the bound arguments, defaults included, so two spellings of one call have one digest. It
-is the SHA-256 of canonical JSON (RFC 8785) of their canonical form (`canonical`), of which people are shown
-the text (`display`). Canonical JSON does not distinguish all values of that form; these are tagged first:
-integers beyond 2^53, floats with an integral value (1 and 1.0 are two calls), NaN and the infinities, and
-strings with lone surrogates. It costs some 20 µs for a call with a few arguments, and only for calls that
-need an approval.
+The digest covers the bound arguments, including defaults, so two spellings of one call have the same digest.
+It is the SHA-256 of the canonical JSON (RFC 8785) of their canonical form (`canonical`); people are shown the
+text of that form (`display`). Canonical JSON does not distinguish all values of the form, so these are tagged
+first: integers beyond 2^53, floats with an integral value (1 and 1.0 are two calls), NaN and the infinities,
+and strings with lone surrogates. This takes some 20 µs for a call with a few arguments, and only for calls
+that need an approval.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 MOST_EXACT = 2**53 - 1
 LONGEST_SHOWN = 256 * 1024
-"""Characters of arguments that people are shown. Nobody is asked about more."""
+"""The maximum length of arguments that people are shown, in characters. Longer ones cannot be approved."""
 
 
 class Binding:
     """What an approval of one call is bound to. `shown` is the arguments as JSON, with secrets masked.
-    `texts` are the arguments that are strings; `rest_digests` has, by the name of each, the digest of all
+    `texts` are the arguments that are strings; `rest_digests` maps the name of each to the digest of all
     other arguments."""
 
     __slots__ = (
@@ -82,7 +82,7 @@ def _digest(value: Any) -> bytes:
 
 
 def tagged(value: Any) -> Any:
-    """Return a tree of which `rfc8785` writes another text for each other tree. Raises Unbindable."""
+    """Return a tagged tree: `rfc8785` writes different texts for different trees. Raises Unbindable."""
     try:
         return _tagged(value)
     except RecursionError:
@@ -130,8 +130,8 @@ def _object(value: dict[Any, Any]) -> Any:
 
 
 def shown(tree: Any) -> str:
-    """Return the canonical form of arguments as JSON, as people are shown them. Raises Unbindable for what
-    is too long for anybody to read."""
+    """Return the canonical form of arguments as JSON, in the form that people are shown. Raises Unbindable if
+    it is too long to be read."""
     text = written(masked_tree(tree))
     if len(text) > LONGEST_SHOWN:
         raise Unbindable(
@@ -142,5 +142,5 @@ def shown(tree: Any) -> str:
 
 
 def indented(shown: str) -> str:
-    """Return what `shown` has returned on several lines, for people: see `written`."""
+    """Return the result of `shown` on several lines, for people: see `written`."""
     return written(json.loads(shown), 2)

@@ -1,15 +1,15 @@
-"""The canonical form of bound values: what an approval is hashed from, and what its approver is shown.
+"""The canonical form of bound values, from which an approval is hashed and which its approver is shown.
 
-Both come from the one tree that `canonical` returns, of JSON's types, so that nothing which is hashed is left
-out of what is shown, or the other way round. The tree is that of the objects which the function gets, not of
-their JSON: all fields of dataclasses, attrs classes, msgspec structs and pydantic models by their names in
-Python, those too that are left out of JSON or of `repr`, private attributes, and which fields were set. What
-is no value of JSON is an object whose first key begins with a dollar sign; a dict that has such keys, or keys
-that are no strings, is a list of pairs. Two values that a function can tell apart have two trees, but for the
-order of a dict's keys, which JSON does not have.
+Both use the same tree of JSON's types, which `canonical` returns, so exactly the hashed values are shown. The
+tree represents the objects that the function receives, not their JSON: all fields of dataclasses, attrs
+classes, msgspec structs and pydantic models by their names in Python, including those that are left out of
+JSON or of `repr`, private attributes, and the set of assigned fields. A value that is not JSON becomes an
+object whose first key begins with a dollar sign. A dict with such keys, or with keys that are not strings,
+becomes a list of pairs. Two values that a function can distinguish have different trees, except for the order
+of a dict's keys, which JSON does not have.
 
-What cannot be taken apart as a whole (functions, files, objects of other classes) raises `Unbindable`. Costs
-some microseconds for a call, and only where somebody is asked.
+A value that cannot be represented completely (a function, a file, an object of another class) raises
+`Unbindable`. Costs some microseconds for a call, and only if a person is asked.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 HEAP_TYPE = 1 << 9
-"""The flag of a class that a class statement has made, and not C."""
+"""The flag of a class that was created by a class statement, not in C."""
 CARRIERS: tuple[type, ...] = (str, int, float, bytes, bytearray, list, dict, tuple, set, frozenset)
-"""Types of Python whose subclasses may be bound: `_base_value` returns what they have of it."""
+"""Types of Python whose subclasses may be bound: `_base_value` returns the value of the base type."""
 NO_STATE = frozenset(("__weakref__", "__dict__"))
 
 
 class Unbindable(ValueError):
-    """An argument that has no canonical form: nobody could be asked about exactly this call."""
+    """An argument that has no canonical form: no approval could be bound to exactly this call."""
 
 
 def canonical(value: Any) -> Any:
@@ -43,17 +43,17 @@ def canonical(value: Any) -> Any:
 
 
 def order(tree: Any) -> str:
-    """Return what trees are sorted by, where their order says nothing."""
+    """Return the sort key of trees whose order has no meaning, such as those of a set."""
     return json.dumps(tree, sort_keys=True)
 
 
 def members_of(tree: dict[str, Any]) -> list[Any]:
-    """Return the members of the object of JSON that has this canonical form, in pairs."""
+    """Return the members, as pairs, of the JSON object that has this canonical form."""
     return tree["$object"] if "$object" in tree else [*tree.items()]
 
 
 def json_of(tree: Any) -> Any:
-    """Return the value of JSON that has this canonical form."""
+    """Return the JSON value that has this canonical form."""
     if isinstance(tree, list):
         return [json_of(each) for each in tree]
     return {key: json_of(each) for key, each in members_of(tree)} if isinstance(tree, dict) else tree
@@ -82,7 +82,7 @@ def _tree(value: Any) -> Any:
 
 
 def _not_a_number(value: float) -> Any:
-    """Return the usual NaN as it is; there are others, of which JSON's text is the same."""
+    """Return the default NaN unchanged. Other NaNs, whose JSON is the same, are returned as an object."""
     import struct
 
     octets = struct.pack(">d", value)
@@ -116,7 +116,7 @@ SIMPLE: dict[type, Callable[[Any], Any]] = {
 
 
 def _of_datetime(value: Any, kind: type) -> Any:
-    """Return dates and times: with the fold, which tells the second of two equal hours, and the zone."""
+    """Return dates and times with the zone, and with the fold, which distinguishes two equal hours."""
     import datetime
 
     if kind is datetime.date:
@@ -136,13 +136,13 @@ def _of_datetime(value: Any, kind: type) -> Any:
 def _of_zoneinfo(value: Any, kind: type) -> Any:
     from zoneinfo import ZoneInfo
 
-    if kind is not ZoneInfo or value.key is None:  # it was made of a file, and could be any zone
+    if kind is not ZoneInfo or value.key is None:  # made from a file, so it could be any zone
         return None
     return {"$zone": value.key}
 
 
 def _by_text(*names: str) -> Callable[[Any, type], Any]:
-    """Return what makes a tree of those types of a module of which `str` tells all."""
+    """Return a function that makes trees of those types of a module which `str` represents completely."""
     return lambda value, kind: {f"${kind.__name__}": str(value)} if kind.__name__ in names else None
 
 
@@ -178,7 +178,7 @@ def _of_pydantic_core(value: Any, kind: type) -> Any:
 
 
 def _of_pydantic(value: Any, kind: type) -> Any:
-    """Return a secret or a URL, whose classes have no other state than their one value."""
+    """Return the tree of a secret or a URL, whose classes have no state besides one value."""
     if kind.__module__ in ("pydantic.types", "pydantic.networks") and issubclass(kind, _pydantic_wrappers()):
         return {"$type": _name(kind), "fields": _dict(_state(value))}
     return None
@@ -211,7 +211,7 @@ OF_MODULES: dict[str, Callable[[Any, type], Any]] = {
     "pydantic": _of_pydantic,
     "msgspec": _of_msgspec,
 }
-"""By the first part of a module's name."""
+"""The functions that make trees, by the first part of a module's name."""
 
 
 # --- instances of classes ---------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def _instance(value: Any, kind: type) -> Any:
 
 
 def _member(value: Any, kind: Any) -> dict[str, Any]:
-    """Return a member of an enum; of flags also those that are several."""
+    """Return the tree of an enum's member, or of a combination of flags."""
     from enum import Flag
 
     name, held = value._name_, value._value_
@@ -251,21 +251,21 @@ def _member(value: Any, kind: Any) -> dict[str, Any]:
 
 
 def _is_python(kind: type, carrier: type) -> bool:
-    """Whether a subclass of one of Python's types adds nothing in C, such as a `defaultdict`'s function."""
+    """Whether a subclass of one of Python's types has no additional state in C, as `defaultdict` has."""
     between = [each for each in kind.__mro__ if each is not carrier and each is not object]
     return all(
-        each.__module__ == "msgspec._core"  # the base of its structs, which holds nothing else
+        each.__module__ == "msgspec._core"  # the base of its structs, which has no other state
         or (each.__flags__ & HEAP_TYPE and each.__module__ not in C_MODULES)
         for each in between
     )
 
 
 C_MODULES = frozenset(("collections", "_collections", "numpy"))
-"""Where classes that C has made may be, or what holds more than a carrier."""
+"""Modules with classes in C, which may hold more than a carrier does."""
 
 
 def _base_value(value: Any, carrier: type) -> Any:
-    """Return what a subclass's instance holds as one of Python's types, whatever its methods say."""
+    """Return the value of a subclass's instance as the base type, without calling the subclass's methods."""
     if carrier is str:
         return str.__str__(value)
     if carrier is int:
@@ -280,7 +280,7 @@ def _base_value(value: Any, carrier: type) -> Any:
 
 
 def _has_fields(kind: type) -> bool:
-    """Whether all that an instance of a class holds is in its fields and private attributes."""
+    """Whether fields and private attributes are the complete state of a class's instances."""
     modules = sys.modules
     families = (("msgspec", "Struct"), ("pydantic", "BaseModel"))
     if any(
@@ -291,7 +291,7 @@ def _has_fields(kind: type) -> bool:
 
 
 def _state(value: Any) -> dict[str, Any]:
-    """Return the attributes of an instance: of its dict, and of the slots of its classes."""
+    """Return the attributes of an instance, from its dict and from the slots of its classes."""
     kind = type(value)
     found: dict[str, Any] = {}
     for each in kind.__mro__:
@@ -309,7 +309,7 @@ def _state(value: Any) -> dict[str, Any]:
     for name, held in attributes.items():
         found[name if name not in found else f"__dict__.{name}"] = held
     for name in getattr(kind, "__dataclass_fields__", ()):
-        if name not in found and hasattr(value, name):  # a default that only the class holds
+        if name not in found and hasattr(value, name):  # a default that is stored in the class
             found[name] = getattr(value, name)
     for name in ("__pydantic_extra__", "__pydantic_private__"):
         if found.get(name, ...) in (None, {}):

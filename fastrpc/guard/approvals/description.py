@@ -1,4 +1,4 @@
-"""An approval as JSON: what commands print and webhooks send. Times are in UTC, as RFC 3339 has them."""
+"""An approval as JSON, which commands print and webhooks send. Times are in UTC, in the form of RFC 3339."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def described(approval: Approval, now: float) -> dict[str, Any]:
-    """Return an approval as JSON has it; `now` is in seconds since 1970."""
+    """Return an approval as a JSON object; `now` is in seconds since 1970."""
     edited = approval.edited_arguments
     return {
         "id": approval.id,
@@ -48,7 +48,7 @@ def described(approval: Approval, now: float) -> dict[str, Any]:
 
 
 def _parsed(arguments: str) -> Any:
-    """Return arguments as they are kept: a text, if they were too long to be kept whole."""
+    """Return stored arguments: a text, if they were too long to be stored completely."""
     try:
         return json.loads(arguments)
     except ValueError:

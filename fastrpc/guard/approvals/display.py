@@ -1,15 +1,18 @@
-"""How arguments are shown to whoever is asked: as JSON in which every character can be seen.
+"""Shows arguments to approvers: as JSON in which every character is visible.
 
-A caller chooses the characters, and so may try to show something else than what would run. Escaped, as JSON
-escapes them, are characters that cannot be seen or that move what stands beside them (control characters,
-those that turn the direction of a text, fillers, variation selectors), and by rule what may look like a
-character of ASCII: letters of another script in a word with Latin ones (UTS #39), but for those twice as
-wide; a word of letters that look Latin, in a text with Latin ones; letters of scripts that few use, and Latin
-ones of no language; digits of other scripts beside Latin letters; signs that ordinary texts do not have, and
-in a text that may be code every sign that is not of ASCII. Also accents that stand apart from their letter,
-letters from right to left beside Latin ones, which a terminal would put in another order, and runs of spaces,
-which push what follows out of sight. Two texts that differ look different. Secrets are masked as
-`fastrpc.guard.shell.masking` does, which hides nothing that runs. Nothing is cut: who shows a part says so.
+A caller chooses the characters, and may try to hide what would run. JSON escapes replace:
+
+* characters that are invisible or move their neighbours: control characters, bidirectional controls, fillers,
+  variation selectors;
+* characters that may look like one of ASCII: letters of another script in a word with Latin ones (UTS #39),
+  except those of double width; a word of letters that look Latin, in a text with Latin ones; letters of
+  rarely used scripts, and Latin letters of no language; digits of other scripts beside Latin letters; signs
+  that ordinary texts do not contain; and, in a text that may be code, every sign that is not ASCII;
+* accents that are separate from their letter; right-to-left letters beside Latin ones, which a terminal would
+  reorder; and runs of spaces, which push the following text out of sight.
+
+Two different texts look different. Secrets are masked by `fastrpc.guard.shell.masking`, which hides nothing
+that runs. Nothing is truncated here: code that shows only a part states that.
 """
 
 from __future__ import annotations
@@ -29,13 +32,13 @@ if TYPE_CHECKING:
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Characters that Python counts as printable, and that show nothing."""
+"""Characters that Python counts as printable, but that are invisible."""
 LONG_SPACE = re.compile("(?<= {8}) +")
 WORD = re.compile(r"\w+")
 ESCAPE = re.compile(r"\\(?:u....|.)")
 ESCAPE_OR_WORD = re.compile(rf"{ESCAPE.pattern}|{WORD.pattern}")
 MAY_RUN = re.compile(r"[;|&$`<>{}=]|\\\\|(?<![^\s\"'])--?\w")
-"""What no ordinary sentence has: such a text may be code, in which each sign counts."""
+"""Signs that ordinary sentences do not contain: a text with one may be code, in which each sign matters."""
 SCRIPTS = frozenset(
     (
         *(
@@ -56,8 +59,8 @@ SCRIPTS = frozenset(
 )
 """The scripts that are in everyday use (Unicode, UAX #31, table 5), and Yi, which looks like no other."""
 OWN_LETTERS = frozenset("ßæøœðþłđħŋŧəɛɔɓɗƙƴɖƒµẞÆØŒÐÞŁĐĦŊŦƏƐƆƁƊƘƳƉ")
-"""Latin letters of languages that are no letter of ASCII with a mark; all others are for phonetics and the
-like, but for the dotless i, which counts as one where a text is no code."""
+"""Latin letters of languages that are not an ASCII letter with a mark. All others are for phonetics and the
+like, except the dotless i, which is treated as one of these in a text that is not code."""
 DOTLESS = "\u0131"
 LATIN_LOOK = frozenset(
     "\u0430\u0431\u0433\u0441\u0435\u043e\u0440\u0445\u0443\u0455\u0456\u0458\u0461\u0475\u04af\u04bb\u04bd"
@@ -80,18 +83,19 @@ SYMBOLS_LIKE = (
     *("ALCHEMICAL", "APL", "BOX", "CANADIAN", "CJK STROKE", "ESTIMATED", "GREEK", "HALFWIDTH", "HEAVY"),
     *("KANGXI", "MUSICAL", "POWER"),
 )
-"""How the names of those begin that are neither letters nor pictures and may look like a sign of ASCII."""
+"""The beginnings of the names of characters, neither letters nor pictures, that may look like an ASCII
+sign."""
 BETWEEN_LETTERS = re.compile(r"(?<=[A-Za-z])[×·•](?=[A-Za-z])")
 BEYOND_ASCII = re.compile("[^\x00-\u10ff]+")
-"""What may be a run of characters as wide as two of ASCII, with others among them."""
+"""A possible run of characters of double width, with others among them."""
 STROKES = re.compile(
     r"(?<![\u1100-\uffff])[\u4e00\u4e28\u4e36\u4e3f\u4e59\u4e85\u30ce\u30fc\u30fd\u3007\u3033]+(?![\u1100-\uffff])"
 )
-"""Letters as wide as two of ASCII that look like a sign of it where they stand alone."""
+"""Letters of double width that look like an ASCII sign if they occur alone."""
 
 
 def masked_tree(tree: Any, of: str = "") -> Any:
-    """Return a tree of `canonical` with secrets masked; `of` is the name that it has."""
+    """Return a tree of `canonical` with secrets masked; `of` is the name of its member or argument."""
     if isinstance(tree, str):
         return masked_member(of, tree)
     if isinstance(tree, list):
@@ -104,7 +108,7 @@ def masked_tree(tree: Any, of: str = "") -> Any:
             return {"$object": [_masked_pair(*pair) for pair in tree["$object"]]}
         keys = {key: masked_literals(key) for key in tree}
         is_clear = len(set(keys.values())) == len(keys)
-        carries = "$type" in tree  # what has a type of its own: its value is that of the name
+        carries = "$type" in tree  # a typed value: `of` is the name of its value, too
         return {
             keys[key] if is_clear else key: masked_tree(each, of if carries and key == "value" else key)
             for key, each in tree.items()
@@ -117,8 +121,8 @@ def _masked_pair(key: Any, value: Any) -> list[Any]:
 
 
 def written(tree: Any, indent: int = 0, margin: str = "\n") -> str:
-    """Return a tree as JSON in which every character can be seen; with `indent` on lines of their own, where
-    a string of several lines is several strings, one below the other."""
+    """Return a tree as JSON in which every character is visible. With `indent`, members are on separate
+    lines, and a string of several lines is written as several strings, one below the other."""
     if isinstance(tree, str):
         text = visible(json.dumps(tree, ensure_ascii=False))
         if not indent:
@@ -141,13 +145,12 @@ def written(tree: Any, indent: int = 0, margin: str = "\n") -> str:
 
 
 def visible_name(text: str) -> str:
-    """Return a name that a caller may have chosen, on one line, as it stands within a JSON text."""
+    """Return a name that a caller may have chosen, on one line, escaped as in a JSON text."""
     return visible(json.dumps(text, ensure_ascii=False)[1:-1])
 
 
 def visible(text: str) -> str:
-    """Return the JSON of one string, on one line, with all characters escaped that do not show what they
-    are."""
+    """Return the JSON of one string, on one line, with all deceptive characters escaped."""
     if "         " in text:
         text = LONG_SPACE.sub(lambda run: "\\u0020" * len(run[0]), text)
     if text.isascii() and text.isprintable():
@@ -165,7 +168,7 @@ def visible(text: str) -> str:
 
 
 def _deceives(each: str, scripts: set[str], is_code: bool) -> bool:
-    """Whether a character looks like nothing or like one of ASCII, or may in a text that has letters of these
+    """Whether a character is invisible or looks like one of ASCII, at least in a text with letters of these
     scripts."""
     kind, has_latin = category(each), "LATIN" in scripts
     if INVISIBLE.match(each) or each in SIGNS_LIKE or (has_latin and bidirectional(each) in RIGHT_TO_LEFT):
@@ -181,8 +184,8 @@ def _deceives(each: str, scripts: set[str], is_code: bool) -> bool:
 
 
 def _is_odd_sign(each: str, kind: str, scripts: set[str], is_code: bool) -> bool:
-    """Whether a sign, which is not of ASCII, may look like one that is. Pictures do not, nor what is as wide
-    as two of ASCII and stands beside letters of that width (`_plain_words`)."""
+    """Whether a sign that is not ASCII may look like one of ASCII. Pictures do not, nor do signs of double
+    width beside letters of that width (`_plain_words`)."""
     if name(each, "").startswith(SYMBOLS_LIKE):
         return True
     if east_asian_width(each) in "WF":
@@ -194,7 +197,7 @@ def _is_odd_sign(each: str, kind: str, scripts: set[str], is_code: bool) -> bool
 
 
 def _is_uncommon(letter: str) -> bool:
-    """Whether a letter is of a script that few can read, or a Latin one that no language writes."""
+    """Whether a letter is of a script that few people can read, or a Latin letter of no language."""
     if letter in OWN_LETTERS or letter == DOTLESS:
         return False
     if _is_latin(letter):
@@ -203,14 +206,14 @@ def _is_uncommon(letter: str) -> bool:
 
 
 def _script(letter: str) -> str:
-    """Return the script of a letter, as its name begins."""
+    """Return the script of a letter: the beginning of its name."""
     if letter.isascii():
         return "LATIN"
     return name(letter, "").replace("-", " ").partition(" ")[0]
 
 
 def _is_part(each: str) -> bool:
-    """Whether a character may be written otherwise, or be one part of another: an accent, a part of a
+    """Whether a character has another encoding, or may be part of another character: an accent, a part of a
     syllable."""
     return category(each) in ("Mn", "Me") or normalize("NFC", each) != each or "\u1100" <= each <= "\u11ff"
 
@@ -220,8 +223,8 @@ def _is_latin(each: str) -> bool:
 
 
 def _plain_words(text: str, bare: str, has_latin: bool) -> str:
-    """Return a text in which those characters are escaped that look like others where they stand. `bare` is
-    the text without its escapes."""
+    """Return a text in which characters are escaped that look like others in their context. `bare` is the
+    text without its escapes."""
     if has_latin:
         text = STROKES.sub(lambda run: "".join(map(_escaped, run[0])), text)
         text = BETWEEN_LETTERS.sub(lambda sign: _escaped(sign[0]), text)
@@ -231,7 +234,7 @@ def _plain_words(text: str, bare: str, has_latin: bool) -> str:
     base, found = "", []
     for each in text:
         if each > "~" and category(each)[0] == "M" and (base < "\x80" or category(base)[0] not in "LM"):
-            found.append(_escaped(each))  # a mark that would stand on a sign, or on a letter of ASCII
+            found.append(_escaped(each))  # a mark on a sign, or on a letter of ASCII
         else:
             found.append(each)
             base = each
@@ -239,7 +242,7 @@ def _plain_words(text: str, bare: str, has_latin: bool) -> str:
 
 
 def _beside_wide_letters(run: str) -> str:
-    """Return a run of characters, with signs as wide as two of ASCII escaped if no such letter is there."""
+    """Return a run of characters, with signs of double width escaped if it has no letter of that width."""
     if any(each.isalpha() and east_asian_width(each) == "W" for each in run):
         return run
     return "".join(
@@ -249,8 +252,8 @@ def _beside_wide_letters(run: str) -> str:
 
 
 def _plain_word(word: str) -> str:
-    """Return a word, with those letters escaped that may be taken for Latin ones: all of another script in a
-    word that has Latin ones, and all of one that looks Latin as a whole."""
+    """Return a word in which letters that look Latin are escaped: all letters of another script in a word
+    with Latin ones, and all letters of a word that looks Latin as a whole."""
     if word.isascii():
         return word
     if any(map(_is_latin, word)):
@@ -263,7 +266,7 @@ def _looks_latin(word: str) -> bool:
 
 
 def _is_mixed(each: str) -> bool:
-    """Whether a character of a word with Latin letters is of another script and no wider than these."""
+    """Whether a character of a word with Latin letters is of another script and not wider than these."""
     is_other = category(each)[0] == "L" and not _is_latin(each) and each not in OWN_LETTERS | PROSE
     return is_other and east_asian_width(each) != "W"
 

@@ -1,7 +1,7 @@
 """``POST /approvals`` of a guarded server: signed decisions about approvals, without a token (`webhook`).
 
-Whether there is a webhook is what the guard's file says at the time of the request. Without one the path
-needs a token, and there is nothing at it.
+The guard's file at the time of the request determines whether there is a webhook. Without one the path
+requires a token and does not exist.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class ApprovalsEndpoint(Endpoint):
-    """Takes decisions, each on a thread. `poll` is called before each, so that a change of the file holds
-    even while no client is connected."""
+    """Accepts decisions, each on a thread. `poll` is called before each, so that a change of the file takes
+    effect even while no client is connected."""
 
     def __init__(self, webhook: Webhook, look: Callable[[], object]) -> None:
         self._webhook = webhook

@@ -1,12 +1,12 @@
-"""What a request says besides the arguments: `_meta`, and members of its params that no version of MCP names.
+"""The params of a request besides the arguments: `_meta`, and members that no version of MCP defines.
 
-A tool may read them and a proxy carries them on, so they decide what runs. They are no part of what an
-approval is bound to: clients put fresh ids there, and no call would come again as it was. Instead they are
-shown with the arguments, kept with the approval, and an approved call runs with those that were shown,
-whatever the request says that uses the approval (`taken`). What belongs to the connection (progress token,
-the envelope of 2026-07-28, the state of a repeated request) and the ids of a trace pass as they are. Secrets
-are masked before anything is kept; of a member with a masked part the request's own is taken if it is shown
-alike, else none. Costs nothing to calls that nobody is asked about.
+A tool may read them and a proxy forwards them, so they affect what runs. An approval is not bound to them:
+clients put fresh ids there, so no repeated call would be equal. Instead they are shown with the arguments and
+stored with the approval. An approved call runs with the params that were shown, not with those of the request
+that uses the approval (`taken`). Members of the connection (progress token, the envelope of 2026-07-28, the
+state of a repeated request) and the ids of a trace pass unchanged. Secrets are masked before anything is
+stored; a member with a masked part is taken from the request if its masked form is the same, else left out.
+Costs nothing for calls that need no approval.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ PASSED_KEYS = HOP_KEYS | {"traceparent", "tracestate"}
 """Members of ``_meta`` that are neither shown nor replaced."""
 CALLED_BY = {"tools/call": ("name", "arguments"), "prompts/get": ("name", "arguments")}
 READ_BY = ("uri",)
-"""Members of params that an approval shows by itself: what is called, and with which arguments."""
+"""Members of params that an approval shows separately: what is called, and with which arguments."""
 
 
 def kept(method: str, params: Mapping[str, Any]) -> str:
-    """Return what a request says besides as approvals keep it: JSON with secrets masked, "" for nothing.
-    Raises Unbindable for what is too long for anybody to read."""
+    """Return the other params of a request in the form in which approvals store them: JSON with secrets
+    masked, "" if there are none. Raises Unbindable if they are too long to be read."""
     found = _extra(method, params)
     return shown(canonical(found)) if found else ""
 
 
 def taken(text: str, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the params that a request runs with, for which this was kept and shown."""
+    """Return the params with which a request runs after `text` was stored and shown for it."""
     own = _extra(method, params)
     members = dict(members_of(json.loads(text) if text else {}))
     meta = {key: value for key, value in _meta_of(params).items() if key in PASSED_KEYS}
@@ -52,7 +52,7 @@ def taken(text: str, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(method: str) -> frozenset[str]:
-    """Return the members of params that are neither shown besides nor replaced."""
+    """Return the members of params that are neither shown as other params nor replaced."""
     return (HOP_PARAMS - {META}).union(CALLED_BY.get(method, READ_BY))
 
 
@@ -69,8 +69,8 @@ def _meta_of(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_shown(members: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return the members that were shown, in their canonical form; those with a masked part as a request has
-    them."""
+    """Return the members that were shown, in their canonical form; members with a masked part are taken from
+    the request."""
     found = {}
     for key, value in members.items():
         if MASK not in json.dumps([key, value]):

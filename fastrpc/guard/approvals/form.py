@@ -1,9 +1,9 @@
-"""Asks a person whether a call may run, by a form of the client that calls (MCP: elicitation).
+"""Asks a person whether a call may run, by a form of the calling client (MCP: elicitation).
 
-The form shows the tool, its risk, the exact arguments that were bound and what the request says besides. Its
-question is named by digests of these, so that an answer never approves another call than the one that was
-shown: a client of 2026-07-28 sends the call again with the answer, and could send another. A client's form is
-no trust boundary, since a client without a person may answer by itself: what is critical is not asked here.
+The form shows the tool, its risk, the exact bound arguments and the other params. The key of its question
+consists of digests of these, so an answer only approves the call that was shown: a client of 2026-07-28 sends
+the call again with the answer, and could send a different one. A client's form is not a trust boundary, since
+a client without a person may answer by itself; so critical calls are not approved by forms.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.decisions import Verdict
 
 LONGEST_SHOWN = 4000
-"""Characters of a question. A longer one is not asked by a form: its beginning is not what would run."""
+"""Characters of a question. A longer one is not asked by a form, which could show only its beginning."""
 
 
 def key_of(digest: bytes, extra_params: str) -> str:
-    """Return the name of the question about a call, of which something is shown besides its arguments."""
+    """Return the key of the question about a call with these arguments and other params."""
     besides = f"-{sha256(extra_params.encode()).hexdigest()}" if extra_params else ""
     return f"approval-{digest.hex()}{besides}"
 
@@ -38,7 +38,7 @@ async def accepts(call: CallInfo, key: str, question: str) -> bool:
 
 
 def text(call: CallInfo, verdict: Verdict, shown: str, extra_params: str, seconds: float) -> str | None:
-    """Return what the person is asked; None if it is too long for that."""
+    """Return the question to the person; None if it is too long for a form."""
     why = f"\n{verdict.reason}" if verdict.reason else ""
     besides = f"The request also has:\n{indented(extra_params)}\n" if extra_params else ""
     question = (

@@ -1,10 +1,10 @@
-"""`Gates`: approvals that no call waits for. Work that outlives its call, such as a workflow, asks here, and
-may wait for days.
+"""`Gates`: approvals that no call waits for, for work that outlives its call, such as a workflow.
 
 An approval is a row of the guard's database like that of a call: approvers see it in the same lists, and
-decide by the same commands and webhooks. It is bound to the caller and to all of what is shown, so the same
-question, asked again after a crash, is the same approval. The policy plays no part: a gate is asked about
-whatever the policy says. A decision holds without limit of time. Waiting takes a coroutine and no thread.
+decide with the same commands and webhooks. It may wait for days. It is bound to the caller and to everything
+that is shown, so the same question, asked again after a crash, has the same approval. A gate always asks,
+independently of the policy. A decision is valid without a time limit. Waiting takes a coroutine and no
+thread.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ KIND = "gate"
 
 
 class Gates:
-    """Asks for the callers of one server, as `fastrpc.engine.ports.ApprovalGates` says. `approvals` returns
-    what calls use, too, which is made when something is asked; `config` what the policy says of approvals
-    now. `on_event` is called with ``asked``, ``approved``, ``rejected``, ``used``. For the event loop that
-    serves. Methods raise StorageError besides what they say."""
+    """Asks for the callers of one server; implements `fastrpc.engine.ports.ApprovalGates`. `approvals`
+    returns the store and the watcher, which calls use too and which the first question creates. `config`
+    returns the policy's current table ``approvals``. `on_event` is called with ``asked``, ``approved``,
+    ``rejected``, ``used``. For the event loop that serves. Methods also raise StorageError."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Gates:
     async def ask(
         self, principal: str, name: str, shown: Mapping[str, Any], *, risk: str, seconds: float
     ) -> str:
-        """Ask for an approval, and return its id. Raises ApprovalError for what nobody can be shown, and
-        where too many wait."""
+        """Ask for an approval, and return its id. Raises ApprovalError for a question that cannot be shown,
+        and if too many approvals wait."""
         from fastrpc.guard.approvals.binding import Binding
         from fastrpc.guard.approvals.canonical import Unbindable
         from fastrpc.guard.approvals.store import ApprovalError, Question
@@ -84,8 +84,8 @@ class Gates:
         return asked.approval.id
 
     async def decision(self, approval_id: str) -> tuple[bool, str, str]:
-        """Return what a person has decided, once that is so, or once the time is over. Raises
-        ApprovalError for an approval that there is not."""
+        """Wait for the decision of a person or the end of the time, and return it. Raises ApprovalError for
+        an unknown approval."""
         import asyncio
 
         from fastrpc.guard.approvals.store import APPROVED, REJECTED, USED, VOID, WAITING
@@ -101,7 +101,7 @@ class Gates:
         found = await kept.watcher.run(kept.store.get, approval_id)
         if found.state in (APPROVED, USED):
             used = await kept.watcher.run(kept.store.use, approval_id, found.digest)
-            if used is not None:  # else it was before a crash, or lies far back
+            if used is not None:  # else it was used before a crash, or long ago
                 self._note(("approved", "used"), used)
             return True, found.decided_by or "", found.comment or ""
         if found.state == REJECTED:

@@ -1,4 +1,4 @@
-"""Approvals of a shell command by its first words: ``git commit``, whatever follows.
+"""Approvals of a shell command by its first words: ``git commit`` with any further words.
 
 Such an approval applies to a call only if the shell parser accepts the whole line and each command in it
 begins with these words. All other arguments, the caller, the server, the tool, its schema and the policy must
@@ -23,7 +23,7 @@ class PrefixError(FastrpcError):
 
 
 def prefix_of(text: str, arguments: str) -> str:
-    """Return words as they are kept, for a call with these arguments (JSON). Raises PrefixError."""
+    """Return the words as they are stored, for a call with these arguments (JSON). Raises PrefixError."""
     words = _words_of_one(text)
     try:
         given = json.loads(arguments)
@@ -39,7 +39,7 @@ def prefix_of(text: str, arguments: str) -> str:
 
 
 def allows(prefix: str, rest_digests: str, binding: Binding) -> bool:
-    """Whether a call is one of those that an approval of first words is about."""
+    """Whether an approval of first words applies to a call."""
     kept = json.loads(prefix)
     name = kept["argument"]
     rest: Mapping[str, str] = json.loads(rest_digests)
@@ -61,8 +61,8 @@ def _words_of_one(text: str) -> list[str]:
 
 
 def _commands(line: str) -> list[list[str]] | None:
-    """Return the words of each command of a line; None where it is not understood, or a word is a pattern
-    that stands for others."""
+    """Return the words of each command of a line; None if the line is not understood, or a word is a pattern
+    that may expand to others."""
     from fastrpc.guard.shell.parser import commands
 
     try:

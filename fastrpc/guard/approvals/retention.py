@@ -1,11 +1,10 @@
 """Removes approvals that have been over for `keep_days` from the guard's database.
 
-An approval is over once nobody can decide about it or use it any more: `ApprovalStore.remove_over`. What is
-needed still is never removed: what waits, a grant in force with the arguments that its approver has edited,
-and what was rejected as long as that holds. Runs on a thread of its own, when the process has opened the
-database and every hour from then on, in small transactions with pauses, so that calls that ask meanwhile do
-not wait for it. Every process of every server does so; what one removes, the others leave alone. The audit
-log goes on having what was decided.
+An approval is over when it can no longer be decided or used: `ApprovalStore.remove_over`. Approvals that are
+still needed are never removed: waiting ones, valid grants with the arguments that their approver has edited,
+and rejections while they are in force. A separate thread runs after the process has opened the database and
+every hour from then on, in small transactions with pauses, so that calls do not wait for it. Every process of
+every server does this; concurrent processes skip each other's rows. The audit log keeps the decisions.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
 EVERY_SECONDS = 3600.0
 DAY_SECONDS = 86_400
 AT_ONCE = 200
-"""Approvals that one transaction removes: some milliseconds in which nobody else can write to SQLite."""
+"""Approvals that one transaction removes: some milliseconds in which no one else can write to SQLite."""
 PAUSE_SECONDS = 0.05
 
 
 class ApprovalRetention:
-    """What removes approvals, in one process. `opened` returns the database if it is open, `config` what the
-    policy says of approvals now."""
+    """Removes approvals, in one process. `opened` returns the database if it is open, `config` the policy's
+    current table ``approvals``."""
 
     def __init__(self, opened: Callable[[], Database | None], config: Callable[[], ApprovalConfig]) -> None:
         self._opened = opened
@@ -40,7 +39,7 @@ class ApprovalRetention:
         self._next = 0.0
 
     def poll(self) -> None:
-        """Have what is over removed, if it is time. Returns at once."""
+        """Start a removal if it is due. Returns at once."""
         if monotonic() < self._next:
             return
         database = self._opened()
@@ -64,8 +63,8 @@ class ApprovalRetention:
 
 
 def remove_all(store: ApprovalStore, config: ApprovalConfig) -> int:
-    """Remove what has been over for longer than it is kept, or than a rejection holds; return how many were.
-    Raises StorageError."""
+    """Remove approvals that have been over for longer than `keep_days` and than a rejection is valid; return
+    their number. Raises StorageError."""
     before = store.clock() - max(config.keep_days * DAY_SECONDS, config.valid_seconds)
     removed = 0
     while True:

@@ -1,13 +1,13 @@
 """Approvals in the guard's database: asked for, decided, used, each by one conditional update.
 
-An approval waits until somebody decides, or until it expires. Once approved it is valid for a limited time
+An approval waits until a person decides, or until it expires. Once approved it is valid for a limited time
 and for one call, unless the approver granted more. Every change is a compare-and-swap on the state: of two
 decisions the second raises NotWaiting, and of two calls that use one approval one runs. The transaction that
 uses it commits before the call begins, so after a crash the call has run at most once. The same call, sent
 again, gets the existing approval. If the policy or the tool's schema has changed, the existing one becomes
-void. A waiting approval takes no thread and no memory. Of a caller's that are over the oldest go when it
-asks for another and there are too many. Each change raises the number of the topic ``approvals``, but for
-the removal of what is over, there and by `retention`, which nobody waits for.
+void. A waiting approval takes no thread and no memory. When a caller asks for another approval and has too
+many that are over, its oldest ones are removed. Each change increments the number of the topic ``approvals``,
+except these removals and those by `retention`, for which no one waits.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ WAITING, APPROVED, REJECTED, USED, EXPIRED, VOID = STATES = (
     "void",
 )
 MOST_OVER, MOST_OVER_CHARACTERS = 1000, 16 * 1024 * 1024
-"""Approvals of one caller that are kept once they are over, and characters of what they hold."""
+"""How many approvals of one caller are kept after they are over, and how many characters of content."""
 OVER_SECONDS = 60.0
-"""How long one that has expired stays at least: its call may be about to look at it."""
+"""The minimum time for which an expired approval is kept: its call may be about to read it."""
 REMOVED_AT_ONCE = 500
 ASK_LOCK = 0x66727061
-"""The first key of PostgreSQL's advisory lock under which calls of a caller are asked for."""
+"""The first key of PostgreSQL's advisory lock that serializes a caller's requests for approvals."""
 CLIENT, TERMINAL, COMMAND_LINE, WEBHOOK = "client", "terminal", "command line", "webhook"
 """The channels. The first is the form that the caller's own client shows."""
 
@@ -67,11 +67,11 @@ class UnknownApproval(ApprovalError):
 
 
 class TooManyWaiting(ApprovalError):
-    """So many calls of this caller wait that no other one may."""
+    """The maximum number of this caller's calls wait already."""
 
 
 class NotWaiting(ApprovalError):
-    """It does not wait for a decision any more, or never did."""
+    """The approval does not wait for a decision any more, or never did."""
 
 
 class NotAllowedToApprove(ApprovalError):
@@ -80,9 +80,9 @@ class NotAllowedToApprove(ApprovalError):
 
 @dataclass(frozen=True)
 class Approval:
-    """An approval as it is kept. Times are seconds since 1970, None where that has not happened; `arguments`
-    and `schema` are JSON texts, `edited_arguments` too: the arguments that the approver has changed;
-    `extra_params` is what the request says besides (`fastrpc.guard.approvals.extra_params`)."""
+    """An approval as it is stored. Times are seconds since 1970, None for what has not happened. `arguments`,
+    `schema` and `edited_arguments`, the arguments that the approver has changed, are JSON texts.
+    `extra_params` are the other params of the request (`fastrpc.guard.approvals.extra_params`)."""
 
     id: str
     state: str
@@ -117,7 +117,7 @@ class Approval:
     extra_params: str = ""
 
     def state_at(self, now: float) -> str:
-        """Return its state, which time alone may have changed."""
+        """Return its state at a time: it may have expired since it was stored."""
         return state_at(now, self.state, self.expires_at, self.valid_until)
 
 
@@ -134,10 +134,9 @@ def state_at(now: float, state: str, expires_at: float, valid_until: float | Non
 
 @dataclass(frozen=True)
 class Question:
-    """A call that somebody has to approve. `extra_params`: what its request says besides, as it is kept and
-    shown; `timeout_seconds`: how long it waits for a decision;
-    `most_waiting`: how many of its caller's may wait; `rejection_seconds`: how long what others have rejected
-    stays so."""
+    """A call that a person has to approve. `extra_params`: the other params, as they are stored and shown;
+    `timeout_seconds`: how long it waits for a decision; `most_waiting`: how many of its caller's calls may
+    wait; `rejection_seconds`: how long a rejection by a person other than the client's is valid."""
 
     binding: Binding
     owner: str
@@ -155,7 +154,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Asked:
-    """The approval for a call, whether it was made for it, and which others of the call are void, and why."""
+    """The approval for a call, whether it is new, and a text for each other approval that is void."""
 
     approval: Approval
     is_new: bool
@@ -164,8 +163,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class ApprovalDecision:
-    """What somebody says of an approval: `by` is who, `channel` which way. It may be used `uses` times, for
-    `valid_seconds` from now on."""
+    """A person's decision about an approval, made by `by` through `channel`. The approval may be used `uses`
+    times, for `valid_seconds` from now on."""
 
     approves: bool
     by: str
@@ -178,15 +177,14 @@ class ApprovalDecision:
 
 
 class ApprovalStore:
-    """The approvals of a database. `clock` returns seconds since 1970. Methods raise StorageError besides
-    what they say."""
+    """The approvals of a database. `clock` returns seconds since 1970. Methods also raise StorageError."""
 
     def __init__(self, database: Database, clock: Callable[[], float] = time) -> None:
         self._database = database
         self.clock = clock
 
     def ask(self, question: Question) -> Asked:
-        """Return the approval for a call: the one that there is, or a new one that waits. Raises
+        """Return the approval for a call: the existing one, or a new one that waits. Raises
         TooManyWaiting."""
         with self._database.changing() as connection:
             now = self.clock()
@@ -216,7 +214,7 @@ class ApprovalStore:
     def _void_others(
         self, connection: Connection, found: list[Approval], question: Question, now: float
     ) -> tuple[str, ...]:
-        """Have no approval hold any more that is bound to another policy, or another schema."""
+        """Make approvals void that are bound to another policy or another schema."""
         reasons = []
         for each in found:
             if each.digest == question.binding.digest or each.state_at(now) not in (WAITING, APPROVED):
@@ -229,10 +227,10 @@ class ApprovalStore:
         return tuple(reasons)
 
     def decide(self, approval_id: str, decision: ApprovalDecision) -> Approval:
-        """Approve or reject what waits, and return it. Saying the same again changes nothing.
+        """Approve or reject a waiting approval, and return it. Repeating the same decision changes nothing.
 
-        Raises NotWaiting for what is decided or over, NotAllowedToApprove, and ApprovalError for an id that
-        there is not.
+        Raises NotWaiting for an approval that is decided or over, NotAllowedToApprove, and ApprovalError for
+        an unknown id.
         """
         with self._database.changing() as connection:
             now = self.clock()
@@ -259,8 +257,8 @@ class ApprovalStore:
             return _one(connection, approval_id)
 
     def use(self, approval_id: str, digest: bytes) -> Approval | None:
-        """Use an approval for the call of this digest, which may run then; None if it does not hold, or is
-        used up."""
+        """Use an approval for the call with this digest, which may then run. Return None if the approval is
+        invalid or used up."""
         with self._database.changing() as connection:
             now = self.clock()
             holds = (
@@ -278,13 +276,13 @@ class ApprovalStore:
             return _one(connection, approval_id)
 
     def withdraw(self, approval_id: str, why: str) -> None:
-        """Have an approval hold no more, if nobody has used it up."""
+        """Make an approval void, unless it is used up."""
         with self._database.changing() as connection:
             _change(connection, approval_id, [WAITING, APPROVED], state=VOID, comment=why)
 
     def remove_over(self, before: float, limit: int) -> int:
-        """Remove at most `limit` approvals, up to 500, that were over before a time; return how many it was.
-        One is over when nothing can be decided or used any more, whatever has become of it."""
+        """Remove at most `limit` approvals, up to 500, that were over before a time; return their number. An
+        approval is over when it can no longer be decided or used, with any outcome."""
         over = (
             select(approvals.c.id)
             .where(
@@ -293,7 +291,7 @@ class ApprovalStore:
             )
             .order_by(approvals.c.expires_at)
             .limit(limit)
-            .with_for_update(skip_locked=True)  # of PostgreSQL: another process removes those
+            .with_for_update(skip_locked=True)  # PostgreSQL: another process removes locked rows
         )
         with self._database.changing() as connection:
             ids = connection.execute(over).scalars().all()
@@ -302,12 +300,12 @@ class ApprovalStore:
             return len(ids)
 
     def get(self, approval_id: str) -> Approval:
-        """Return an approval. Raises ApprovalError for an id that there is not."""
+        """Return an approval. Raises ApprovalError for an unknown id."""
         with self._database.reading() as connection:
             return _one(connection, approval_id)
 
     def list(self, states: Iterable[str] = (WAITING,), limit: int = 1000) -> list[Approval]:
-        """Return those that are in one of these states now, the oldest first."""
+        """Return the approvals that are in one of these states now, the oldest first."""
         wanted = set(states)
         kept = wanted | ({WAITING, APPROVED} if EXPIRED in wanted else set())
         now = self.clock()
@@ -322,11 +320,11 @@ class ApprovalStore:
         return [each for each in reversed(found) if each.state_at(now) in wanted]
 
     def states(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the states of approvals, by id: of as many as exist."""
+        """Return the states of approvals, by id, without unknown ids."""
         chosen, found, now = list(ids), {}, self.clock()
         of_state = select(*(approvals.c[name] for name in ("id", *STATE_COLUMNS)))
         with self._database.reading() as connection:
-            for at in range(0, len(chosen), 500):  # SQLite takes 999 variables
+            for at in range(0, len(chosen), 500):  # SQLite accepts 999 variables
                 for row in connection.execute(of_state.where(approvals.c.id.in_(chosen[at : at + 500]))):
                     found[str(row[0])] = state_at(now, *row[1:])
         return found
@@ -336,8 +334,8 @@ class ApprovalStore:
 
 
 def check_may_approve(approval: Approval, decision: ApprovalDecision) -> None:
-    """Raise NotAllowedToApprove: for what is critical, another channel and another person than the caller's
-    are needed; where the policy names approvers, one of them."""
+    """Raise NotAllowedToApprove for a decision that is not allowed. A critical call needs a person and a
+    channel other than the caller's; if the policy names approvers, the person must be one of them."""
     if risks.rank(approval.risk) >= risks.rank(risks.CRITICAL):
         if decision.channel == CLIENT:
             raise NotAllowedToApprove(
@@ -372,7 +370,7 @@ def check_may_approve(approval: Approval, decision: ApprovalDecision) -> None:
 
 
 def may_approve(approval: Approval, by: str, channel: str) -> bool:
-    """Whether this person may approve by this channel."""
+    """Whether this person may approve through this channel."""
     try:
         check_may_approve(approval, ApprovalDecision(True, by, channel))
     except NotAllowedToApprove:
@@ -381,7 +379,7 @@ def may_approve(approval: Approval, by: str, channel: str) -> bool:
 
 
 def _says_the_same(approval: Approval, decision: ApprovalDecision) -> bool:
-    """Whether a decision repeats the one that there is, as a webhook does whose answer was lost."""
+    """Whether a decision repeats the existing one, as a webhook does after a lost response."""
     states = (APPROVED, USED) if decision.approves else (REJECTED,)
     return (
         approval.state in states
@@ -393,8 +391,8 @@ def _says_the_same(approval: Approval, decision: ApprovalDecision) -> bool:
 
 
 def _still_holds(approval: Approval, question: Question, now: float) -> bool:
-    """Whether an approval answers the same call, asked again: not what its own client has rejected, so that a
-    person may think again."""
+    """Whether an approval applies to the same call, sent again. A rejection by the client's own form does
+    not, so that the person can reconsider."""
     state = approval.state_at(now)
     if state == REJECTED:
         is_others = approval.channel != CLIENT and approval.decided_at is not None
@@ -442,8 +440,8 @@ def new_approval(question: Question, now: float) -> Approval:
 
 
 def _of_call(connection: Connection, binding: Binding, now: float) -> list[Approval]:
-    """Return what there is for a call that may hold, the newest first. Of several transactions that ask for
-    calls of one caller at once each waits for the one before."""
+    """Return the existing approvals for a call that may be valid, the newest first. Concurrent transactions
+    for calls of one caller wait for each other."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(ASK_LOCK, func.hashtext(binding.caller))))
     rows = connection.execute(
@@ -464,7 +462,7 @@ def _of_call(connection: Connection, binding: Binding, now: float) -> list[Appro
 
 
 def _remove_oldest(connection: Connection, question: Question, now: float) -> None:
-    """Remove of what is over of a caller's the oldest, as far as it is too much."""
+    """Remove the oldest of a caller's approvals that are over, if they exceed the limits."""
     table, before = approvals.c, now - OVER_SECONDS
     over = or_(
         table.state.in_((USED, VOID)),
@@ -496,7 +494,7 @@ def _remove_oldest(connection: Connection, question: Question, now: float) -> No
 
 
 def _granted(connection: Connection, question: Question, now: float) -> Approval | None:
-    """Return an approval of the first words of a command that a call begins with, None if there is none."""
+    """Return an approval of first words that applies to a call, None if there is none."""
     binding = question.binding
     if binding.kind != "tool" or not binding.texts:
         return None
@@ -526,7 +524,7 @@ def _granted(connection: Connection, question: Question, now: float) -> Approval
 
 
 def _change(connection: Connection, approval_id: str, states: list[str], **values: Any) -> bool:
-    """Change an approval that is in one of these states; False if it is not."""
+    """Change an approval if it is in one of these states; return whether it was."""
     is_there = (approvals.c.id == approval_id, approvals.c.state.in_(states))
     changed: bool = connection.execute(update(approvals).where(*is_there).values(**values)).rowcount == 1
     if changed:
@@ -543,7 +541,7 @@ def _one(connection: Connection, approval_id: str) -> Approval:
 
 
 def _may_be(wanted: set[str], now: float) -> list[ColumnElement[bool]]:
-    """Return what leaves rows out that time has ended long ago."""
+    """Return conditions that exclude rows that expired long ago, unless expired ones are wanted."""
     if EXPIRED in wanted:
         return []
     waits = approvals.c.state != WAITING

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.5
 STALE, UNKNOWN = -1, -2
-"""In the place of the number of changes: to be compared with nothing, and being read."""
+"""Values instead of a change number: no number is known, and the number is being read."""
 
 
 class ApprovalWatcher:
@@ -38,7 +38,7 @@ class ApprovalWatcher:
         self._store = store
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self.count = 0
-        """How many calls wait, several for one approval among them."""
+        """How many calls wait; several may wait for one approval."""
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fastrpc-approvals")
         self._number = STALE
@@ -48,7 +48,7 @@ class ApprovalWatcher:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     def watch(self, approval_id: str) -> asyncio.Future[None]:
-        """Return a future that is done once an approval waits no more. Whoever waits `forget`s it then."""
+        """Return a future that is done once an approval no longer waits. The caller must then `forget` it."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(approval_id, set()).add(future)
         self.count += 1
@@ -58,7 +58,7 @@ class ApprovalWatcher:
         return future
 
     def forget(self, approval_id: str, future: asyncio.Future[None]) -> None:
-        """Nobody waits for this future any more."""
+        """Remove a future that is no longer awaited."""
         future.cancel()
         self.count -= 1
         waiting = self._waiting.get(approval_id, set())
@@ -75,18 +75,18 @@ class ApprovalWatcher:
                         if not future.done():
                             future.set_result(None)
                 trouble = ""
-            except StorageError as error:  # what waits goes on waiting
+            except StorageError as error:  # the calls continue to wait
                 if str(error) != trouble:
                     trouble = str(error)
                     diagnostics.write("error", f"decisions about approvals cannot be read: {trouble}")
             await asyncio.sleep(POLL_SECONDS)
 
     async def _decided(self) -> list[str]:
-        """Return what waits no more, if anything has changed since the last time."""
+        """Return the approvals that no longer wait, if anything has changed since the last call."""
         known, self._number = self._number, UNKNOWN
         waiting = list(self._waiting)
         number, states = await self.run(self._changed, waiting, known)
-        if self._number == UNKNOWN:  # nothing has begun to wait meanwhile
+        if self._number == UNKNOWN:  # no call has begun to wait meanwhile
             self._number = number
         return [approval_id for approval_id, state in states.items() if state != WAITING]
 

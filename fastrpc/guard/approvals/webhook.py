@@ -1,12 +1,12 @@
-"""Approvals by webhook: each one that waits is sent to a URL, and decisions come back to ``POST /approvals``.
+"""Approvals by webhook: each waiting one is sent to a URL, and decisions are received at ``POST /approvals``.
 
 Requests in both directions are signed with one shared secret (`fastrpc.signed_requests`), as checkpoints of
-the audit log are. A decision names the approval, its
-digest, the approver, and ``approve`` or ``reject``. A decision with an old timestamp, another digest or a
-wrong signature is refused; the same decision may come twice, since the response may get lost. One thread
-sends approvals and tries each three times; if the receiver does not answer, no call is delayed, and what
-waits is bounded. `Webhook` is what the guard's file says now: after a change what waits goes on being sent to
-where it was to go, on the thread that it had, and what comes is sent and checked by the new URL and secret.
+the audit log are. A decision names the approval, its digest, the approver, and ``approve`` or ``reject``. A
+decision with an old timestamp, another digest or a wrong signature is refused. The same decision may arrive
+twice, since a response may get lost. One thread sends approvals and tries each three times; if the receiver
+does not answer, no call is delayed, and the queue is bounded. `Webhook` follows the guard's file. After a
+change, queued approvals are still sent to the former URL by the former thread; new approvals and decisions
+use the new URL and secret.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 PATH = "/approvals"
 RETRY_SECONDS = (1.0, 10.0)
 MOST_WAITING_BYTES = 16 * 1024 * 1024
-"""Memory for the approvals that wait to be sent."""
+"""The memory limit of the approvals that wait to be sent."""
 LONGEST_BODY = 256 * 1024
 MEMBERS = {"id": str, "digest": str, "decision": str, "by": str, "comment": str, "edited": dict}
 NEEDED = ("id", "digest", "decision", "by")
 
 
 class Sender:
-    """Sends approvals to a URL, in the order in which they came. Raises ValueError for a URL that is none."""
+    """Sends approvals to a URL, in the order of `send`. Raises ValueError for an invalid URL."""
 
     def __init__(self, url: str, secret: str, retry_seconds: tuple[float, ...] = RETRY_SECONDS) -> None:
         from fastrpc.guard.audit.webhook_target import WebhookTarget
@@ -48,7 +48,7 @@ class Sender:
         self._waiting_bytes = 0
 
     def send(self, event: str, approval: Approval) -> None:
-        """Have an approval sent: ``asked``, ``approved`` or ``rejected``. Returns at once."""
+        """Queue an approval with its event: ``asked``, ``approved`` or ``rejected``. Returns at once."""
         import json
 
         from fastrpc.guard.approvals.description import described
@@ -70,7 +70,7 @@ class Sender:
         self._thread.submit(self._deliver, body, approval.id)
 
     def retire(self) -> None:
-        """Send what waits, and end. Returns at once."""
+        """End after the queued approvals have been sent. Returns at once."""
         if self._thread is not None:
             self._thread.shutdown(wait=False)
 
@@ -93,7 +93,7 @@ class Sender:
 
 
 class DecisionRefused(Exception):
-    """A decision that is not taken. `status` is that of the HTTP response."""
+    """A decision that is refused. `status` is that of the HTTP response."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -101,8 +101,8 @@ class DecisionRefused(Exception):
 
 
 class Receiver:
-    """Takes signed decisions. `store` returns the approvals, opened when the first one comes; `valid_seconds`
-    is how long what is approved may be used. Blocks: for a thread."""
+    """Accepts signed decisions. `store` returns the approvals, which the first decision opens;
+    `valid_seconds` is how long an approval may be used. It blocks, so call it on a thread."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Receiver:
         self._clock = clock
 
     def receive(self, body: bytes, timestamp: str | None, signature: str | None) -> bytes:
-        """Take a decision, and return the approval as JSON. Raises Refused, and StorageError."""
+        """Apply a decision, and return the approval as JSON. Raises DecisionRefused, and StorageError."""
         import json
 
         from fastrpc.guard.approvals.description import described
@@ -157,7 +157,7 @@ class Receiver:
         return json.dumps(described(decided, store.clock())).encode()
 
     def _check(self, body: bytes, timestamp: str, signature: str) -> None:
-        """Raise Refused for what is not signed, or was signed long ago."""
+        """Raise DecisionRefused for a request without a valid signature, or with an old timestamp."""
         from fastrpc.signed_requests import is_recent, is_signed
 
         if not is_signed(self._secret, timestamp, body, signature):
@@ -167,7 +167,7 @@ class Receiver:
 
 
 class Webhook:
-    """The webhook of a server, as its configuration has it now. `receiver` is None where there is none."""
+    """The webhook of a server in its current configuration. `receiver` is None if there is no webhook."""
 
     def __init__(self, store: Callable[[], ApprovalStore], config: ApprovalConfig) -> None:
         self._store = store
@@ -177,7 +177,7 @@ class Webhook:
         self.use(config)
 
     def use(self, config: ApprovalConfig) -> None:
-        """Send and receive as a configuration says from now on."""
+        """Send and receive according to a configuration from now on."""
         found = config.webhook
         sends = None if found is None or not found.url else (found.url, found.secret)
         if sends != self._sends:
@@ -188,13 +188,13 @@ class Webhook:
         self.receiver = None if found is None else Receiver(found.secret, self._store, config.valid_seconds)
 
     def send(self, event: str, approval: Approval) -> None:
-        """Have an approval sent, if it is to be. Returns at once."""
+        """Queue an approval if there is a webhook. Returns at once."""
         if self._sender is not None:
             self._sender.send(event, approval)
 
 
 def _read(body: bytes) -> dict[str, Any]:
-    """Return the members of a decision. Raises Refused."""
+    """Return the members of a decision. Raises DecisionRefused."""
     import json
 
     try:

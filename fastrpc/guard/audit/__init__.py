@@ -1,4 +1,4 @@
-"""The audit log: what the guard decided and what became of each call, as a record that a stranger can verify.
+"""The audit log: the guard's decision about each call and its outcome, verifiable by a third party.
 
         log = AuditLog(folder, mode="strict")
         log.append({"category": "mcp_server", "actor": "ada", "tool": "order", "outcome": "ok"})
@@ -6,17 +6,18 @@
 
 A record is a line of JSON in a *segment*, a file that is only appended to. Each line holds the SHA-256 of the
 line before it (`chain`), and every 1,000 lines or 10 s a *checkpoint* holds a Merkle root over the lines
-since the last one and an Ed25519 signature. Checkpoints go to other places too (`delivery`, `folder_target`,
-`syslog_target`, `webhook_target`): whoever rewrites the folder, with its key, still cannot rewrite those.
-`verify` finds what was changed, dropped, swapped or cut, with the standard library alone.
+since the last one and an Ed25519 signature. Checkpoints are also sent to other places (`delivery`,
+`folder_target`, `syslog_target`, `webhook_target`): an attacker who can rewrite the folder and has its key
+still cannot rewrite those. `verify` detects changed, dropped, swapped and cut lines, using only the standard
+library.
 
-Each process writes a chain of its own into segments of its own: several share a folder without a lock, and
-none edits what another has written. In mode ``strict`` a record that cannot be kept is an error for the
-caller; in mode ``group`` it is counted, and the log says how many are missing.
+Each process writes its own chain into its own segments: several processes share a folder without a lock, and
+none edits what another has written. In mode ``strict`` a record that cannot be stored is an error for the
+caller; in mode ``group`` it is counted, and the log states how many are missing.
 
-`append` costs less than 2 µs; a thread encodes, hashes and writes (`log`, `writer`). What a record holds
-is the caller's, and so is hashing what it must not hold (`records.salted_hash`). `AuditLog` is imported by a
-guarded server only, with cryptography, which whoever reads a log does not need.
+`append` costs less than 2 µs; a thread encodes, hashes and writes (`log`, `writer`). The calling code decides
+what a record contains, and hashes what it must not contain (`records.salted_hash`). Only a guarded server
+imports `AuditLog`, with cryptography, which a reader of a log does not need.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
+if not TYPE_CHECKING:  # so that a type checker reports a misspelled name
 
     def __getattr__(name: str) -> object:
         return load(globals(), _HOMES, name)

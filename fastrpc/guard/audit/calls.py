@@ -1,16 +1,16 @@
-"""Makes records of the audit log of the calls that a guarded server has answered or refused.
+"""Makes the audit records of the calls that a guarded server has answered or refused.
 
-A call that was allowed is recorded behind its answer: `CallAudit` is an observer (`Server.observe`) that
-wants content. Hashing, and looking up what the guard has decided, is done here, on the observers' thread:
-nothing is added to the path of a call, unless calls come faster than they can be recorded; then they wait for
-it. What the guard refuses is recorded at once, by `refused`. A record has salted hashes of the arguments, as
-the client sent them, and of the result or error, as it went out. What does not fit between calls and this is
-stated in the log as missing. Writing is left to `log`.
+An allowed call is recorded after its response: `CallAudit` is an observer (`Server.observe`) with
+`wants_content`. It hashes, and looks up the guard's decision, on the observers' thread, so calls take no
+longer; but if they come faster than they can be recorded, they wait. Calls that the guard refuses are
+recorded at once, by `refused`. A record has salted hashes of the arguments as received, and of the result or
+error as sent. Calls whose records are lost before they reach this observer are stated in the log as missing.
+`log` writes the records.
 
-In mode ``strict`` (`StrictCallAudit`) a call that is allowed is recorded twice, on disk each time: before its
-function is called, as ``begun``, and with its outcome before its answer leaves. A call that cannot be
-recorded is refused; an answer that cannot be is not sent, an error says so. Waiting costs no thread, and all
-that is recorded at the same time shares one fsync.
+In mode ``strict`` (`StrictCallAudit`) an allowed call is recorded twice, each time with fsync: as ``begun``
+before its function is called, and with its outcome before its response is sent. A call that cannot be
+recorded is refused; a response that cannot be recorded is replaced by an error. Waiting takes no thread, and
+concurrent records share one fsync.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 CATEGORY = "mcp_server"
 APPROVALS = "approval"
 LONGEST_ID = 100
-"""Characters of a request's id in a record: its client chooses it."""
+"""Characters of a request's id in a record; the client chooses the id."""
 MOST_DIGITS = 18
-"""Of an id that is written as a number."""
+"""Digits of an id that is written as a number."""
 MOST_COMMON = 4096
-"""Callers, things and outcomes whose common fields are kept as JSON."""
+"""How many combinations of caller, target and outcome have their common fields cached as JSON."""
 
 
 class CallAudit:
-    """Records the calls of one server in `log`. `guard` is to be set before the first call."""
+    """Records the calls of one server in `log`. `guard` must be set before the first call."""
 
     wants_content = may_wait = True
 
@@ -61,25 +61,26 @@ class CallAudit:
         self._log = log
         self.guard: Guard | None = None
         self.durable: StrictCallAudit | None = None
-        """What the guard has calls wait for."""
+        """The recorder for which the guard has calls wait."""
         self._lines = CallLines(self._unlikely)
         self._known = (-1, -1)
-        """Of which secrets and which decisions the common fields of calls are."""
+        """The numbers of the secrets and of the decisions for which the common fields were made."""
 
     def at_end(self) -> None:
-        """Sign what has been recorded: serving has ended."""
+        """Close the log, which signs its records: serving has ended."""
         self._log.close()
 
     def missed(self, count: int) -> None:
-        """State that so many calls have no record: they came faster than records are taken."""
+        """State in the log that `count` calls have no record: they came faster than they could be
+        recorded."""
         self._log.state_lost(count, "calls came faster than they could be recorded")
 
     def __call__(self, records: list[CallRecord]) -> None:
-        """Record calls that were not refused by the guard, which has recorded those itself."""
+        """Record calls, except those that the guard has refused, which `refused` has recorded."""
         self._log.append_all(self._record_of(each) for each in records if each.outcome != "refused")
 
     def take_batch(self, batch: RecordBatch) -> None:
-        """As for records that are objects."""
+        """Record a batch of calls, as `__call__` does."""
         assert self.guard is not None
         known, common = (secrets_seen(), self.guard.generation), self._lines.common
         if known != self._known or len(common) > MOST_COMMON:
@@ -88,7 +89,7 @@ class CallAudit:
         self._log.append_all(self._lines.fields(batch))
 
     def _unlikely(self, call: CallRecord) -> Record:
-        """Return the record of a call, and keep what it has in common with others."""
+        """Return the record of a call, and cache the fields that it has in common with others."""
         assert self.guard is not None
         entry = self.guard.entry(call.principal)
         if call.kind != "tool" or call.name in entry.decisions or call.outcome == "unknown":
@@ -97,7 +98,7 @@ class CallAudit:
         return self._record_of(call)
 
     def _common_fields(self, entry: CallerEntry, call: CallRecord) -> dict[str, Any]:
-        """Return the fields that calls of a caller, of a thing, with an outcome have in common."""
+        """Return the fields that calls with the same caller, target and outcome have in common."""
         return {
             **self._about(call, entry.caller, call.outcome),
             "decision": "deny" if call.outcome == "unknown" else "allow",
@@ -107,7 +108,7 @@ class CallAudit:
     def _about(
         self, call: CallRecord | CallInfo, caller: Caller, outcome: str, category: str = CATEGORY
     ) -> dict[str, Any]:
-        """Return the fields that every record has: who calls what, with which outcome, under which policy."""
+        """Return the fields of every record: who calls what, with which outcome, under which policy."""
         assert self.guard is not None
         return {
             "category": category,
@@ -120,7 +121,7 @@ class CallAudit:
         }
 
     def _name_of(self, call: CallRecord | CallInfo, outcome: str) -> dict[str, Any]:
-        """Return the fields that say what is called."""
+        """Return the fields that name what is called."""
         from fastrpc.guard.audit.names import fields_of_unknown
 
         assert self.guard is not None
@@ -151,7 +152,7 @@ class CallAudit:
         return fields
 
     def _judged(self, entry: CallerEntry, kind: str, name: str) -> dict[str, str]:
-        """Return the risk and the rule of all calls of a thing, {} where those of single ones differ."""
+        """Return the risk and the rule for all calls of a target, {} if they differ from call to call."""
         assert self.guard is not None
         verdict = self.guard.general_verdict(entry, kind, name)
         if verdict is None:
@@ -159,8 +160,7 @@ class CallAudit:
         return {"risk": verdict.risk, "rule": verdict.rule} if verdict.rule else {"risk": verdict.risk}
 
     def _decided(self, call: CallRecord | CallInfo) -> dict[str, str]:
-        """Return what the guard has decided about this call, not about all of the tool: risk, rule, policy,
-        approval."""
+        """Return the guard's decision about this call in particular: risk, rule, policy, approval."""
         decided: dict[Guard | None, dict[str, str]] = call.decided or {}
         return decided.get(self.guard, {})
 
@@ -185,7 +185,7 @@ class CallAudit:
         )
 
     def request(self, request: Any, principal: str, outcome: str, answer: bytes | None) -> None:
-        """Record a request that is no call. Raises AuditFailed in mode ``strict`` if that cannot be."""
+        """Record a request that is not a call. Raises AuditFailed in mode ``strict`` if that fails."""
         import json
 
         assert self.guard is not None
@@ -209,11 +209,11 @@ class CallAudit:
             raise _failed(error, True, request.version) from None
 
     def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
-        """Record what has become of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
+        """Record an event of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
         self._append_approval(self._about(asked.call, asked.caller, event, APPROVALS), approval)
 
     def gate(self, event: str, caller: Caller, approval: Approval) -> None:
-        """Record what has become of an approval that no call waits for, as `approval` does."""
+        """Record an event of an approval that no call waits for, as `approval` does."""
         assert self.guard is not None
         fields = {
             "category": APPROVALS,
@@ -237,22 +237,21 @@ class CallAudit:
         }
         if approval.extra_params:
             fields["extra_params"] = salted_hash(approval.extra_params.encode())
-        with suppress(AuditUnavailable):  # in mode strict the call is refused for that, before it runs
+        with suppress(AuditUnavailable):  # in mode strict, `begun` then refuses the call before it runs
             self._log.append(fields)
 
     def _append_refusal(self, fields: dict[str, Any]) -> None:
         self._log.append(fields)
 
     def _of_call_before(self, call: CallInfo, caller: Caller, outcome: str) -> dict[str, Any]:
-        """Return what is recorded of a call that has no answer yet; its arguments are hashed as they were
-        bound."""
+        """Return the record of a call without a response yet; its bound arguments are hashed."""
         import json
 
         from fastrpc.guard.approvals.canonical import Unbindable, canonical
 
         try:
             arguments = canonical(call.arguments)
-        except Unbindable:  # objects of other classes: at least that they were there
+        except Unbindable:  # objects of other classes: hash their `repr`
             arguments = call.arguments
         text = json.dumps(arguments, sort_keys=True, default=repr, skipkeys=True)
         return {
@@ -262,13 +261,13 @@ class CallAudit:
 
 
 class StrictCallAudit(CallAudit):
-    """Records calls before they run and before they are answered; see the module's text."""
+    """Records calls before they run and before their responses; see the module's docstring."""
 
     def __init__(self, log: AuditLog) -> None:
         super().__init__(log)
         self.durable = self
         self._refusal: Future[str] | None = None
-        """Settled when the refusal that was recorded last is on disk."""
+        """Done when the last recorded refusal is on disk."""
 
     def __call__(self, records: list[CallRecord]) -> None:
         """Record calls that were never answered, such as cancelled ones."""
@@ -278,7 +277,7 @@ class StrictCallAudit(CallAudit):
         self(batch.calls())
 
     async def begun(self, call: CallInfo) -> None:
-        """Return when it is on disk that a call, which is allowed, is about to run. Raises AuditFailed."""
+        """Record that an allowed call is about to run; return when that is on disk. Raises AuditFailed."""
         from fastrpc.engine.held_answers import note
 
         assert self.guard is not None
@@ -302,12 +301,12 @@ class StrictCallAudit(CallAudit):
             self._refusal.set_exception(error)
 
     async def flush_refusal(self, call: CallInfo) -> None:
-        """Return when the refusal that was recorded last, of this call, is on disk. Raises AuditFailed."""
+        """Return when the last recorded refusal, that of this call, is on disk. Raises AuditFailed."""
         if self._refusal is not None:
             await _on_disk(self._refusal, call.context.protocol_version)
 
     def before_answer(self, call: CallRecord, begun: str | None, let_go: LetGo) -> None:
-        """Let the answer of a call go when its outcome is on disk. What the guard has refused is there."""
+        """Release the response of a call when its outcome is on disk. Refusals are on disk already."""
         if call.outcome == "refused":
             let_go(None)
             return

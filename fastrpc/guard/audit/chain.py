@@ -1,6 +1,6 @@
-"""The chain of one process: lines that each hold the hash of the one before, and signed checkpoints.
+"""The chain of one process: lines that each hold the hash of the previous one, and signed checkpoints.
 
-The rules, which `verify` states and checks with code of its own:
+The rules, which `verify` states and checks with separate code:
 
 * A line is ``{"seq":N,"prev":"…",…}`` and a newline. `seq` counts from 1. `prev` is the SHA-256, in hex, of
   the bytes of the line before it without its newline; 64 zeros in the first one.
@@ -41,7 +41,7 @@ class AuditChain(ChainLines):
         return self.tree.root()
 
     def checkpoint(self, segment: int, time: str, closes: str = "") -> bytes:
-        """Return a checkpoint as the next line. `closes` is what ends with it: ``segment`` or ``chain``."""
+        """Return a checkpoint as the next line. `closes`: it ends the ``segment`` or the ``chain``."""
         self.checkpoints += 1
         fields = (
             f',"kind":"checkpoint","time":"{time}","chain":"{self.identifier}","segment":{segment},'
@@ -56,5 +56,5 @@ class AuditChain(ChainLines):
 
 
 def signed(line: bytes, signer: Signer) -> bytes:
-    """Return a line with its signature. `line` ends before the brace that closes it."""
+    """Return a line with its signature. `line` ends before its closing brace."""
     return b'%b,"signature":"%b"}' % (line, b64encode(signer.sign(line)))

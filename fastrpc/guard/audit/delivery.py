@@ -1,8 +1,8 @@
-"""Sends checkpoints to another place, whatever that place does meanwhile: a thread for each target.
+"""Sends checkpoints to other places, independently of the log: a thread for each target.
 
-What cannot be sent is tried again, at growing intervals, in the order in which it came; what does not fit is
-dropped, the oldest first, and counted. The log goes on either way. One record on standard error says when a
-target fails, one when it takes checkpoints again.
+A checkpoint that cannot be sent is tried again, at growing intervals; the order is kept. If the queue is
+full, the oldest ones are dropped and counted. The log continues in any case. One record on standard error
+states that a target fails, and one that it accepts checkpoints again.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from typing import Any
 
 CAPACITY = 1000
-"""Checkpoints that wait for a target at most: 3 hours of them, if there is one every 10 s."""
+"""The maximum number of checkpoints that wait for a target: those of 3 hours, at one every 10 s."""
 RETRY_SECONDS = (0.5, 60.0)
 CLOSE_SECONDS = 2.0
 
 
 class Target(Protocol):
-    """Another place for checkpoints: a folder, a syslog daemon, a webhook, or a class of one's own."""
+    """Another place for checkpoints: a folder, a syslog daemon, a webhook, or a custom class."""
 
     @property
     def name(self) -> str:
-        """What the log calls it, without secrets."""
+        """The target's name in the log, without secrets."""
 
     def send(self, line: bytes) -> None:
-        """Put a checkpoint there: its line, without a newline. May wait, for a bounded time. Raises any
-        exception if it is not there."""
+        """Deliver a checkpoint: its line, without a newline. May block for a bounded time. Raises any
+        exception if the checkpoint was not delivered."""
 
 
 class Delivery:
-    """The way to one target."""
+    """The queue and the thread of one target."""
 
     def __init__(self, target: Target, retry_seconds: tuple[float, float] = RETRY_SECONDS) -> None:
         self.target = target
@@ -45,19 +45,19 @@ class Delivery:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Have nothing to send: at first, and in a forked child, for what is here is its parent's to send."""
+        """Empty the queue: at the start, and in a forked child, since its parent sends the checkpoints."""
         self._changed = Condition()
         self._waiting: deque[bytes] = deque()
         self._thread: Thread | None = None
         self._is_closing = False
         self.sent = 0
         self.failed = 0
-        """Attempts that have failed."""
+        """The number of failed attempts."""
         self.dropped = 0
         self.failure = ""
 
     def put(self, line: bytes) -> None:
-        """Have a checkpoint be sent."""
+        """Queue a checkpoint."""
         with self._changed:
             if len(self._waiting) >= CAPACITY:
                 self._waiting.popleft()
@@ -68,12 +68,12 @@ class Delivery:
                 try:
                     self._thread = Thread(target=self._run, name="fastrpc-audit-target", daemon=True)
                     self._thread.start()
-                except RuntimeError:  # the interpreter ends
+                except RuntimeError:  # the interpreter is ending
                     self._thread = None
             self._changed.notify()
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
-        """Send what waits, for at most so many seconds."""
+        """Send the queued checkpoints, for at most `seconds`."""
         with self._changed:
             thread, self._is_closing = self._thread, True
             self._changed.notify()
@@ -85,7 +85,7 @@ class Delivery:
             )
 
     def status(self) -> dict[str, Any]:
-        """Return how the target is."""
+        """Return the state of the target."""
         return {
             "name": self.target.name,
             "sent": self.sent,
@@ -120,7 +120,7 @@ class Delivery:
             return self._waiting[0]
 
     def _wait(self, seconds: float) -> bool:
-        """Wait before the next attempt; False if the delivery is closed: no further one is made."""
+        """Wait before the next attempt; False if the delivery is closed: then there is no further attempt."""
         until = monotonic() + seconds
         with self._changed:
             while (left := until - monotonic()) > 0 and not self._is_closing:
@@ -138,7 +138,7 @@ class Delivery:
 
     def _succeed(self, line: bytes) -> None:
         with self._changed:
-            if self._waiting and self._waiting[0] is line:  # else it was dropped for newer ones meanwhile
+            if self._waiting and self._waiting[0] is line:  # else it has been dropped for newer ones
                 self._waiting.popleft()
         self.sent += 1
         if self.failure:

@@ -1,8 +1,8 @@
-"""The private folder of an audit log: made with mode 0700, used only as long as nobody else can write to it.
+"""The private folder of an audit log: created with mode 0700, used only if no other user can write to it.
 
-Files in it are opened through its descriptor, never through a link, and are new or regular. What another
-program of the same user does in there is not kept away; `verify` names it. Costs a few system calls, when a
-file is opened.
+Files in it are opened through its descriptor, never through a link, and are new or regular. Another program
+of the same user can still change the folder; `verify` detects that. Costs a few system calls when a file is
+opened.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from fastrpc.regular_files import is_trusted
 
 
 def opened(path: str) -> int:
-    """Make a folder unless it is there, and return its descriptor. Raises OSError for one that belongs to
-    another user or that others may write to; root's are trusted, and root trusts every owner."""
+    """Create a folder unless it exists, and return its descriptor. Raises OSError for a folder that belongs
+    to another user or that others may write to; root's folders are trusted, and root trusts every owner."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except FileExistsError:
@@ -35,7 +35,7 @@ def opened(path: str) -> int:
 
 
 def sync(descriptor: int) -> None:
-    """Have the names in a folder be on disk, where the file system can do that."""
+    """Synchronise the names in a folder to disk, if the file system can do that."""
     try:
         os.fsync(descriptor)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Checkpoints in another folder, best on another volume or another machine's: lines of ``checkpoints.jsonl``.
+"""Checkpoints in another folder, best on another volume or machine: lines of ``checkpoints.jsonl``.
 
 ``python verify.py LOG --checkpoint checkpoints.jsonl`` compares a log with them. Several logs may share the
-file: a checkpoint is one write at its end, and synchronised. What a write that failed has left of a line is
-ended by a newline before the next one; the reader passes over it.
+file: a checkpoint is one write at its end, followed by fsync. If a failed write has left an incomplete line,
+a newline terminates it before the next line; the reader skips it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FILE = "checkpoints.jsonl"
 
 
 class FolderTarget:
-    """A folder, made with mode 0700 unless it is there; it must be one that only its owner may write to."""
+    """A folder, created with mode 0700 unless it exists. Only its owner may have write access."""
 
     def __init__(self, folder: str) -> None:
         self.folder = os.path.abspath(folder)

@@ -1,19 +1,19 @@
-"""`AuditLog`: takes records from any thread, and has a thread of its own write them.
+"""`AuditLog`: takes records from any thread, and writes them on a separate thread.
 
-`append` puts a record into a bounded queue and waits for nothing but a lock: 2 µs. The thread (`writer`)
-gathers what has come for 2 ms, writes it and has it synchronised: a record is on disk within 5 ms, if the
-disk takes no longer than that. It starts with the first record and sleeps while there are none.
+`append` puts a record into a bounded queue and only waits for a lock: 2 µs. The thread (`writer`) gathers
+records for 2 ms, writes them and calls fsync: a record is on disk within 5 ms, if the disk is fast enough.
+The thread starts with the first record and sleeps while there are none.
 
-`append_all` takes what is recorded behind answers, many at once. While the queue is full, of records or of
-their bytes, it waits: calls come faster than the disk takes their records, and then wait for it, at most 2 s.
+`append_all` takes many records at once, after the responses. While the queue is full (of records or of their
+bytes), it waits at most 2 s: calls come faster than the disk accepts their records, and wait for it.
 
-When the queue is still full, or the disk is, the mode decides. ``group``: what does not fit is counted, and a
-line of the log says how many are missing (``gap``). ``strict``: `append` raises `AuditUnavailable`, so that
-the call is refused; and `append_durably` tells when a record is on disk, so that no answer leaves before (one
-fsync for all that wait). What was accepted is kept and written when there is room, in both modes; a line says
-that it was late (``delayed``).
+If the queue is still full, or the disk is, the mode decides. ``group``: records that do not fit are counted,
+and a line of the log states how many are missing (``gap``). ``strict``: `append` raises `AuditUnavailable`,
+so that the call is refused; and `append_durably` returns a future that is done when the record is on disk, so
+that no response is sent earlier (one fsync for all that wait). In both modes, accepted records are kept and
+written when there is room; a line states that they were late (``delayed``).
 
-A forked child has no part in its parent's log: its first record begins a chain of its own (`fastrpc.forks`).
+A forked child does not use its parent's log: its first record begins a new chain (`fastrpc.forks`).
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
 
 MODES = ("group", "strict")
 KEY_FILE = "signing-key.pem"
-"""In the log's folder, unless another file is named."""
+"""The file in the log's folder, unless another one is given."""
 GATHER_SECONDS = 0.002
 PATIENCE_SECONDS, PAUSE_SECONDS = 2.0, 0.001
-"""How long `append_all` waits for room in the queue at most, and how often it looks."""
+"""How long `append_all` waits for room in the queue, and the interval at which it checks."""
 PAUSES = 25
-"""So many times the thread looks by itself whether there is something before it sleeps until it is woken."""
+"""How many times the thread checks the queue before it sleeps until it is woken."""
 RETRY_SECONDS = (0.05, 1.0)
-"""How long to wait after the first failure to write, and at most."""
+"""The pause after the first failed write, and the maximum."""
 CLOSE_SECONDS = 5.0
 MOST_BYTES = 128 * 1024 * 1024
-"""Memory for records that are not on disk."""
+"""The memory limit of records that are not on disk."""
 RETENTION_SECONDS = 3600.0
-"""How often it is looked whether segments are to be dropped, besides when a new one begins."""
+"""The interval at which old segments are dropped, besides when a new one begins."""
 
 
 class AuditUnavailable(FastrpcError):
@@ -72,14 +72,14 @@ class AuditUnavailable(FastrpcError):
 class AuditLog:
     """The audit log of this process, in a folder that others may share.
 
-    `mode` is ``group`` or ``strict``. `key_file` holds the key that signs, by default ``signing-key.pem`` in
-    the folder; it is made if it is not there. A checkpoint comes after `checkpoint_records` lines or
-    `checkpoint_seconds`, and goes to all `targets` (`delivery.Target`). A segment has about `segment_bytes`.
-    Segments older than `keep_days` are dropped, and the oldest as long as all take more than `keep_bytes`
-    (`retention`). At most about `queue_records` wait to be taken by the thread that writes, and all that is
-    not on disk takes about `queue_bytes` of memory.
+    `mode` is ``group`` or ``strict``. `key_file` holds the signing key, by default ``signing-key.pem`` in the
+    folder; it is created if it does not exist. A checkpoint is written after `checkpoint_records` lines or
+    `checkpoint_seconds`, and sent to all `targets` (`delivery.Target`). A segment has about `segment_bytes`.
+    Segments older than `keep_days` are dropped, and the oldest ones while all together take more than
+    `keep_bytes` (`retention`). At most about `queue_records` wait for the writing thread, and all records
+    that are not on disk take at most about `queue_bytes` of memory.
 
-    Raises OSError if the folder cannot be used, ValueError for what is no key and for an unknown mode.
+    Raises OSError if the folder cannot be used, ValueError for an invalid key and for an unknown mode.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class AuditLog:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Be as a log without records and without a thread: at first, and in a forked child."""
+        """Reset to a log without records and without a thread: at the start, and in a forked child."""
         self._lock = Lock()
         self._bell = Lock()
         self._bell.acquire()
@@ -122,7 +122,8 @@ class AuditLog:
         self._queued = 0
         """How many records are in the queue."""
         self._bytes = self._taken_bytes = 0
-        """What all records take that are not on disk, and what those of them do that the thread has taken."""
+        """The memory of all records that are not on disk, and of those among them that the thread has
+        taken."""
         self._is_parked = False
         """Whether the thread sleeps until it is woken."""
         self._lost = 0
@@ -130,30 +131,30 @@ class AuditLog:
         self._lost_until = 0
         self._lost_because = ""
         self._failure = ""
-        """Why the last attempt to write has failed; empty if it has not."""
+        """Why the last attempt to write has failed; empty if it has succeeded."""
         self._is_closing = False
         self._gives_up_at = 0.0
         self._is_patient = True
-        """Whether it is worth to wait for room."""
+        """Whether `append_all` may wait for room: its last wait was not in vain."""
         self._thread: Thread | None = None
         self._writer: Writer | None = None
         self._written = 0
         self._all_lost = 0
         self._gaps: list[dict[str, Any]] = []
-        """What is to be said of records that are missing."""
+        """The fields of the lines to write about missing records."""
         self._delayed: dict[str, Any] = {}
-        """What is to be said of records that were late."""
+        """The fields of the line to write about late records."""
 
-    # --- records come -------------------------------------------------------------------------------------
+    # --- appending ----------------------------------------------------------------------------------------
 
     def append(self, record: Record, then: Then | None = None) -> str:
-        """Take a record, which is the log's from now on, and return its id. Thread-safe.
+        """Take a record, which now belongs to the log, and return its id. Thread-safe.
 
-        ``then(id, None)`` is called by the log's thread when the record is on disk, ``then(id, error)`` with
-        an `AuditUnavailable` when it is not written, or late; it must be quick.
+        The log's thread calls ``then(id, None)`` when the record is on disk, and ``then(id, error)`` with an
+        `AuditUnavailable` when it is not written, or late; it must be quick.
 
-        Raises ValueError for a field with a name of the log's own, and AuditUnavailable in mode ``strict`` if
-        the record cannot be taken; the log counts it as missing.
+        Raises ValueError for a field with a reserved name, and AuditUnavailable in mode ``strict`` if the
+        record cannot be taken; the log counts it as missing.
         """
         if not record.keys().isdisjoint(RESERVED):
             raise ValueError(f"the names {', '.join(sorted(RESERVED))} are the audit log's own")
@@ -173,8 +174,8 @@ class AuditLog:
         return identifier
 
     def append_all(self, records: Iterable[Record | CallFields]) -> None:
-        """Take many records, as `append` does, single ones or those of many calls; what cannot be taken is
-        counted. Waits for room, at most `PATIENCE_SECONDS` while the disk is slow. Thread-safe."""
+        """Take many records, as `append` does: single ones, or those of many calls. Records that cannot be
+        taken are counted. Waits for room, at most `PATIENCE_SECONDS` while the disk is slow. Thread-safe."""
         for record in records:
             self._wait_for_room()
             if isinstance(record, CallFields):
@@ -201,7 +202,7 @@ class AuditLog:
         return self._queued < self._capacity and self._bytes < self._most_bytes
 
     def _accept(self, item: Item, size: int, records: int = 1) -> None:
-        """Have so many records be written, which take so many bytes. The lock is held."""
+        """Queue an item of `records` records, which take `size` bytes. The lock is held."""
         self._queue.append(item)
         self._queued += records
         self._bytes += size
@@ -210,19 +211,19 @@ class AuditLog:
             self._start()
 
     def _take_queue(self) -> deque[Item]:
-        """Return what is in the queue, which is empty then. The lock is held."""
+        """Remove and return the content of the queue. The lock is held."""
         taken, self._queue, self._queued = self._queue, deque(), 0
         self._taken_bytes = self._bytes
         return taken
 
     def _release(self) -> None:
-        """What was taken out of the queue is needed no more. The lock is held."""
+        """Release the memory of the records that the thread has taken. The lock is held."""
         self._bytes -= self._taken_bytes
         self._taken_bytes = 0
 
     def _wait_for_room(self) -> None:
-        """Wait while the queue is full and the disk takes records. Who has waited in vain does not wait again
-        before there has been room."""
+        """Wait while the queue is full and the disk accepts records. After a wait in vain, do not wait again
+        until there has been room."""
         until = monotonic() + PATIENCE_SECONDS
         while not self._has_room() and self._is_patient and not self._failure:
             self._is_patient = monotonic() < until
@@ -230,16 +231,16 @@ class AuditLog:
         self._is_patient = self._is_patient or self._has_room()
 
     def append_durably(self, record: Record) -> Future[str]:
-        """Take a record as `append` does; the future has its id when it is on disk, or AuditUnavailable. In
-        an event loop: ``await asyncio.wrap_future(log.append_durably(record))``."""
-        from concurrent.futures import Future  # with logging: no record of mode ``group`` needs it
+        """Take a record as `append` does. The future's result is its id once it is on disk, or its exception
+        AuditUnavailable. In an event loop: ``await asyncio.wrap_future(log.append_durably(record))``."""
+        from concurrent.futures import Future  # imports logging; mode ``group`` does not need it
 
         future: Future[str] = Future()
         self.append(record, partial(_settle, future))
         return future
 
     def state_lost(self, records: int, reason: str) -> None:
-        """Have the log say that so many records are missing which never came. Thread-safe."""
+        """Have the log state that `records` records are missing, which were never appended. Thread-safe."""
         with self._lock:
             self._ids.count += records
             self._lose(_now(), reason, records)
@@ -258,7 +259,7 @@ class AuditLog:
         return reason
 
     def flush(self, seconds: float = CLOSE_SECONDS) -> bool:
-        """Wait until all that was accepted so far is on disk; False if that takes longer."""
+        """Wait until all records accepted so far are on disk; False if that takes longer."""
         with self._lock:
             accepted = self._ids.count - self._all_lost
         until = monotonic() + seconds
@@ -269,8 +270,8 @@ class AuditLog:
         return True
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
-        """End the chain: write what is left, sign it, hand it to the targets. What cannot be written for so
-        many seconds is lost, which is logged. A record that comes later begins another chain."""
+        """End the chain: write the remaining records, sign them, and send the checkpoint to the targets. What
+        cannot be written within `seconds` is lost, which is logged. A later record begins another chain."""
         with self._lock:
             thread = self._thread
             if thread is not None:
@@ -284,7 +285,7 @@ class AuditLog:
             delivery.close()
 
     def status(self) -> dict[str, Any]:
-        """Return how the log is, for people and pages."""
+        """Return the state of the log, for people and pages."""
         writer = self._writer
         return {
             "folder": self.folder,
@@ -305,7 +306,7 @@ class AuditLog:
         self._thread = Thread(target=self._run, name="fastrpc-audit", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError as error:  # the interpreter ends, or there are too many threads
+        except RuntimeError as error:  # the interpreter is ending, or there are too many threads
             self._thread = None
             count = self._queued
             self._take_queue()
@@ -325,14 +326,14 @@ class AuditLog:
         for delivery in self._deliveries:
             delivery.begin_anew()
 
-    # --- and are written ----------------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:
             writer = self._writer = Writer(self.folder, self._signer, _now, self._limits)
             try:
                 self._write_all(writer)
-            except Exception as error:  # of ours: what the chain holds is no longer known; begin another one
+            except Exception as error:  # a bug: the chain's content is unknown now; begin another one
                 diagnostics.write("error", "the audit log: a chain has ended by a bug in fastrpc", error)
                 self._abandon(writer, "a bug in fastrpc")
                 sleep(RETRY_SECONDS[1])
@@ -363,8 +364,8 @@ class AuditLog:
             self._commit_all(writer)
 
     def _gather(self, writer: Writer) -> bool:
-        """Wait until there is something to write, or a checkpoint is due, and hand it to the writer. Return
-        False when the log is closed and everything is written."""
+        """Wait until there are records, or a checkpoint is due, and pass them to the writer. Return False
+        when the log is closed and everything is written."""
         pauses = 0
         while True:
             if self.mode == "group" and not self._is_closing:
@@ -385,7 +386,7 @@ class AuditLog:
                 self._sleep(seconds)
 
     def _state_lost(self) -> None:
-        """Have the log say how many records are missing, behind all that was accepted before. The lock is
+        """Have the log state how many records are missing, after all that were accepted before. The lock is
         held."""
         if self._lost:
             since, until = rfc3339(self._lost_since), rfc3339(self._lost_until)
@@ -394,12 +395,12 @@ class AuditLog:
             self._lost = 0
 
     def _sleep(self, seconds: float) -> None:
-        """Sleep until a record comes, or for so many seconds; -1: without limit."""
+        """Sleep until a record arrives, at most for `seconds`; -1: without limit."""
         self._bell.acquire(timeout=seconds)
         with self._lock:
-            if self._is_parked:  # the time is up
+            if self._is_parked:  # timeout
                 self._is_parked = False
-            else:  # woken, perhaps only behind that
+            else:  # woken, perhaps only after the timeout
                 self._bell.acquire(blocking=False)
 
     def _wake(self) -> None:
@@ -409,8 +410,8 @@ class AuditLog:
             self._bell.release()
 
     def _commit_all(self, writer: Writer) -> bool:
-        """Have everything be on disk that the writer has, and what is to be said of it. False if the log is
-        closed before that is possible."""
+        """Write everything that the writer has to disk, and the lines about late and missing records. False
+        if the log is closed before that is possible."""
         while True:
             while writer.fill():
                 if not self._commit(writer):
@@ -424,7 +425,7 @@ class AuditLog:
                 return True
 
     def _commit(self, writer: Writer) -> bool:
-        """Have one chunk be on disk, however often that must be tried. False if the log is closed before that
+        """Write one chunk to disk, with as many attempts as necessary. False if the log is closed before that
         is possible."""
         pause, longest = RETRY_SECONDS
         while True:
@@ -452,11 +453,11 @@ class AuditLog:
                 delivery.put(line)
         return True
 
-    # --- or are not ---------------------------------------------------------------------------------------
+    # --- failures -----------------------------------------------------------------------------------------
 
     def _fail(self, writer: Writer, error: OSError) -> None:
-        """The disk takes nothing. In mode ``strict`` all who wait are told, and no record is taken until it
-        does."""
+        """The disk accepts nothing. In mode ``strict``, fail all waiting records, and take none until the
+        disk accepts data again."""
         if self._failure:
             return
         reason = error.strerror or str(error)
@@ -473,24 +474,24 @@ class AuditLog:
     def _recover(self) -> None:
         with self._lock:
             self._failure = ""
-            if self.mode == "strict":  # nothing was accepted meanwhile: what comes now stands behind the gap
+            if self.mode == "strict":  # nothing was accepted meanwhile: new records follow the gap
                 self._state_lost()
         self._delayed["until"] = rfc3339(_now())
         diagnostics.write("warning", "the audit log can be written again")
 
     def _tell(self, writer: Writer, reason: str) -> None:
-        """Tell all who wait for a record of the writer's that it is not on disk."""
+        """Call the `then` of each record of the writer with the error that it is not on disk."""
         error = AuditUnavailable(f"the audit log could not write the record: {reason}")
         for then, identifier in writer.forget_thens():
             _call(then, identifier, error)
 
     def _abandon(self, writer: Writer, reason: str) -> None:
-        """Give up what is not written."""
+        """Give up the records that are not written."""
         with self._lock:
             writer.items.extend(self._take_queue())
             count = writer.unwritten
             if not self._is_closing:
-                self._lose(_now(), reason, count)  # the next chain says so
+                self._lose(_now(), reason, count)  # the next chain states it
             else:
                 self._all_lost += count
                 self._lost = 0
@@ -520,5 +521,5 @@ def _settle(future: Future[str], identifier: str, error: Exception | None) -> No
 def _call(then: Then, identifier: str, error: Exception | None) -> None:
     try:
         then(identifier, error)
-    except Exception as failure:  # such as that of an event loop that is closed
+    except Exception as failure:  # for example that an event loop is closed
         diagnostics.write("error", "a callback after an audit record has failed", failure)

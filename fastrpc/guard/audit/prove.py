@@ -1,7 +1,7 @@
-"""Proves to somebody who has not the log that a record is in it: ``fastrpc audit prove ID``.
+"""Proves that a record is in a log to a person who does not have the log: ``fastrpc audit prove ID``.
 
-A proof has the hash of the record's line, its place under the checkpoint that signs it, and the nodes beside
-its way to the checkpoint's root (RFC 6962, section 2.1.1): 1 KB at most. `verify.check_proof` checks it.
+A proof has the hash of the record's line, its index under the checkpoint that signs it, and the audit path to
+the checkpoint's root (RFC 6962, section 2.1.1): 1 KB at most. `verify.check_proof` checks it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fastrpc.guard.audit.verify import HEAD, Tree, segments_in
 
 
 def inclusion_path(leaves: list[bytes], index: int) -> list[bytes]:
-    """Return the nodes beside the way from a leaf to the root, from below (RFC 6962, section 2.1.1)."""
+    """Return the audit path from a leaf to the root, beginning at the leaf (RFC 6962, section 2.1.1)."""
     if len(leaves) == 1:
         return []
     half = 1 << (len(leaves) - 1).bit_length() - 1
@@ -26,9 +26,9 @@ def inclusion_path(leaves: list[bytes], index: int) -> list[bytes]:
 
 
 def prove(folder: str, identifier: str) -> str:
-    """Return a proof that a record is under a signed checkpoint: JSON with the hash of its line, its place
-    under the checkpoint, the nodes beside its way to the root, joined, and the checkpoint's line as it is.
-    Raises LookupError if there is no such record, or no checkpoint behind it yet."""
+    """Return a proof that a record is under a signed checkpoint: JSON with the hash of its line, its index
+    under the checkpoint, the joined nodes of the audit path, and the checkpoint's line unchanged. Raises
+    LookupError if there is no such record, or no checkpoint after it yet."""
     needle = b'"id":' + json.dumps(identifier).encode()
     for segment in itertools.chain.from_iterable(segments_in(folder).values()):
         leaves: list[bytes] = []

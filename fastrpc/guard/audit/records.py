@@ -1,12 +1,12 @@
 """Ids, times and the JSON of audit records. Secrets are masked here, before anything is written.
 
-A record is a flat dict of the caller's: strings, numbers, booleans, None, and small dicts such as those of
-`salted_hash`. Encoding never fails: what JSON does not have is written as text, what is too long is cut.
-Values under a name that says secret (``password``, ``token_id``) are masked whole; other strings go through
-`fastrpc.redaction`, which knows secrets by their place, those of the environment, and those it was told. A
-value without a secret is remembered as long as no secret is added, since most come again: a record takes
-4.5 µs then. Whoever makes many records that are alike can have the fields that come again made JSON once
-(`fields_json`). What is to be hashed rather than written is left to the caller.
+A record is a flat dict: strings, numbers, booleans, None, and small dicts such as those of `salted_hash`.
+Encoding never fails: a value that JSON does not have is written as text, a long one is truncated. Values
+under the name of a secret (``password``, ``token_id``) are masked completely; other strings are masked by
+`fastrpc.redaction`, which recognises secrets by their context, those of the environment, and registered ones.
+Values without a secret are cached until a secret is added, since most values recur: a record then takes 4.5
+µs. Code that makes many similar records can encode their common fields once (`fields_json`). The calling code
+decides what is hashed instead of written.
 """
 
 from __future__ import annotations
@@ -31,30 +31,29 @@ if TYPE_CHECKING:
     Record = Mapping[str, Any]
 
 RESERVED = frozenset(("seq", "prev", "id", "kind", "signature"))
-"""Names that a record may not have: they are the log's own."""
+"""Names that a record may not have: the log uses them."""
 LONGEST_LINE = 64 * 1024
 LONGEST_TEXT = 1000
-"""Characters of a string in a record that would be a longer line."""
+"""Characters to which strings are truncated in a record whose line would be too long."""
 RECORD_BYTES = 2048
-"""About what a record takes besides its texts and what is nested in it."""
+"""The approximate memory of a record besides its texts and nested values."""
 
 _PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
 SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
 
 
 class SaltedHash(dict[str, str]):
-    """What `salted_hash` returns: it is written as it is."""
+    """The result of `salted_hash`, which is written unchanged."""
 
 
 class Quoted(dict[str, Any]):
-    """Arguments that a record quotes, masked as whoever approves calls sees them (`guard.shell.masking`): in
-    them nothing more is masked, since that could hide what would have run."""
+    """Arguments that a record quotes, masked as for approvers (`guard.shell.masking`). Nothing more is masked
+    in them, since that could hide what would have run."""
 
 
 def salted_hash(data: bytes) -> SaltedHash:
-    """Return a hash of arguments or of a result for a record: with the salt, whoever has the data can show
-    that it is this; without the data nobody can try what it may have been, since each record has a salt of
-    its own."""
+    """Return a hash of arguments or of a result for a record. With the salt, a person who has the data can
+    prove that the record is about it. Each record has its own salt, so guesses cannot be precomputed."""
     salt = os.urandom(16)
     return SaltedHash(salt=salt.hex(), sha256=sha256(salt + data).hexdigest())
 
@@ -72,8 +71,8 @@ def memory_of(record: Record, most: int) -> int:
 
 
 class Ids:
-    """Makes ids in the order of time: ``audit_`` and 26 characters as a ULID has them. Of these 10 are the
-    milliseconds since 1970, 8 random for each log, and 8 count. Not thread-safe."""
+    """Makes ids in the order of time: ``audit_`` and 26 characters like a ULID. 10 of them are milliseconds
+    since 1970, 8 are random for each log, and 8 are a counter. Not thread-safe."""
 
     def __init__(self) -> None:
         self._random = "".join(_PAIRS[byte] for byte in os.urandom(4))
@@ -82,11 +81,11 @@ class Ids:
         self._head = ""
 
     def next(self, milliseconds: int) -> str:
-        """Return the next id. One for an earlier time, after the clock was set back, has the last one's."""
+        """Return the next id. If the clock was set back, the id has the time of the last one."""
         return identifier(*self.reserve(milliseconds, 1))
 
     def reserve(self, milliseconds: int, count: int) -> tuple[str, int]:
-        """Return how the next ids begin, and what the first of them counts."""
+        """Return the common beginning of the next ids, and the counter of the first."""
         if milliseconds > self._milliseconds:
             self._milliseconds = milliseconds
             self._head = f"audit_{base32(milliseconds, 5)}{self._random}"
@@ -96,7 +95,7 @@ class Ids:
 
 
 def base32(number: int, pairs: int) -> str:
-    """Return a number in base 32, as so many pairs of characters."""
+    """Return a number in base 32, as `pairs` pairs of characters."""
     return "".join(_PAIRS[number >> 10 * place & 1023] for place in range(pairs - 1, -1, -1))
 
 
@@ -109,7 +108,7 @@ _second = (-1, "")
 
 
 def rfc3339(milliseconds: int) -> str:
-    """Return a time as RFC 3339 has it, in UTC with milliseconds: ``2026-04-22T10:15:23.847Z``."""
+    """Return a time in the form of RFC 3339, in UTC with milliseconds: ``2026-04-22T10:15:23.847Z``."""
     global _second
     seconds, rest = divmod(milliseconds, 1000)
     known, text = _second
@@ -120,8 +119,8 @@ def rfc3339(milliseconds: int) -> str:
 
 
 def encoded(identifier: str, milliseconds: int, record: Record) -> bytes:
-    """Return the fields of a record as JSON, without the brace that opens it. `milliseconds` is its time,
-    unless it has one."""
+    """Return the fields of a record as JSON, without the opening brace. `milliseconds` is its time, unless
+    the record has one."""
     try:
         _forget_if_stale()
         if record and "time" not in record and _is_clean(record):
@@ -140,14 +139,14 @@ def encoded(identifier: str, milliseconds: int, record: Record) -> bytes:
 
 
 def fields_json(record: Record) -> str:
-    """Return fields as JSON without the braces, masked as in `encoded`; to be made anew when `secrets_seen`
+    """Return fields as JSON without the braces, masked as in `encoded`. Call it again when `secrets_seen`
     returns another number."""
     head = len(f'"id":"","time":"{rfc3339(0)}",')
     return encoded("", 0, record)[head:-1].decode()
 
 
 def secrets_seen() -> int:
-    """Return a number that is another one when there are other secrets than at the last call."""
+    """Return a number that changes when the known secrets change."""
     _forget_if_stale()
     return _times_stale
 
@@ -157,17 +156,17 @@ def secrets_seen() -> int:
 _clean: set[str] = set()
 """Values without secrets."""
 _clean_with: tuple[int, str] = (0, "")
-"""How many secrets there were then, and the last of them."""
+"""The number of secrets when `_clean` was filled, and the last of them."""
 _times_stale = 0
 _harmless: set[str] = set()
-"""Names of fields that name no secret."""
+"""Names of fields that do not contain secrets."""
 _PLAIN = frozenset((int, float, bool, type(None), SaltedHash))
 LONGEST_REMEMBERED = 100
 MOST_REMEMBERED = 4000
 
 
 def _is_clean(record: Record) -> bool:
-    """Return whether a record can be written as it is: nothing is to be masked in it, and nothing nested."""
+    """Return whether a record can be written unchanged: it has no secrets and no nested values."""
     for name, value in record.items():
         kind = type(value)
         if kind is str:
@@ -188,7 +187,7 @@ def _is_clean_text(text: str) -> bool:
 
 
 def _forget_if_stale() -> None:
-    """Forget what was clean, if there are other secrets now."""
+    """Clear the cache of clean values if the secrets have changed."""
     global _clean_with, _times_stale
     now = (len(hidden), next(reversed(hidden))) if hidden else (0, "")
     if now != _clean_with or not secrets.are_current():
@@ -223,7 +222,7 @@ def _names_secret(name: str) -> bool:
 
 
 def _encoded_anyway(identifier: str, milliseconds: int, record: Record) -> bytes:
-    """Encode a record that orjson does not take, or whose line would be too long."""
+    """Encode a record that orjson refuses, or whose line would be too long."""
     fields: dict[str, Any] = {"id": identifier, "time": rfc3339(milliseconds)}
     try:
         for name, value in record.items():
@@ -232,7 +231,7 @@ def _encoded_anyway(identifier: str, milliseconds: int, record: Record) -> bytes
         if len(line) <= LONGEST_LINE:
             return line[1:]
         why = f"{len(line):,} bytes"
-    except Exception as error:  # of a class's own methods
+    except Exception as error:  # raised by methods of a value's class
         why = _text(f"{type(error).__name__}: {error}")
     kept = {"id": identifier, "time": rfc3339(milliseconds), "unwritable": masked(why)}
     return orjson.dumps(kept)[1:]

@@ -1,10 +1,10 @@
-"""Drops the oldest segments of an audit log, and leaves of each what tells a dropped one from a missing one.
+"""Drops the oldest segments of an audit log, and records each, to distinguish it from a missing one.
 
-A line of ``dropped.jsonl`` says which lines of which chain are gone, the Merkle root of the last checkpoint
-and the hash of the last line, signed as checkpoints are: a copy of the segment that was kept elsewhere can
-still be verified. The line is on disk before the segment is removed. A segment that a process still writes is
-never dropped. Runs on a thread of its own, when a segment begins and every hour: reads the two ends of what
-it drops.
+A line of ``dropped.jsonl`` names the dropped lines and their chain, the Merkle root of the last checkpoint
+and the hash of the last line, signed as checkpoints are. So a copy of the segment elsewhere can still be
+verified. The line is on disk before the segment is removed. A segment that a process still writes is never
+dropped. This runs on a separate thread, when a segment begins and every hour. It reads the beginning and the
+end of the segments that it drops.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ DAY_SECONDS = 86400
 
 
 class Retention:
-    """What is kept: segments to which something was added within `keep_days`, and of these the latest that
-    take no more than `keep_bytes`; None: all."""
+    """Which segments are kept: those that were written within `keep_days`, and of these the latest that take
+    no more than `keep_bytes`; None: all."""
 
     def __init__(self, path: str, signer: Signer, keep_days: float | None, keep_bytes: int | None) -> None:
         self._path = path
@@ -43,13 +43,13 @@ class Retention:
         self._keep_bytes = keep_bytes
 
     def start(self, in_use: str) -> None:
-        """Drop what is to be dropped, soon. `in_use` is the segment that this process writes."""
+        """Drop old segments on a thread. `in_use` is the segment that this process writes."""
         if self._keep_days is None and self._keep_bytes is None:
             return
         try:
             Thread(target=self._run, args=(in_use,), name="fastrpc-audit-retention", daemon=True).start()
         except RuntimeError:
-            pass  # the interpreter ends: another process will do it
+            pass  # the interpreter is ending: another process will do it
 
     def _run(self, in_use: str) -> None:
         try:
@@ -58,7 +58,7 @@ class Retention:
             diagnostics.write("warning", f"old audit segments could not be removed: {error}")
 
     def apply(self, in_use: str = "") -> list[str]:
-        """Drop what is to be dropped; return the names. Raises OSError."""
+        """Drop old segments; return their names. Raises OSError."""
         directory = private_folder.opened(self._path)
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
@@ -79,7 +79,7 @@ class Retention:
             os.close(directory)
 
     def _surplus(self) -> list[tuple[segments.SegmentName, str]]:
-        """Return the segments that are to be dropped, the oldest first, and why."""
+        """Return the segments to drop, the oldest first, each with the reason."""
         names = segments.names_in(self._path)
         facts = {name: os.stat(os.path.join(self._path, name.file)) for name in names}
         size = sum(each.st_size for each in facts.values())
@@ -107,8 +107,8 @@ class Retention:
         return True
 
     def _remains(self, name: segments.SegmentName, why: str, first: bytes, last: bytes) -> bytes:
-        """Return what is left of a segment. One that ends without a checkpoint, because its process was
-        killed, has no root; the hash of its last line stands for all of them."""
+        """Return the line about a dropped segment. If the segment ends without a checkpoint, because its
+        process was killed, there is no root; the hash of its last line covers all lines."""
         begin, end = _parsed(first), _parsed(last)
         fields = {
             "kind": "dropped",

@@ -1,10 +1,10 @@
 """Segments: the files of an audit log, each written by one process, whole lines at a time, and only appended
 to.
 
-A name is ``TIME-CHAIN-NUMBER.jsonl``, the time of its first line: names sort by time. The writer holds a lock
-(`flock`) on its segment, which ends with the process however that ends: others see by it whether a segment is
-still written, also where process ids say nothing (containers). A write that fails in the middle of a line is
-repaired before anything else is written.
+A name is ``TIME-CHAIN-NUMBER.jsonl``, with the time of its first line, so names sort by time. The writer
+holds a lock (`flock`) on its segment, which ends with the process in any case. By the lock other processes
+detect whether a segment is still written, even in containers, where process ids are ambiguous. A write that
+fails in the middle of a line is repaired before anything else is written.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fastrpc.regular_files import open_regular
 ENDING = ".jsonl"
 NAME = re.compile(r"(\d{8}T\d{6}\.\d{3}Z)-([0-9A-Z]{16})-(\d{6,})\.jsonl")
 TAIL = 256 * 1024
-"""Bytes at the end of a segment in which its last whole line is looked for: more than the longest line."""
+"""Bytes at the end of a segment in which its last whole line is searched: more than the longest line."""
 UNCACHE_BYTES = 256 * 1024
-"""So much is on disk before the kernel is told that it need not keep it in memory, too."""
+"""After this many synchronised bytes, the kernel is advised to drop them from its page cache."""
 
 
 class SegmentName(NamedTuple):
-    """A segment's name, and what stands in it."""
+    """A segment's file name, and its parts."""
 
     file: str
     time: str
@@ -37,7 +37,7 @@ class SegmentName(NamedTuple):
 
 
 def name_of(time: str, chain: str, number: int) -> str:
-    """Return the name of a segment whose first line is of this time (RFC 3339)."""
+    """Return the name of a segment whose first line has this time (RFC 3339)."""
     return f"{time.replace('-', '').replace(':', '')}-{chain}-{number:06d}{ENDING}"
 
 
@@ -48,7 +48,7 @@ def names_in(path: str | int) -> list[SegmentName]:
 
 
 class OpenSegment:
-    """A new segment, open for appending. `size` is where the next line goes. Raises OSError."""
+    """A new segment, open for appending. `size` is the offset of the next line. Raises OSError."""
 
     def __init__(self, path: str, name: str) -> None:
         self.name = name
@@ -61,7 +61,7 @@ class OpenSegment:
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             except OSError:
-                pass  # a file system without locks: it looks as if nobody wrote it
+                pass  # a file system without locks: the segment looks closed
             try:
                 folder.sync(directory)
             except OSError:
@@ -73,7 +73,7 @@ class OpenSegment:
 
     def write(self, data: bytes) -> int:
         """Append whole lines; return how many bytes of them are in the file, again whole lines. Raises
-        nothing unless none are: then OSError."""
+        OSError only if none are."""
         self._repair()
         written = 0
         try:
@@ -90,30 +90,31 @@ class OpenSegment:
         return written
 
     def _repair(self) -> None:
-        """Cut off what a failed write has left of a line. Raises OSError."""
+        """Truncate the incomplete line that a failed write has left. Raises OSError."""
         if os.fstat(self._descriptor).st_size != self.size:
             os.ftruncate(self._descriptor, self.size)
 
     def sync(self) -> None:
-        """Have everything be on disk. Raises OSError: the kernel may have forgotten what it could not write,
-        so that all since the last success must be written again (`back_to`)."""
+        """Call fsync. Raises OSError: then the kernel may have dropped what it could not write, so everything
+        since the last success must be written again (`back_to`)."""
         os.fdatasync(self._descriptor) if hasattr(os, "fdatasync") else os.fsync(self._descriptor)
         if self.size - self._cached_from >= UNCACHE_BYTES and hasattr(os, "posix_fadvise"):
             self._uncache()
 
     def _uncache(self) -> None:
-        """Have the kernel keep no copy of what is on disk. Nobody reads it soon, and it would push out what
-        is read; what is written next takes that memory again, which costs a fraction of fresh memory. Whole
-        pages: one that is not full would have to be read again before more is written to it."""
+        """Advise the kernel to drop synchronised data from its page cache. The data is not read soon, and
+        would displace data that is. The next writes reuse the memory, which costs a fraction of fresh memory.
+        Only whole pages are dropped: a partial one would have to be read again before more is written to
+        it."""
         end = self.size - self.size % os.sysconf("SC_PAGESIZE")
-        with suppress(OSError):  # it is advice, and the records are on disk
+        with suppress(OSError):  # it is only advice, and the records are on disk
             os.posix_fadvise(
                 self._descriptor, self._cached_from, end - self._cached_from, os.POSIX_FADV_DONTNEED
             )
         self._cached_from = end
 
     def back_to(self, size: int) -> None:
-        """Have what is behind `size` be written again: the next `write` cuts it off."""
+        """Continue at `size`: the next `write` truncates what follows it."""
         self.size = size
 
     def is_gone(self) -> bool:
@@ -121,22 +122,22 @@ class OpenSegment:
         return os.fstat(self._descriptor).st_nlink == 0
 
     def close(self) -> None:
-        """Close the file: the lock ends."""
+        """Close the file, which releases the lock."""
         os.close(self._descriptor)
 
     def let_go(self) -> None:
-        """In a forked child: its parent goes on writing this, and keeps the lock."""
+        """In a forked child, close the descriptor: the parent continues to write, and keeps the lock."""
         forks.replace((self._descriptor,))
 
 
 def last_line(path: str) -> tuple[bytes, bytes, bool]:
     """Return the first line of a segment and its last whole one, without newlines, and whether it is still
-    written. What is read is on disk then. Raises OSError; empty lines if there are none."""
+    written. Calls fsync first. If there are no lines, they are empty. Raises OSError."""
     descriptor = open_regular(path, follow=False)
     try:
         is_open = is_written(descriptor)
         size = os.fstat(descriptor).st_size
-        os.fsync(descriptor)  # its writer may be dead, and may not have come to it
+        os.fsync(descriptor)  # its writer may have been killed before it did
         first = os.pread(descriptor, TAIL, 0).partition(b"\n")
         tail = os.pread(descriptor, TAIL, max(0, size - TAIL)).rpartition(b"\n")[0]
         return first[0] if first[1] else b"", tail.rpartition(b"\n")[2], is_open

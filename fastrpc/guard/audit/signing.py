@@ -1,9 +1,8 @@
-"""The Ed25519 key that signs checkpoints: made at first use, in a file of mode 0600, the public key beside
-it.
+"""The Ed25519 key that signs checkpoints: created at first use, with mode 0600, and its public key beside it.
 
-Whoever can read the key can sign a chain of his own: keep it apart from the log (`key_file`) where others may
-read the folder, and keep checkpoints elsewhere. The public key is what an auditor is given: a PEM file that
-openssl reads too. A signature takes 40 µs. The only module that imports cryptography.
+A person who can read the key can sign a forged chain. If others can read the folder, store the key elsewhere
+(`key_file`), and send checkpoints to other places. An auditor gets the public key, a PEM file that openssl
+reads too. A signature takes 40 µs. The only module that imports cryptography.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from cryptography.hazmat.primitives.serialization import (
 from fastrpc.regular_files import create_file, read_regular
 
 PUBLIC = ".pub"
-"""What the name of the public key's file has behind that of the private one."""
+"""The suffix of the public key's file name, after that of the private key."""
 LONGEST_KEY = 16 * 1024
 
 
 class Signer:
-    """Signs with the key in a file; makes the file if it is not there. Raises OSError, and ValueError for a
-    file that holds something else or that others may read."""
+    """Signs with the key in a file; creates the file if it does not exist. Raises OSError, and ValueError for
+    a file without such a key or that others may read."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -39,7 +38,7 @@ class Signer:
             self._key = _read(path)
         public = self._key.public_key()
         self.key = sha256(public.public_bytes_raw()).hexdigest()[:16]
-        """Names the key in checkpoints: the first 16 hex digits of the SHA-256 of the public key."""
+        """The key's name in checkpoints: the first 16 hex digits of the SHA-256 of the public key."""
         self.public_pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         if not os.path.exists(path + PUBLIC):
             create_file(path + PUBLIC, [self.public_pem])

@@ -1,6 +1,6 @@
 """Checkpoints as messages of RFC 5424 to a syslog daemon: over a Unix datagram socket, or over UDP.
 
-A datagram is not acknowledged: what the daemon drops is not noticed, and UDP is meant for one on this
+A datagram is not acknowledged, so a loss in the daemon is not detected; use UDP only for a daemon on this
 machine. The message is the checkpoint's line, of 500 bytes; facility 13 (log audit), severity 5 (notice).
 """
 

@@ -9,27 +9,27 @@ What an audit log is
 * A folder of segments, ``TIME-CHAIN-NUMBER.jsonl``. A process writes one chain, from segment 1 on.
 * A line is ``{"seq":N,"prev":"…",…}`` and a newline. `seq` counts from 1 in each chain. `prev` is the
   SHA-256, in hex, of the bytes of the line before it without its newline, also from one segment to the next;
-  64 zeros in the first line. Behind these a record has ``"id"``, and a line of the log itself ``"kind"``:
-  ``segment``, the first line of each file; ``checkpoint``; ``gap``, so many records are missing here, and
-  why; ``delayed``, so many records before this line were written late.
+  64 zeros in the first line. After these a record has ``"id"``, and a line of the log itself ``"kind"``:
+  ``segment``, the first line of each file; ``checkpoint``; ``gap``, how many records are missing here, and
+  why; ``delayed``, how many records before this line were written late.
 * A checkpoint's `root` is the Merkle root (RFC 6962, 2.1: SHA-256, 0x00 before a leaf, 0x01 before a node)
   over the `count` lines since the last checkpoint of the chain; a leaf is the SHA-256 of such a line, 32
   bytes.
 * `signature` is an Ed25519 signature (RFC 8032), in base64, of the bytes of its line before
   ``,"signature":``. `key` names the public key: the first 16 hex digits of the SHA-256 of its 32 bytes.
-* The first line of a chain says in `beside` where other chains ended when it began.
-* A line of ``dropped.jsonl``, signed in the same way, says that retention has removed a segment.
+* The first line of a chain states in `beside` where other chains ended when it began.
+* A line of ``dropped.jsonl``, signed in the same way, records that retention has removed a segment.
 
-What is found: a changed bit, a line that was dropped, doubled, swapped or put in, a file that is missing, in
-a chain and between chains; a signature that is missing where one is due: behind the first line of a chain,
-and after `MOST_UNSIGNED` lines or so many seconds; chains of another log, which know nothing of these. An end
-that is cut off is found if a later chain (`beside`) or a checkpoint that is kept elsewhere knows what stood
-there; else it looks like the end of a process that was killed, and is a note, as is how many lines behind the
-last checkpoint are not signed yet. A folder that was rewritten as a whole, with its key, is found by such a
-checkpoint, or by a public key that is kept elsewhere: give both.
+It detects a changed bit; dropped, doubled, swapped and inserted lines; missing files, in a chain and between
+chains; a missing signature where one is due, which is after the first line of a chain, and after
+`MOST_UNSIGNED` lines or `LONGEST_UNSIGNED` seconds; and chains of another log, which do not name these. A
+truncated end is detected if a later chain (`beside`) or a checkpoint stored elsewhere proves the missing
+lines. Otherwise it looks like the end of a killed process, and is a note, as is the number of lines after the
+last checkpoint, which are not signed yet. A folder that was rewritten completely, with its key, is detected
+by such a checkpoint, or by a public key that is stored elsewhere: give both.
 
-Exit code 0: verified; 1: something is wrong, and the output says where; 2: it could not be tried. Proofs
-that a record is in a log are made by `prove`, another file, and checked here.
+Exit code 0: verified; 1: something is wrong, and the output states where; 2: it could not be tried. `prove`,
+in another file, makes proofs that a record is in a log; this file checks them.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ HEAD = re.compile(rb'\{"seq":([1-9]\d{0,17}),"prev":"([0-9a-f]{64})",')
 SIGNATURE = re.compile(rb'(\{.*),"signature":"([A-Za-z0-9+/]{85}[AQgw]==)"\}', re.DOTALL)
 DROPPED = "dropped.jsonl"
 MOST_SHOWN, MOST_KEPT = 100, 10_000
-"""Faults that are shown, and that are kept in memory; the others are counted."""
-MOST_BESIDE = 32  # chains of which the first line of another says where they ended
+"""How many faults are shown, and how many are stored; the others are counted."""
+MOST_BESIDE = 32  # how many other chains the first line of a chain names
 LONGEST_LINE = 128 * 1024  # no line of a log is longer: a record has 64 KiB at most
-LEAF, NODE = b"\0", b"\1"  # how what is hashed for a tree begins
+LEAF, NODE = b"\0", b"\1"  # the first byte of a tree's hash inputs
 MOST_UNSIGNED, LONGEST_UNSIGNED = 1000, 60.0
-"""Lines behind a checkpoint before the next one, and seconds: those of a log are 10, if its disk is quick."""
+"""The maximum lines and seconds between checkpoints. A log takes 10 seconds, if its disk is fast."""
 
 
 # --- Ed25519, RFC 8032 ------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ Point = tuple[int, int, int, int]  # X, Y, Z, T: x = X/Z, y = Y/Z, xy = T/Z (sec
 
 
 def added(p: Point, q: Point) -> Point:
-    """Return the sum of two points, which may be the same (section 5.1.4)."""
+    """Return the sum of two points, which may be equal (section 5.1.4)."""
     a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
     c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
     e, f, g, h = b - a, d - c, d + c, b + a
@@ -98,7 +98,7 @@ BASE = decoded_point(b"\x58" + 31 * b"\x66")  # y is 4/5, x is even (section 5.1
 
 
 def is_signature(public: bytes, message: bytes, signature: bytes) -> bool:
-    """Return whether `signature` is one of `message` by the key: [S]B = R + [k]A (section 5.1.7)."""
+    """Return whether `signature` is the key's signature of `message`: [S]B = R + [k]A (section 5.1.7)."""
     key, nonce = decoded_point(public), decoded_point(signature[:32])
     scalar = int.from_bytes(signature[32:], "little")
     if len(signature) != 64 or key is None or nonce is None or BASE is None or scalar >= ORDER:
@@ -136,7 +136,7 @@ def tree_hash(kind: bytes, *parts: bytes) -> bytes:
 
 
 class Tree:
-    """The root over leaves that come one by one: holds the roots of the full trees, the largest first."""
+    """The root over leaves that are added one by one. Stores the roots of full trees, the largest first."""
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:
         self.count = 0
@@ -145,7 +145,7 @@ class Tree:
             self.add(data)
 
     def add(self, data: bytes) -> None:
-        """Add a leaf: as often as two trees are equally large, one is made of them."""
+        """Add a leaf, and merge trees while the last two have the same size."""
         node = tree_hash(LEAF, data)
         size = self.count
         while size & 1:
@@ -155,7 +155,7 @@ class Tree:
         self.count += 1
 
     def root(self) -> bytes:
-        """Return the root; of no leaves, the hash of nothing."""
+        """Return the root; without leaves, the hash of the empty string."""
         if not self._roots:
             return hashlib.sha256(b"").digest()
         *others, node = self._roots
@@ -184,7 +184,7 @@ def root_of_path(data: bytes, index: int, count: int, path: list[bytes]) -> byte
 
 
 class Report:
-    """What was found: faults and notes, each once, how much was read, and how many faults are not kept."""
+    """The findings: faults and notes, each once, how much was read, and how many faults are not stored."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
@@ -193,7 +193,7 @@ class Report:
         self.others, self._places = 0, set[str]()
 
     def fault(self, place: str, text: str) -> None:
-        """Something is wrong at a place, ``FILE:LINE``; of a place only the first fault is reported."""
+        """Report a fault at a place, ``FILE:LINE``; only the first fault of a place is reported."""
         if place not in self._places and len(self.faults) < MOST_KEPT:
             self._places.add(place)
             self.faults.append(f"{place}: {text}")
@@ -201,7 +201,7 @@ class Report:
             self.others += place not in self._places
 
     def note(self, place: str, text: str) -> None:
-        """Something is to be known of a place."""
+        """Report a note about a place."""
         self.notes.append(f"{place}: {text}")
         if len(self.notes) > MOST_KEPT:
             self.notes[MOST_KEPT:] = ["there are further notes"]
@@ -216,18 +216,18 @@ class Segment(NamedTuple):
 
 
 class Witness(NamedTuple):
-    """A line that something outside a chain knows: its number, its hash, and what knows it."""
+    """What a source outside a chain states about a line: its number, its hash, and the source."""
 
     sequence: int
     digest: str
     source: str
 
 
-Beginning = tuple[datetime, str, dict[str, Witness]]  # when a chain began, where, and what it knows of others
+Beginning = tuple[datetime, str, dict[str, Witness]]  # when a chain began, where, and its witnesses of others
 
 
 def fields_of(line: bytes) -> dict[str, Any]:
-    """Return the fields of a line; none if it is no JSON object."""
+    """Return the fields of a line; {} if it is not a JSON object."""
     try:
         fields = json.loads(line)
     except ValueError:
@@ -236,7 +236,7 @@ def fields_of(line: bytes) -> dict[str, Any]:
 
 
 def signature_fault(line: bytes, keys: dict[str, bytes]) -> str:
-    """Return what is wrong with the signature of a line; empty if it is right."""
+    """Return what is wrong with the signature of a line; empty if it is valid."""
     parts = SIGNATURE.fullmatch(line)
     if parts is None:
         return "it is not signed"
@@ -247,12 +247,12 @@ def signature_fault(line: bytes, keys: dict[str, bytes]) -> str:
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """Return the lines of a file, in pieces what is longer than any."""
+    """Return the lines of a file; a line that is longer than any of a log in pieces."""
     return iter(lambda: file.readline(LONGEST_LINE), b"")
 
 
 def is_written(file: BinaryIO) -> bool:
-    """Return whether the process that writes a segment is still there: it holds a lock on it."""
+    """Return whether the process that writes a segment still runs: it holds a lock on the segment."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:  # any other: a file system without locks
@@ -262,7 +262,7 @@ def is_written(file: BinaryIO) -> bool:
 
 
 class ChainCheck:
-    """Reads the segments of one chain in order, and compares each line with what must stand there."""
+    """Reads the segments of one chain in order, and compares each line with what is expected."""
 
     def __init__(self, chain: str, keys: dict[str, bytes], witnesses: list[Witness], report: Report) -> None:
         self.chain, self.keys = chain, keys
@@ -270,20 +270,20 @@ class ChainCheck:
         self.witnesses = sorted(witnesses, reverse=True)  # the next one is the last
         self.sequence, self.previous, self.place, self.last_line = 0, b"0" * 64, "", b""  # of the line before
         self.tree, self.unsigned = Tree(), b""  # over the lines since the last checkpoint, and their first
-        self.is_clean = True  # nothing was wrong since then
-        self.is_signed, self.was_late = False, False  # any line is; a line says that others were late
-        self.vouched = 0  # up to which line another chain, or a checkpoint, knows this one
+        self.is_clean = True  # no fault since then
+        self.is_signed, self.was_late = False, False  # any line is signed; a line reports late ones
+        self.vouched = 0  # the last line of this chain that a witness confirms
         self.closes = ""  # what the last line has closed
-        self.missing: list[tuple[int, int, str]] = []  # numbers that were passed over, from and to, and where
+        self.missing: list[tuple[int, int, str]] = []  # skipped numbers, first and last, and where
 
     def skip(self, sequence: int, digest: str, closes: str) -> None:
-        """Go on behind a segment that retention has dropped."""
+        """Continue after a segment that retention has dropped."""
         self.sequence, self.previous, self.closes = sequence, digest.encode(), closes
         self.tree, self.is_clean, self.is_signed = Tree(), True, True
         self._ask_witnesses()
 
     def read(self, folder: str, segment: Segment, is_last: bool) -> None:
-        """Read a segment. `is_last`: there is no later one of the chain."""
+        """Read a segment. `is_last`: the chain has no later one."""
         with open(os.path.join(folder, segment.name), "rb") as file:
             is_open, number = is_last and is_written(file), 0
             line = file.readline(LONGEST_LINE)
@@ -308,7 +308,7 @@ class ChainCheck:
                     break
                 line = following
             self.counts["segments"] += 1
-            if is_last and not is_open:  # it may have gone on to another one since the log was listed
+            if is_last and not is_open:  # it may have begun another one since the log was listed
                 now = segments_in(folder).get(self.chain, [])
                 is_open = any(each.number > segment.number for each in now)
             self._end_segment(segment, number, is_last, is_open)
@@ -329,7 +329,7 @@ class ChainCheck:
             self._ask_witnesses()
 
     def _ask_witnesses(self) -> None:
-        """Compare the last line with what others know of it."""
+        """Compare the last line with the witnesses of it."""
         while self.witnesses and self.witnesses[-1].sequence <= self.sequence:
             known = self.witnesses.pop()
             if known.sequence == self.sequence and known.digest != self.previous.decode():
@@ -339,7 +339,7 @@ class ChainCheck:
             self.vouched = known.sequence
 
     def _check_own(self, place: str, line: bytes, segment: Segment, number: int) -> None:
-        """Check a line of the log's own; `number` is that of the line in the file."""
+        """Check a line of the log itself; `number` is that of the line in the file."""
         fields = fields_of(line)
         kind = fields.get("kind")
         if (kind == "segment") != (number == 1):
@@ -375,7 +375,7 @@ class ChainCheck:
             self.fault(place, f"the {tree.count} lines before are not those of the checkpoint")
 
     def _unexpected(self, place: str, line: bytes, following: bytes) -> None:
-        """Name what is wrong with a whole line that does not continue the chain, by the line that follows."""
+        """Report why a whole line does not continue the chain, by comparing it with the next line."""
         self.is_clean = False
         expected = self.sequence + 1
         own, then = HEAD.match(line), HEAD.match(following)
@@ -386,7 +386,7 @@ class ChainCheck:
                 return
         elif number == expected:
             digest = hashlib.sha256(line[:-1]).hexdigest().encode()
-            if then[2] == digest if then else not signature_fault(line[:-1], self.keys):  # it is as it was
+            if then[2] == digest if then else not signature_fault(line[:-1], self.keys):  # it is unchanged
                 self.fault(self.place or place, f"line {expected - 1} was changed: the next one says so")
             else:
                 which = expected if following else f"{expected - 1} or {expected}"
@@ -405,7 +405,7 @@ class ChainCheck:
         self._go_on(place, line, expected)
 
     def _go_on(self, place: str, line: bytes, number: int) -> None:
-        """Take a line for the one of this number."""
+        """Accept a line as the one with this number."""
         fields = fields_of(line)
         self.sequence = number - 1
         self._accept(place, line, "kind" in fields)
@@ -423,7 +423,7 @@ class ChainCheck:
             self.fault(place, f"line {number} is here a second time")
 
     def _unfinished(self, place: str, line: bytes, head: bytes, is_last: bool, is_open: bool) -> None:
-        """Tell a line that a killed process has left unfinished from one that was changed."""
+        """Distinguish an incomplete line of a killed process from one that was changed."""
         text = line.decode("utf-8", "replace")
         try:
             end = json.JSONDecoder().raw_decode(text)[1]
@@ -439,7 +439,7 @@ class ChainCheck:
             self.note(place, f"cut by a crash: {len(line)} bytes of line {self.sequence + 1}")
 
     def _end_segment(self, segment: Segment, lines: int, is_last: bool, is_open: bool) -> None:
-        """A chain ends where its process says so, or where it was killed, or where something was cut off."""
+        """Report how a chain has ended: closed by its process, killed, or truncated."""
         place = f"{segment.name}:{lines}"
         if not is_last:
             if self.closes != "segment":
@@ -458,7 +458,7 @@ class ChainCheck:
             self.note(place, f"the process was killed; {text}")
 
     def _check_signed(self, place: str) -> None:
-        """Find out whether the lines at the end, of which nobody else knows, had to be signed."""
+        """Report the lines at the end, which no witness confirms, if they should have been signed."""
         count, ends = self.tree.count, (self.unsigned, self.last_line)
         try:
             first, last = (datetime.fromisoformat(fields_of(line)["time"][:23]) for line in ends)
@@ -473,7 +473,7 @@ class ChainCheck:
             )
 
     def finish(self) -> None:
-        """Report what is missing, now that the whole chain was read."""
+        """Report missing lines, after the whole chain has been read."""
         for first, last, place in self.missing:
             what = f"line {first} is" if first == last else f"lines {first} to {last} are"
             self.fault(place, f"{what} missing before this line")
@@ -497,8 +497,8 @@ def segments_in(folder: str) -> dict[str, list[Segment]]:
 
 
 def signed_lines(path: str, kind: str, keys: dict[str, bytes], report: Report) -> Iterator[dict[str, Any]]:
-    """Yield the fields of the lines of a file that are of a kind and signed; report the others. `sha256` is
-    the hash of the line, unless it has such a field."""
+    """Yield the fields of the signed lines of a kind in a file; report the others. `sha256` is the hash of
+    the line, unless it has such a field."""
     with open(path, "rb") as file:
         for number, line in enumerate(map(bytes.strip, lines_of(file)), 1):
             place = f"{os.path.basename(path)}:{number}"
@@ -513,7 +513,7 @@ def signed_lines(path: str, kind: str, keys: dict[str, bytes], report: Report) -
 
 
 def beginnings(folder: str, chains: dict[str, list[Segment]]) -> dict[str, Beginning]:
-    """Return when chains began, and what their first lines say of others."""
+    """Return when chains began, and what their first lines state about other chains."""
     found = {}
     for segment in itertools.chain.from_iterable(chains.values()):
         if segment.number == 1:
@@ -527,12 +527,12 @@ def beginnings(folder: str, chains: dict[str, list[Segment]]) -> dict[str, Begin
                 }
                 found[segment.chain] = datetime.fromisoformat(fields["time"][:23]), source, others
             except (KeyError, TypeError, ValueError):
-                pass  # the line was changed: its chain says so
+                pass  # the line was changed: checking its chain reports it
     return found
 
 
 def check_joined(began: dict[str, Beginning], report: Report) -> None:
-    """Report a chain that knows nothing of one that began a minute before it, as in a folder of its own."""
+    """Report a chain that does not name one that began a minute before, as if from another folder."""
     order = sorted((time, chain) for chain, (time, _, _) in began.items())
     for at, (time, chain) in enumerate(order):
         _, source, known = began[chain]
@@ -545,7 +545,7 @@ def check_joined(began: dict[str, Beginning], report: Report) -> None:
 
 def verify(folder: str, key_file: str | None = None, checkpoint_files: Iterable[str] = ()) -> Report:
     """Verify an audit log. `key_file` holds the public keys, by default the one in the folder; the files hold
-    checkpoints that were kept elsewhere. Raises OSError and ValueError if it cannot be tried."""
+    checkpoints that were stored elsewhere. Raises OSError and ValueError if it cannot be tried."""
     report, is_own = Report(), key_file is None
     if key_file is None:
         names = [name for name in os.listdir(folder) if name.endswith(".pub")]
@@ -581,7 +581,7 @@ def verify(folder: str, key_file: str | None = None, checkpoint_files: Iterable[
 def verify_chain(
     folder: str, check: ChainCheck, found: list[Segment], dropped: dict[int, dict[str, Any]], report: Report
 ) -> None:
-    """Verify the segments of one chain; those that retention has dropped are passed over."""
+    """Verify the segments of one chain; those that retention has dropped are skipped."""
     report.counts["chains"] += 1
     number = 1
     for segment in found:
@@ -600,7 +600,7 @@ def verify_chain(
 def verify_absent(
     chain: str, witnesses: list[Witness], dropped: dict[int, dict[str, Any]], report: Report
 ) -> None:
-    """A chain of which something knows has no segment left: say whether retention has dropped all of it."""
+    """A chain that has witnesses has no segment left: report whether retention has dropped all of it."""
     hashes = {gone["to"] or 0: gone["sha256"] for gone in dropped.values()}
     for known in witnesses:
         if known.sequence > max(hashes, default=0):
@@ -612,10 +612,10 @@ def verify_absent(
 
 
 def check_proof(proof: str, keys: dict[str, bytes], record: bytes | None = None) -> str:
-    """Return what a proof proves. `record` is the line that it is for. Raises ValueError for a false one."""
+    """Return what a proof proves. `record` is the line that it is for. Raises ValueError if it is invalid."""
     head, _, tail = proof.strip().partition(',"checkpoint":')
     try:
-        json.loads(proof)  # whole, and nothing behind it
+        json.loads(proof)  # complete, and nothing after it
         fields = json.loads(head + "}")
         line = tail[:-1].encode()
         checkpoint = json.loads(line)
@@ -648,7 +648,7 @@ USAGE = """%(prog)s FOLDER [--public-key FILE] [--checkpoint FILE]…
 
 
 def main(arguments: list[str], name: str = "verify.py") -> int:
-    """Run the command; return the exit code. Leaves with SystemExit where the arguments are wrong."""
+    """Run the command; return the exit code. Raises SystemExit for wrong arguments."""
     parser = argparse.ArgumentParser(name, USAGE)
     parser.add_argument("words", nargs="+", metavar="FOLDER", help="the folder of the log")
     parser.add_argument("--public-key", metavar="FILE", help="the public key, kept elsewhere")

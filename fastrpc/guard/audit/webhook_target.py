@@ -1,8 +1,8 @@
 """Checkpoints as POST requests, signed with a shared secret (HMAC-SHA-256).
 
-The body is the checkpoint's line, as ``application/json``; `fastrpc.signed_requests` says how it is signed. A
-checkpoint may come twice, if its answer got lost. A status of 200 to 299 says that it has arrived; redirects
-are not followed. A request ends after `ANSWER_SECONDS` in all, however little comes of its answer.
+The body is the checkpoint's line, as ``application/json``, signed as in `fastrpc.signed_requests`. A
+checkpoint may arrive twice, if its response got lost. A status of 200 to 299 acknowledges it; redirects are
+not followed. A request ends after `ANSWER_SECONDS` in total, even while its response still arrives.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ URL_EXPECTED = "expected an http or https URL without a name or a password in it
 
 
 def is_webhook_url(url: str) -> bool:
-    """Whether a URL is what `URL_EXPECTED` says."""
+    """Whether a URL has the form that `URL_EXPECTED` describes."""
     parts = urlsplit(url)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
 
 
 class WebhookTarget:
-    """A URL, http or https, and the secret that is shared with it. Raises ValueError for any other URL, and
-    for an empty secret."""
+    """A URL, http or https, and the secret that is shared with its server. Raises ValueError for any other
+    URL, and for an empty secret."""
 
     def __init__(self, url: str, secret: str, timeout_seconds: float = ANSWER_SECONDS) -> None:
         parts = urlsplit(url)
@@ -53,7 +53,7 @@ class WebhookTarget:
         self.name = f"the webhook {parts.scheme}://{parts.netloc}{parts.path}"
 
     def send(self, line: bytes) -> None:
-        """Send a checkpoint. Raises OSError, and HTTPException for an answer that is none."""
+        """Send a checkpoint. Raises OSError, and HTTPException for an invalid response."""
         from http.client import HTTPConnection, HTTPResponse
         from socket import create_connection
 
@@ -89,7 +89,7 @@ class WebhookTarget:
 
 
 class _UntilThen(RawIOBase):
-    """A connection as `http.client` uses it, until a time: the limit of a socket begins anew with each byte.
+    """A connection for `http.client` with a deadline: the timeout of a socket restarts with each byte.
 
     Raises TimeoutError.
     """

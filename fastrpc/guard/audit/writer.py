@@ -1,14 +1,14 @@
-"""Writes the chain of one process: takes records, makes chunks of lines for one segment, has each on disk.
+"""Writes the chain of one process: makes chunks of lines from records, and writes each to disk.
 
     writer.items.extend(…)
     while writer.fill():
-        writer.commit()     # again after OSError: nothing is lost, nothing is there twice
+        writer.commit()     # again after OSError: nothing is lost or written twice
 
-A chunk is about 4 MiB at most and one fsync. What is in it is final: after a failure the same bytes are
-written, behind the last whole line that is in the file. When a segment has reached its size, a checkpoint
-closes it and the chain goes on in the next one. The first line of a chain says where the other chains in the
-folder ended then (``beside``), and is signed at once: whoever cuts one of them, or removes it, must rewrite
-the later ones too, and has no key for that. Used by one thread; when to call it is left to `log`.
+A chunk has at most about 4 MiB and takes one fsync. Its content is final: after a failure the same bytes are
+written again, after the last whole line in the file. When a segment has reached its size, a checkpoint closes
+it and the chain continues in the next one. The first line of a chain states where the other chains in the
+folder ended at that time (``beside``), and is signed at once: an attacker who truncates or removes one of
+them must rewrite the later ones too, which takes the key. `log` calls the writer, on one thread.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
     Then = Callable[[str, Exception | None], object]
     Item = tuple[str, int, Record | CallFields, Then | None]
-    """A record: its id, its time in milliseconds, itself, and what to call when it is on disk. Or those of
-    many calls: how their ids begin, their time, themselves, and None."""
+    """A record: its id, its time in milliseconds, the record, and what to call when it is on disk. Or the
+    records of many calls: the beginning of their ids, their time, the records, and None."""
 
 FORMAT = 1
 CHUNK = 4 * 1024 * 1024
 RECORDS_IN_A_ROW, YIELD_SECONDS = 32, 0.00005
-"""So many are encoded before other threads have a turn: calls would wait for the interpreter's lock."""
+"""After encoding this many records the GIL is released for this time: otherwise calls would wait for it."""
 MOST_BESIDE = 32
-"""Other chains that the first line of a chain names: the latest."""
+"""How many other chains, the latest, the first line of a chain names."""
 
 
 class SegmentLimits(NamedTuple):
-    """After how many lines or seconds a checkpoint comes, and about how large a segment is."""
+    """The lines or seconds after which a checkpoint is written, and the approximate size of a segment."""
 
     checkpoint_records: int
     checkpoint_seconds: float
@@ -57,7 +57,7 @@ class SegmentLimits(NamedTuple):
 
 
 class Writer:
-    """A chain that is written. `items` are the records that are not yet in a chunk, `now` returns the time in
+    """The writer of a chain. `items` are the records that are not yet in a chunk; `now` returns the time in
     milliseconds."""
 
     def __init__(
@@ -77,19 +77,19 @@ class Writer:
         """The number of the segment, from 1."""
         self.items: deque[Item] = deque()
         self._thens: list[tuple[Then, str]] = []
-        """Of the records in the chunk."""
+        """The callbacks of the records in the chunk."""
         self._checkpoints: list[bytes] = []
-        """Those in the chunk."""
+        """The checkpoints in the chunk."""
         self._in_chunk = 0
         """How many records are in the chunk."""
         self._lines: list[bytes] = []
         self._size = 0
         self._position = 0
-        """Where the next line goes in the segment."""
+        """The offset of the next line in the segment."""
         self._chunk = b""
-        """What is not yet in the file."""
+        """The bytes that are not yet in the file."""
         self._unsynced = b""
-        """What is not yet surely on disk."""
+        """The bytes that are not yet synchronised."""
         self._segment: segments.OpenSegment | None = None
         self._name = ""
         self._is_closing = False
@@ -97,11 +97,10 @@ class Writer:
         self._last_time = 0
         self._checkpoint_at = 0.0
 
-    # --- what is written ----------------------------------------------------------------------------------
+    # --- making chunks ------------------------------------------------------------------------------------
 
     def fill(self) -> bool:
-        """Make a chunk of the records that there are, unless there is one; return whether there is one
-        now."""
+        """Make a chunk of the available records, unless there is a chunk; return whether there is one now."""
         if self._chunk or self._unsynced:
             return True
         items = self.items
@@ -125,34 +124,34 @@ class Writer:
         return bool(self._chunk)
 
     def note(self, kind: str, **fields: Any) -> None:
-        """Add a line of the log's own behind what was filled last."""
+        """Add a line of the log itself, after the last line of the chunk."""
         self._put(orjson.dumps({"kind": kind, "time": rfc3339(self._now()), **fields})[1:])
 
     def checkpoint(self, closes: str = "") -> None:
-        """Add a checkpoint. `closes`: ``chain`` at the end, ``segment`` where the next one is about to
-        begin."""
+        """Add a checkpoint. `closes`: ``chain`` at the end, ``segment`` if the next one is about to begin."""
         if not self._name:
             self._begin_segment()
         elif self._segment is not None and self._segment.is_gone():
             diagnostics.write("error", f"the audit log: {self._name} was removed while it was written")
-            closes = closes or "segment"  # nobody will read it: the next one holds its hash
+            closes = closes or "segment"  # the next segment holds its hash
         line = self.chain.checkpoint(self.number, rfc3339(self._now()), closes)
         self._append(line)
         self._checkpoints.append(line[:-1])
         self._is_closing = closes != ""
 
     def seconds_to_checkpoint(self) -> float:
-        """Return how long until a checkpoint is due; -1 if there is nothing to put into one."""
+        """Return the time until a checkpoint is due; -1 if there are no lines for one."""
         return max(0.0, self._checkpoint_at - monotonic()) if self.chain.pending else -1
 
     def _put(self, fields: bytes) -> None:
-        """Add a line of these fields."""
+        """Add a line with these fields."""
         self._begin_line()
         self._append(self.chain.line(fields))
         self._end_line()
 
     def _put_calls(self, calls: CallFields, head: str, time: str) -> None:
-        """Add lines of calls, of one time and with ids that begin with `head`, up to the next checkpoint."""
+        """Add lines of calls, with one time and with ids that begin with `head`, up to the next
+        checkpoint."""
         self._begin_line()
         before = calls.count
         most = max(1, self._limits.checkpoint_records - self.chain.pending)
@@ -180,7 +179,7 @@ class Writer:
 
     def _begin_segment(self) -> None:
         self.number += 1
-        self._last_time = max(self._now(), self._last_time)  # names must not go back with the clock
+        self._last_time = max(self._now(), self._last_time)  # names must sort by time
         time = rfc3339(self._last_time)
         self._name = segments.name_of(time, self.chain.identifier, self.number)
         self._position = 0
@@ -200,12 +199,12 @@ class Writer:
             fields["beside"] = beside(self._path, self.chain.identifier)
         self._append(self.chain.line(orjson.dumps(fields)[1:]))
         if self.number == 1:
-            self.checkpoint()  # no chain is without a signature, and what it says of others is signed
+            self.checkpoint()  # every chain is signed, including its statement about other chains
 
-    # --- how it is written --------------------------------------------------------------------------------
+    # --- writing chunks -----------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        """Have the chunk be on disk. Raises OSError; called again, it goes on where it was."""
+        """Write the chunk to disk. Raises OSError; the next call continues where this one has failed."""
         if self._segment is None:
             self._segment = segments.OpenSegment(self._path, self._name)
         segment = self._segment
@@ -229,14 +228,14 @@ class Writer:
         self._is_closing = False
 
     def take_done(self) -> tuple[int, list[tuple[Then, str]], list[bytes]]:
-        """Return of the chunk that is on disk how many records it holds, what is to be called, and its
+        """Return for the chunk that is on disk the number of its records, its callbacks, and its
         checkpoints."""
         done = self._in_chunk, self._thens, self._checkpoints
         self._in_chunk, self._thens, self._checkpoints = 0, [], []
         return done
 
     def forget_thens(self) -> list[tuple[Then, str]]:
-        """Return what is to be called of all records that are not on disk; the writer will not call it."""
+        """Remove and return the callbacks of all records that are not on disk."""
         thens = self._thens + [
             (then, identifier) for identifier, _, _, then in self.items if then is not None
         ]
@@ -245,28 +244,28 @@ class Writer:
         return thens
 
     def end(self) -> None:
-        """Close the file, whatever is still to be written: that is lost."""
+        """Close the file. What has not been written is lost."""
         self._end_segment()
 
     def let_go(self) -> None:
-        """In a forked child: the chain is its parent's."""
+        """In a forked child, close the file: the chain belongs to the parent."""
         if self._segment is not None:
             self._segment.let_go()
 
     @property
     def unwritten(self) -> int:
-        """The records that are not on disk."""
+        """The number of records that are not on disk."""
         waiting = (each[2].count if isinstance(each[2], CallFields) else 1 for each in self.items)
         return sum(waiting) + self._in_chunk
 
     def in_use(self) -> str:
-        """Return the name of the segment that is written."""
+        """Return the name of the current segment."""
         return self._name
 
 
 def beside(path: str, own: str) -> list[dict[str, Any]]:
-    """Return where the other chains in a folder end: their segments' last whole lines. What cannot be read is
-    left out: `verify` says what is wrong with it."""
+    """Return where the other chains in a folder end: the last whole lines of their segments. Unreadable
+    segments are left out: `verify` reports them."""
     chains: dict[str, list[segments.SegmentName]] = {}
     try:
         for name in segments.names_in(path):
@@ -277,7 +276,7 @@ def beside(path: str, own: str) -> list[dict[str, Any]]:
     found = []
     latest = [sorted(names, key=lambda name: -name.number) for names in chains.values()]
     for names in sorted(latest, key=lambda names: names[0])[-MOST_BESIDE:]:
-        for name in names:  # a segment that has just begun has no line yet
+        for name in names:  # a new segment has no line yet
             try:
                 line = segments.last_line(os.path.join(path, name.file))[1]
                 sequence = orjson.loads(line)["seq"]

@@ -1,16 +1,16 @@
 """The file of budgets: ``budgets`` in the state folder, mapped by every process that counts.
 
-It is a head and a table (`fastrpc._core.budget_table`), made whole before it gets its name, with all its
-bytes on disk, so that a full disk fails the start and no call. A process has a place in the table, and
-holds a lock on one byte for it as long as it lives, however it ends. Whoever opens the file takes the locks
-that nobody holds, and gives back what their processes had reserved. Another lock is held while a file is
-opened and a cell is claimed, which is when a caller first uses a budget; counting takes none. A process that
-is stopped may hold it: it is waited for for a second, and where that was in vain for a few milliseconds
-only, until it is free again. These are POSIX locks: a process opens a file once, and one that it has forked
-opens it anew.
+It is a head and a table (`fastrpc._core.budget_table`). It is written completely before it gets its name, and
+all its blocks are allocated, so a full disk fails the start but never a call. A process has a slot in the
+table, and holds a lock on one byte for it until it ends in any way. A process that opens the file takes the
+locks that are not held, and gives back what their former owners had reserved. A second lock is held while a
+file is opened, and while a cell is claimed, at a caller's first use of a budget; counting takes no lock. A
+stopped process may hold the second lock: others wait for it for a second, and after a timeout only for a few
+milliseconds, until it is free again. These are POSIX locks, so a process opens a file once, and a forked
+child opens it again.
 
-What was counted outlives the process, not the loss of power: the system writes it within about half a minute.
-A file of another version, or a damaged head, is refused and left as it is.
+The counts survive the end of the process, but not a loss of power: the kernel writes them within about half a
+minute. A file of another version, or with a damaged head, is refused and left unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CELLS = 16_384
 PROCESSES = 64
 PIECE = 1024 * 1024
 LOCK_SECONDS, LOCK_SECONDS_AFTER_A_FAILURE, PAUSE_SECONDS = 1.0, 0.02, 0.001
-"""How long the lock of claims is waited for; it is held for some 10 ms at most."""
+"""How long to wait for the lock of claims, which is held for some 10 ms at most."""
 _HEAD = struct.Struct("<8sIIII")
 _CHECKSUM = struct.Struct("<I")
 _BYTE_OF_OPENING = 0
@@ -61,8 +61,8 @@ def default_path() -> str:
 
 
 class BudgetFile:
-    """The file at a path, made unless it is there. `counts`: this process takes a place in it; else it only
-    looks, and the file must be there. Raises BudgetFileError."""
+    """The file at a path, created unless it exists. `counts`: this process takes a slot in it; otherwise it
+    only reads, and the file must exist. Raises BudgetFileError."""
 
     def __init__(self, path: str, *, counts: bool = True, cells: int = CELLS) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class BudgetFile:
 
     @contextmanager
     def claiming(self) -> Iterator[None]:
-        """Hold the lock of those who open the file and claim cells. Raises CannotCount."""
+        """Hold the lock for opening the file and claiming cells. Raises CannotCount."""
         until = monotonic() + self._lock_seconds
         while not self._take_lock(_BYTE_OF_OPENING):
             if monotonic() > until:
@@ -103,8 +103,8 @@ class BudgetFile:
     def claim(
         self, key: str, text: bytes, budget: Budget, day: int, month: int, is_estimate: bool
     ) -> BudgetCell | None:
-        """Return the cell of a budget, None if all are in use. `key` identifies it, `text` is for people.
-        What is an estimate is given back if the process is killed. Raises CannotCount."""
+        """Return the cell of a budget, None if all are in use. `key` identifies it, `text` is for people. An
+        estimate is given back if the process is killed. Raises CannotCount."""
         with self.claiming():
             return self.table.claim(
                 key,
@@ -118,7 +118,7 @@ class BudgetFile:
             )
 
     def close(self) -> None:
-        """Leave the place in the table. Cells of the file must not be used any more in this process."""
+        """Release the slot in the table. This process must not use cells of the file any more."""
         os.close(self._descriptor)
 
     def _take_place(self) -> int:
@@ -137,7 +137,7 @@ class BudgetFile:
         return True
 
     def _recover(self, own: int) -> None:
-        """Give back what processes had reserved that are gone."""
+        """Give back the reservations of processes that have ended."""
         self.table.recover(own)
         for place in range(PROCESSES):
             if place != own and self._take_lock(_BYTE_OF_PROCESSES + place):
@@ -146,8 +146,8 @@ class BudgetFile:
 
 
 def _opened(path: str, cells: int) -> int:
-    """Return the descriptor of a file, which is made with so many cells unless it is there; with 0 cells it
-    is not made. Raises OSError."""
+    """Return the descriptor of a file, which is created with this number of cells unless it exists; with 0
+    cells it is not created. Raises OSError."""
     try:
         descriptor = open_regular(path, os.O_RDWR)
     except FileNotFoundError:

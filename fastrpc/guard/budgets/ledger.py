@@ -4,20 +4,20 @@
     is_near = account.reserve()              # raises OverBudget, and nothing is counted then
     ledger(records)                          # an observer: settles
 
-A reservation counts one call, what its tool costs, and an estimate of the seconds and bytes it will take:
-the longest that the tool took lately. It costs about 1 µs. When the call's record comes, the estimate is
-replaced by what was used; a call that did not run after all is given back. A record is that of some
-reservation of the same principal and tool: which one does not matter for the sums. So a call is refused
-once what is used and what runs reaches the limit; seconds and bytes exceed it by no more than the calls
-that run then exceed their estimates.
+A reservation counts one call, the cost of its tool, and an estimate of its seconds and bytes: the recent
+maximum of the tool. It takes about 1 µs. When the call's record arrives, the estimate is replaced by the
+actual use; a call that did not run is given back. A record settles any reservation of the same principal and
+tool: which one does not matter for the sums. So a call is refused once past use and running calls together
+reach the limit. Seconds and bytes exceed it at most by what the running calls exceed their estimates.
 
-What a tool says that its call has spent (`Context.spend`) is counted when it says so. The record of a call
-that has spent in a unit gives back what was reserved in it: what the tool declares, or, where it declares 0,
-the most that a call spent lately.
+What a tool reports as spent (`Context.spend`) is counted at once. The record of a call that has spent in a
+unit gives back the reservation in that unit: what the tool declares, or if it declares 0, the recent maximum
+of a call.
 
-If a process is killed, the estimates of its running calls come back when the next one opens the file; the
-calls themselves stay counted, since they had begun. What a ledger needs of a `BudgetFile` is `claim`, which
-returns a cell, `take_all`, and `settle` and `counted` of a cell: another store has these four.
+If a process is killed, the estimates of its running calls are given back when the next process opens the
+file; the calls themselves remain counted, since they had begun. A ledger uses four functions of a store,
+which another store than `BudgetFile` must have: `claim`, which returns a cell, `take_all`, and `settle` and
+`counted` of a cell.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.decisions import BudgetOfCall
 
     Reservation = tuple[tuple[BudgetOfCall, ...], tuple[BudgetCell, ...], tuple[int, ...], int, int]
-    """Budgets, their cells, what was reserved in each, the day and the month."""
+    """Budgets, their cells, the amount that was reserved in each, the day and the month."""
 
 FIRST = {SECONDS: 1_000_000, BYTES: 65_536}
 LEAST = {SECONDS: 1_000, BYTES: 256}
-"""The estimates for a tool that the caller has not called yet, and the least for any."""
+"""The estimates for a tool that the caller has not called yet, and the minimum for any."""
 MOST_WAITING = 4096
-"""Reservations of one caller and tool that wait for a record. A call that another tool makes has none."""
+"""Reservations of one caller and tool that wait for a record. A call by another tool has no record."""
 REFUSED, CANCELLED = "refused", "cancelled"
 NOT_GUARDED = ("invalid", "unknown")
-"""Outcomes of calls that have not come to the guard."""
+"""Outcomes of calls that have not reached the guard."""
 
 
 class Account:
@@ -66,19 +66,19 @@ class Account:
         self._cells: tuple[BudgetCell, ...] = ()
         self._amounts: tuple[int, ...] = ()
         self._said_day: int | None = None
-        """The day since which a budget is nearly used up, perhaps: all calls of that day are looked at."""
+        """The day on which a budget may be nearly used up: `reserve_plainly` takes no calls of that day."""
         self._estimates = dict(FIRST)
         self._cells_of: dict[str, list[BudgetCell]] = {}
-        """By unit of costs; those of the budgets before stay until the next call, for calls that run."""
+        """Cells by unit of costs; those of former budgets remain until the next call, for running calls."""
         self._spends: Counter[str] = Counter()
-        """By unit, the most that a call has spent of late, forgotten by an eighth with each call."""
+        """By unit, the recent maximum that a call has spent; it decays by an eighth with each call."""
         self._spenders: Counter[str] = Counter()
-        """How many calls have spent in a unit and have no record yet."""
+        """By unit, how many calls have spent in it and have no record yet."""
         self._reckoning = Lock()
-        """Held where budgets and amounts change: amounts do on the observers' thread, too."""
+        """Held while budgets and amounts change; amounts change on the observers' thread, too."""
         self._waiting: deque[Reservation] = deque(maxlen=MOST_WAITING)
         self._without = {outcome: deque[None](maxlen=MOST_WAITING) for outcome in (REFUSED, CANCELLED)}
-        """One entry for each call that has no reservation, and whose record is to have that outcome."""
+        """By outcome, one entry for each call without a reservation whose record will have that outcome."""
 
     @property
     def is_idle(self) -> bool:
@@ -94,8 +94,8 @@ class Account:
             self._reckon()
 
     def reserve(self) -> bool:
-        """Count a call that is about to run; return whether a budget is nearly used up. Raises OverBudget and
-        CannotCount."""
+        """Reserve for a call that is about to run; return whether a budget is nearly used up. Raises
+        OverBudget and CannotCount."""
         ledger = self._ledger
         now = ledger.clock()
         if not ledger.begins <= now < ledger.ends:
@@ -108,7 +108,7 @@ class Account:
         return found > 0
 
     def reserve_plainly(self) -> bool:
-        """Do so if there is nothing to say about it; False, and nothing is counted, otherwise."""
+        """Reserve if no budget is used up or nearly so, and return True. Otherwise count nothing."""
         ledger = self._ledger
         cells, amounts, day, month = self._cells, self._amounts, ledger.day, ledger.month
         if self._said_day == day or not ledger.begins <= ledger.clock() < ledger.ends:
@@ -126,7 +126,7 @@ class Account:
     def _take_slowly(
         self, found: int, amounts: tuple[int, ...], day: int, month: int
     ) -> tuple[tuple[BudgetCell, ...], int]:
-        """Take with cells that are not known yet, or no longer these budgets'. Raises OverBudget and
+        """Reserve when the cells are unknown or no longer those of the budgets. Raises OverBudget and
         CannotCount."""
         while found == LOST:
             cells = []
@@ -152,8 +152,8 @@ class Account:
         return self._cells, found
 
     def spend(self, unit: str, amount: int, total: int, is_first: bool) -> None:
-        """Count what a call has spent, `total` in this unit so far. `is_first`: a record is to come that
-        gives back what was reserved. Thread-safe."""
+        """Count what a call has spent, `total` in this unit so far. `is_first`: the call's record will give
+        back the reservation. Thread-safe."""
         ledger = self._ledger
         now = ledger.clock()
         if not ledger.begins <= now < ledger.ends:
@@ -166,12 +166,12 @@ class Account:
             self._reckon()
 
     def expect(self, outcome: str) -> None:
-        """Say that a call was refused, or cancelled, before anything was reserved for it: a record with that
-        outcome is to come."""
+        """Note that a call was refused or cancelled before a reservation: a record with that outcome will
+        arrive."""
         self._without[outcome].append(None)
 
     def near(self) -> list[dict[str, Any]]:
-        """Return the budgets that are nearly used up, as a result's ``_meta`` has them."""
+        """Return the budgets that are nearly used up, in the form of a result's ``_meta``."""
         ledger = self._ledger
         found = []
         for (_, budget, _), cell in zip(self._budgets, self._cells, strict=True):
@@ -181,20 +181,20 @@ class Account:
         return found
 
     def settle(self, record: CallRecord) -> None:
-        """Replace what was reserved for a call by what its record says."""
+        """Replace the reservation of a call by the amounts in its record."""
         outcome = record.outcome
         if outcome in NOT_GUARDED:
             return
         if self._without.get(outcome):
             self._without[outcome].popleft()
             return
-        if outcome == "overloaded" and not record.guard_us:  # it came before the guard's decision
+        if outcome == "overloaded" and not record.guard_us:  # it was refused before the guard's decision
             return
         try:
             budgets, cells, amounts, day, month = self._waiting.popleft()
         except IndexError:
             return
-        gives_back = outcome in (REFUSED, "overloaded")  # by a mounted server's guard, or behind all guards
+        gives_back = outcome in (REFUSED, "overloaded")  # by a mounted server's guard, or after all guards
         used = {SECONDS: int(record.run_us) + 1, BYTES: record.size, COST: 0}
         spent = set() if gives_back else self._units_of_a_spender()
         for (_, budget, fixed), cell, amount in zip(budgets, cells, amounts, strict=True):
@@ -209,8 +209,8 @@ class Account:
                 self._reckon()
 
     def _units_of_a_spender(self) -> set[str]:
-        """Return in which units a call has spent whose record this may be: that of another call of the tool
-        does as well for the sums."""
+        """Return the units in which the call of a record may have spent. The record may be that of another
+        call of the tool, which makes no difference for the sums."""
         if not self._spenders:
             return set()
         with self._reckoning:
@@ -220,8 +220,8 @@ class Account:
         return found
 
     def _reckon(self) -> None:
-        """Say what the next call reserves: of each estimate the most of late, which is forgotten by an eighth
-        with each call; where that is more than there ever is, all, so that a first call is let through."""
+        """Set what the next call reserves: the recent maximum of each amount, which decays by an eighth with
+        each call. It is at most the budget's limit, so that a first call is allowed."""
         self._amounts = tuple(
             fixed or min(self._estimate_of(budget), budget.limit) for _, budget, fixed in self._budgets
         )
@@ -229,11 +229,11 @@ class Account:
     def _estimate_of(self, budget: Budget) -> int:
         if budget.measure != COST:
             return self._estimates[budget.measure]
-        return self._spends[budget.unit] or 1  # something, so that a budget that is used up refuses
+        return self._spends[budget.unit] or 1  # at least 1, so that a used-up budget refuses
 
 
 def facts(budget: Budget, used: int | None, resets_at: int) -> dict[str, Any]:
-    """Return what callers are told of a budget."""
+    """Return what callers receive about a budget."""
     return {
         "budget": budget.text,
         "limit": budget.shown(budget.limit),
@@ -245,8 +245,7 @@ def facts(budget: Budget, used: int | None, resets_at: int) -> dict[str, Any]:
 class Ledger:
     """The accounts of a server, in a file. An observer of calls: it settles them by their records.
 
-    `day` and `month` are the numbers of the current ones, which hold while the clock is from `begins` to
-    before `ends`."""
+    `day` and `month` are the current numbers, valid while the clock is in ``[begins, ends)``."""
 
     def __init__(self, file: BudgetFile, clock: Callable[[], float] = time) -> None:
         self._file = file
@@ -256,7 +255,7 @@ class Ledger:
         self._is_full = self._is_locked = False
 
     def turn(self, now: float) -> None:
-        """Begin another day."""
+        """Set the current day and month."""
         self.day, self.month = periods.day_of(now), periods.month_of(now)
         self.begins = self.day * periods.DAY_SECONDS
         self.ends = self.begins + periods.DAY_SECONDS
@@ -274,7 +273,7 @@ class Ledger:
         return found
 
     def forget_idle(self) -> None:
-        """Forget the accounts that wait for nothing; nobody has them any more."""
+        """Remove the accounts that wait for no record. Called when no decision refers to them."""
         self._accounts = {key: each for key, each in self._accounts.items() if not each.is_idle}
 
     def spend(
@@ -286,8 +285,8 @@ class Ledger:
             account.spend(unit, _millionths(amount), _millionths(total), is_first)
 
     def cell(self, caller: str, about: str, budget: Budget, *, is_estimate: bool) -> BudgetCell | None:
-        """Return the cell of a budget; None, which is logged once, if the table is full. What is an estimate
-        is given back if the process is killed. Raises CannotCount, which is logged once, too."""
+        """Return the cell of a budget; None, which is logged once, if the table is full. An estimate is given
+        back if the process is killed. Raises CannotCount, which is logged once, too."""
         key = "\0".join((caller, about, budget.unit, budget.period))
         text = text_of(caller, about, budget.text)
         try:
@@ -315,7 +314,7 @@ def _millionths(amount: float) -> int:
 
 
 def text_of(caller: str, tool: str, budget: str) -> bytes:
-    """Return what a cell says of itself; a caller's name that is too long is cut."""
+    """Return the text that describes a cell; a caller's name that is too long is truncated."""
     end = f"\0{tool}\0{budget}".encode("utf-8", "replace")[-LONGEST_TEXT:]
     start = caller.encode("utf-8", "replace")
     room = LONGEST_TEXT - len(end)

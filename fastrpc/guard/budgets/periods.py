@@ -1,4 +1,4 @@
-"""Days and months of UTC: which one it is, as a number that only grows, and when it ends. Pure."""
+"""Days and months of UTC: the number of the current one, which only grows, and when it ends. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DAY_SECONDS = 86_400
 
 
 def day_of(seconds: float) -> int:
-    """Return the number of the day, 0 for 1 January 1970, at so many seconds since then."""
+    """Return the number of the day, 0 for 1 January 1970, at a time in seconds since then."""
     return int(seconds // DAY_SECONDS)
 
 

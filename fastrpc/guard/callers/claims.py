@@ -5,16 +5,17 @@
     contains = "ops"
     class = "operator"
 
-The first rule that fits wins. `equals` wants the same value of the same type (1 is not true); `contains` an
-element of an array, or a word of a text whose words are separated by spaces, as in ``scope``; `matches` a
-text, or an element, that one of some globs matches; `present` that there is one, whatever it is. A claim of
-another shape does not fit.
+The first rule that fits wins. `equals` requires the same value of the same type (1 is not true). `contains`
+requires an element of an array, or a word of a text whose words are separated by spaces, as in ``scope``.
+`matches` requires a text or an element that one of several globs matches. `present` requires any value. A
+claim of another type does not fit.
 
-The class and the scopes stand in the principal, ``CLASS@ISSUER#SUBJECT`` or ``CLASS"SCOPES"@ISSUER#SUBJECT``:
-whatever is kept by principal (sessions, lists, decisions, approvals) is that of the token of the request, and
-two tokens of one subject with other claims never have each other's rights. No scope has a quotation mark
-(RFC 6749, 3.3), no class a colon and no issuer a fragment, so a principal is read in one way; what other
-sources name is none of these. Pure: nothing is kept, and each process reads a principal alike.
+The class and the scopes are part of the principal, ``CLASS@ISSUER#SUBJECT`` or
+``CLASS"SCOPES"@ISSUER#SUBJECT``. So everything that is stored by principal (sessions, lists, decisions,
+approvals) belongs to the claims of the request's token, and two tokens of one subject with different claims
+never share rights. A scope has no quotation mark (RFC 6749, 3.3), a class no colon, and an issuer no
+fragment, so a principal is parsed unambiguously, and principals of other sources have other forms. Pure: no
+state, and each process parses a principal in the same way.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _MISSING = object()
 
 
 class ClaimRule:
-    """One rule: tokens of `issuer`, "" for all, whose claim at `path` passes `test`, are of a class."""
+    """One rule: tokens of `issuer`, "" for all, whose claim at `path` passes `test`, get a class."""
 
     __slots__ = ("caller_class", "issuer", "path", "test")
 
@@ -44,7 +45,7 @@ class ClaimRule:
         self.issuer = issuer
 
     def fits(self, issuer: str, claims: Mapping[str, Any]) -> bool:
-        """Whether it holds for a token's claims."""
+        """Whether the rule fits a token's claims."""
         if self.issuer and self.issuer != issuer:
             return False
         value = _at(claims, self.path)
@@ -52,14 +53,14 @@ class ClaimRule:
 
 
 class ClaimedCallers:
-    """Callers with tokens of authorization servers, whom `rules`, or else `default_class`, give a class."""
+    """Callers with tokens of authorization servers. `rules`, or else `default_class`, determine the class."""
 
     def __init__(self, rules: Iterable[ClaimRule], default_class: str) -> None:
         self._rules = tuple(rules)
         self._default_class = default_class
 
     def principal_of(self, issuer: str, claims: Mapping[str, Any], scopes: Iterable[str]) -> str:
-        """Return the principal of a token whose claims are verified."""
+        """Return the principal of a token with verified claims."""
         fitting = (rule.caller_class for rule in self._rules if rule.fits(issuer, claims))
         caller_class = next(fitting, self._default_class)
         granted = " ".join(sorted({scope for scope in scopes if SCOPE.match(scope)}))
@@ -79,7 +80,7 @@ def caller_of(principal: str) -> Caller | None:
 
 
 # --- kinds of values --------------------------------------------------------------------------------------
-# Each raises ValueError with what was expected and what came.
+# Each raises ValueError with what was expected and what was received.
 
 
 def path(value: object) -> tuple[str, ...]:
@@ -106,7 +107,7 @@ def present(wanted: object) -> Test:
 
 
 def matching(match: Callable[[str], bool]) -> Test:
-    """Return the test that a text, or an element of an array, is one for which `match` holds."""
+    """Return the test that a text, or an element of an array, passes `match`."""
 
     def test(value: object) -> bool:
         texts = value if isinstance(value, list) else [value]

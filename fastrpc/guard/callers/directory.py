@@ -1,17 +1,17 @@
 """`TokenDirectory`: all live tokens in memory, so that a token is checked without I/O.
 
-A thread compares one number with the database's every `POLL_SECONDS` and reads the tokens again when it has
-changed, whichever process has changed it: what is revoked is refused at most two polls later, well within a
-second. It reads them when one expires, and every `RELOAD_SECONDS` in any case, for what was changed in the
-database by hand. While the database cannot be read, the tokens that are known stay valid for `GRACE_SECONDS`;
-then none is, until it can be read again. That is counted from the last success, whatever the thread does.
+Every `POLL_SECONDS` a thread compares one number with the database's, and reads the tokens again after any
+process has changed it: a revoked token is refused at most two polls later, well within a second. It also
+reads them when one expires, and at least every `RELOAD_SECONDS`, in case the database was changed by hand.
+While the database cannot be read, the known tokens remain valid for `GRACE_SECONDS` after the last success;
+then none is valid until it can be read again. That does not depend on the thread running.
 
-The threads are started by `start` in the process that serves, or else by the first check there, which takes
-I/O then: a server that forks its workers has none before.
+`start` starts the threads in the process that serves. Otherwise the first check there starts them, which
+takes I/O: a server that forks its workers has no threads before.
 
-A check is one SHA-256 and one comparison in constant time, for an id that there is not as for a wrong secret.
-The times of last use are written by another thread, at most once a minute, so that a database that is slow to
-write delays no revocation. Neither thread outlives `close`.
+A check is one SHA-256 and one comparison in constant time, for an unknown id as for a wrong secret. Another
+thread writes the times of last use, at most once a minute, so slow writes do not delay revocations. Both
+threads end with `close`.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ JOIN_SECONDS = 5.0
 
 
 class _Entry:
-    """A live token: its digest, its caller, and until when it is valid (monotonic). `facts` is what both are
-    made of, as the row has it."""
+    """A live token: its digest, its caller, and until when it is valid (monotonic). `facts` are the columns
+    of the row from which both are made."""
 
     __slots__ = ("caller", "digest", "facts", "until")
 
@@ -67,13 +67,13 @@ class _Entry:
 
 
 NOBODY = _Entry("", [bytes(32), "", "", "", ""])
-"""What a token of an unknown id is compared with. It has never been valid."""
+"""The entry with which a token with an unknown id is compared. It is never valid."""
 
 
 class TokenDirectory:
     """The live tokens of a database. `clock` is `time.monotonic`, `wall_clock` returns seconds since 1970.
 
-    Reads the tokens at once. With `threads` False `poll` and `write_uses` are up to the caller. Raises
+    Reads the tokens at once. If `threads` is False, the caller must call `poll` and `write_uses`. Raises
     StorageError if the tokens cannot be read.
     """
 
@@ -92,7 +92,7 @@ class TokenDirectory:
         self._by_token_id: dict[str, _Entry] = {}
         self._by_principal: dict[str, _Entry] = {}
         self._uses: dict[str, float] = {}
-        """When each token was used last that was since the last write, by its id."""
+        """The time of last use, by id, of each token that has been used since the last write."""
         self._number = -1
         self._loaded_at = -inf
         self._next_end = inf
@@ -101,25 +101,25 @@ class TokenDirectory:
         self._trouble = ""
         self._is_reported_shut = False
         self._was_available = True
-        """At the last poll."""
+        """The value of `is_available` at the last poll."""
         self._listeners: list[Listener] = []
         self._polling = Lock()
         self._is_over = Event()
         self._has_threads = threads
         self._threads: list[Thread] = []
         self._generation: int | None = None
-        """Of the process (`forks`) in which it was started."""
+        """The generation (`forks`) of the process in which it was started."""
         self._read()
 
     def __repr__(self) -> str:
         return f"TokenDirectory({self._database.shown}, {len(self._by_token_id)} tokens)"
 
     def start(self) -> None:
-        """Read the tokens, and start the threads of this process, unless that was done. Never raises."""
+        """Read the tokens, and start the threads of this process, unless it has started. Never raises."""
         if self._generation == forks.generation or self._is_over.is_set():
             return
         self._generation = forks.generation
-        self._polling, self._threads, self._uses = Lock(), [], {}  # those of the parent of a fork are its own
+        self._polling, self._threads, self._uses = Lock(), [], {}  # the old ones are the parent's
         _safely(self.poll)
         if not self._has_threads:
             return
@@ -139,8 +139,8 @@ class TokenDirectory:
         return self._clock() < self._valid_until
 
     def verify(self, token: bytes) -> tuple[Caller, float] | None:
-        """Return the caller of a token, and until when that is certain (`clock`); None for a token that is
-        not valid, and for all while the directory is not available."""
+        """Return the caller of a token, and until when that is certain (`clock`); None for an invalid token,
+        and for all tokens while the directory is not available."""
         token_id = id_of(token)
         if token_id is None:
             return None
@@ -155,11 +155,11 @@ class TokenDirectory:
         return entry.caller, min(now + POLL_SECONDS, entry.until)
 
     def caller_of(self, principal: str) -> Caller | None:
-        """Return the caller of a principal, by its newest token; None if it has no valid one any more."""
+        """Return the caller of a principal, from its newest token; None if it has no valid token."""
         return self._valid(self._by_principal, principal)
 
     def caller_with(self, token_id: str) -> Caller | None:
-        """Return the caller whose token has this id; None if it is not valid any more."""
+        """Return the caller whose token has this id; None if the token is not valid."""
         return self._valid(self._by_token_id, token_id)
 
     def _valid(self, entries: dict[str, _Entry], key: str) -> Caller | None:
@@ -171,12 +171,12 @@ class TokenDirectory:
         now = self._clock()
         return entry.caller if now < entry.until and now < self._valid_until else None
 
-    # --- what has changed ---------------------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------------------------------
 
     def on_change(self, listener: Listener) -> None:
-        """Have a function called with the principals that have become valid, others, or invalid: on the
-        thread that polls, after the change has come into force. It must be quick. A token that expires is
-        among them at the next poll."""
+        """Call a function with the principals whose callers have become valid, changed, or become invalid: on
+        the polling thread, after the change has taken effect. It must be quick. Expired tokens are included
+        at the next poll."""
         self._listeners.append(listener)
 
     def poll(self) -> None:
@@ -191,7 +191,7 @@ class TokenDirectory:
                 if self._trouble:
                     diagnostics.write("warning", f"{self._database.shown}: tokens can be read again")
                     self._trouble, self._is_reported_shut = "", False
-            if self.is_available != self._was_available:  # now none is valid, or all are again
+            if self.is_available != self._was_available:  # now no token is valid, or all are again
                 self._was_available = not self._was_available
                 changed |= self._by_principal.keys()
         if changed:
@@ -202,7 +202,7 @@ class TokenDirectory:
                     diagnostics.write("error", "a listener for changed tokens failed", error)
 
     def write_uses(self) -> None:
-        """Write the times of last use that are new; log if that fails, and keep them. Never raises."""
+        """Write the new times of last use; if that fails, log it and keep them. Never raises."""
         uses, self._uses = self._uses, {}
         if not uses:
             return
@@ -213,7 +213,7 @@ class TokenDirectory:
             self._uses = {**uses, **self._uses}
 
     def close(self) -> None:
-        """End the threads, and write the last times of use. The tokens are not valid any more."""
+        """End the threads, and write the last times of use. No token is valid afterwards."""
         self._is_over.set()
         for thread in self._threads:
             thread.join(JOIN_SECONDS)
@@ -244,8 +244,8 @@ class TokenDirectory:
         return changed
 
     def _take(self, rows: list[LiveToken]) -> frozenset[str]:
-        """Have these tokens be the live ones, and return the principals whose caller is another now, or of
-        whom a token is not valid any more."""
+        """Replace the live tokens, and return the principals whose caller has changed, or of whom a token is
+        no longer valid."""
         by_id: dict[str, _Entry] = {}
         by_principal: dict[str, _Entry] = {}
         offset = self._clock() - self._wall_clock()
@@ -256,7 +256,7 @@ class TokenDirectory:
             entry = former if former is not None and former.facts == facts else _Entry(token_id, facts)
             entry.until = inf if expires_at is None else expires_at + offset
             by_id[token_id] = entry
-            if token_id not in rotated:  # else its successor is the newest, whatever their clocks said
+            if token_id not in rotated:  # else its successor is newer, even if clocks disagree
                 by_principal[entry.caller.principal] = entry
         self._next_end = min([entry.until for entry in by_id.values()], default=inf)
         before, tokens_before = self._by_principal, self._by_token_id
@@ -288,7 +288,7 @@ def _caller(entries: dict[str, _Entry], principal: str) -> Caller | None:
 
 
 def _safely(work: Callable[[], None]) -> None:
-    """Do it, whatever happens: a fault of ours must not end a thread, or revocations would be missed."""
+    """Call `work`, and log any exception: a bug must not end a thread, or revocations would be missed."""
     try:
         work()
     except Exception as error:

@@ -1,7 +1,7 @@
 """The tokens of the guard's database as a source of the HTTP authenticator (`token_source`).
 
-Put it behind the other sources: while the database cannot be read it refuses, with 503, every token that no
-other source knows. A verdict holds for one poll of the directory, so a cached head is checked anew then.
+It must be the last source: while the database cannot be read, it refuses with 503 every token that no other
+source knows. A verdict is valid for one poll of the directory; then a cached head is checked again.
 """
 
 from __future__ import annotations

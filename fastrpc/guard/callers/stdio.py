@@ -1,8 +1,8 @@
-"""Who calls over stdio: the owner of the token in FASTRPC_TOKEN, or else the user of the operating system.
+"""The caller over stdio: the owner of the token in FASTRPC_TOKEN, or else the user of the operating system.
 
-The token is taken out of the environment, so that no program below the server inherits it. The user is
-whoever the process belongs to, whatever USER says. A token may be revoked while the session lasts: ask
-``directory.caller_with(caller.token_id)`` at each call.
+The token is removed from the environment, so that no child process of the server inherits it. The user is the
+owner of the process; USER is not used. A token may be revoked during the session: call
+``directory.caller_with(caller.token_id)`` for each call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.callers.directory import TokenDirectory
 
 USER_CLASS = "local"
-"""The class of the operating system's user, unless the policy says otherwise."""
+"""The class of the operating system's user, unless the policy sets another."""
 
 
 def stdio_caller(
@@ -29,7 +29,7 @@ def stdio_caller(
 ) -> Caller:
     """Return the caller, and remove FASTRPC_TOKEN from the environment, by default that of this process.
 
-    Raises UsageError for a token that is not valid: a caller who brings one is never taken for the user.
+    Raises UsageError for an invalid token: a caller with a token is never treated as the user.
     """
     token = token_from_environment(environment)
     if token is None:

@@ -1,7 +1,7 @@
 """The text of a token: ``frpc_ID_SECRET``, an id of 12 characters and 256 random bits in base64url.
 
-The id is no secret: it is what lists, logs and commands name a token by. What is kept of a token is the
-SHA-256 of the whole text; a salt or a slow hash would add nothing to 256 random bits.
+The id is not secret: lists, logs and commands identify a token by it. Only the SHA-256 of the whole text is
+stored; a salt or a slow hash would add nothing to 256 random bits.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def new_token() -> tuple[str, str]:
 
 
 def id_of(token: bytes) -> str | None:
-    """Return the id in the text of a token, None for what is no token of this kind."""
+    """Return the id in the text of a token, None if the text is not a token of this kind."""
     if len(token) != _LENGTH or token[_ID_END] != _UNDERSCORE or not token.startswith(_BEGIN):
         return None
     return token[len(_BEGIN) : _ID_END].decode("latin-1")
 
 
 def digest_of(token: bytes) -> bytes:
-    """Return what is kept of a token."""
+    """Return the digest of a token, which is stored."""
     return sha256(token).digest()

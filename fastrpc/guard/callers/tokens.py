@@ -1,8 +1,8 @@
 """Tokens in the guard's database: created, listed, rotated, revoked.
 
-The text of a token leaves `create` and `rotate` once and is kept nowhere; it is masked in all output from
-then on. Each change is one transaction, which raises the number of the topic ``tokens``: servers see it
-within half a second (`directory`). Rows are never removed: a list shows who had access, and until when.
+`create` and `rotate` return the text of a token once; it is not stored, and is masked in all later output.
+Each change is one transaction, which increments the number of the topic ``tokens``: servers notice it within
+half a second (`directory`). Rows are never removed: a list shows who had access, and until when.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CLASS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 class TokenError(FastrpcError):
-    """A token that cannot be made, rotated or revoked. The message holds no secret."""
+    """A token that cannot be made, rotated or revoked. The message contains no secret."""
 
 
 class UnknownToken(TokenError):
@@ -86,9 +86,9 @@ class CallerTokens:
         scopes: Iterable[str] = (),
         expires_in: float | None = None,
     ) -> tuple[TokenRecord, str]:
-        """Make a token that expires in so many seconds, None: never. Return its record and its text.
+        """Make a token that expires after a number of seconds, None: never. Return its record and its text.
 
-        Raises TokenError for a name that cannot be one, and StorageError.
+        Raises TokenError for an invalid name, and StorageError.
         """
         owner = _checked_owner(owner)
         scopes = _checked_scopes(scopes)
@@ -122,8 +122,8 @@ class CallerTokens:
             return [record_of(row) for row in rows]
 
     def rotate(self, token_id: str, overlap_seconds: float = 0.0) -> tuple[TokenRecord, str]:
-        """Make the successor of a token, for the same time that this one was made for; this one expires after
-        the overlap. Return the successor's record and text.
+        """Make the successor of a token, with the same lifetime; the former token expires after the overlap.
+        Return the successor's record and text.
 
         Raises UnknownToken, TokenError for a token that is not live or has a live successor (revoke that one
         if its text is lost), and StorageError.
@@ -160,8 +160,8 @@ class CallerTokens:
         return record, text
 
     def revoke(self, token_id: str) -> TokenRecord:
-        """Revoke a token, and return its record; once revoked, it stays so. Successors of it are not revoked.
-        Raises UnknownToken, and StorageError."""
+        """Revoke a token permanently, and return its record. Its successors are not revoked. Raises
+        UnknownToken, and StorageError."""
         with self._database.changing() as connection:
             record = _locked(connection, token_id)
             if record.revoked_at is None:
@@ -171,17 +171,17 @@ class CallerTokens:
             return record_of(connection.execute(select(tokens).where(tokens.c.id == token_id)).one())
 
     def note_use(self, used: Mapping[str, float]) -> None:
-        """Write when tokens were last used, by id; an earlier time than the one there is changes nothing.
-        Raises StorageError."""
+        """Write when tokens were last used, by id; a time before the stored one changes nothing. Raises
+        StorageError."""
         with self._database.changing() as connection:
-            for token_id, at in sorted(used.items()):  # in order: no two processes wait for each other
+            for token_id, at in sorted(used.items()):  # in order, so that two processes cannot deadlock
                 is_older = or_(tokens.c.last_used_at.is_(None), tokens.c.last_used_at < at)
                 statement = update(tokens).where(tokens.c.id == token_id, is_older)
                 connection.execute(statement.values(last_used_at=at))
 
 
 def live_tokens(connection: Connection, now: float) -> list[LiveToken]:
-    """Return what a directory needs of all tokens that are valid at a time, in the order of their making."""
+    """Return the columns for a directory of all tokens that are valid at a time, in order of creation."""
     is_valid = or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > now)
     statement = select(*(tokens.c[name] for name in LIVE_COLUMNS)).where(
         tokens.c.revoked_at.is_(None), is_valid
@@ -213,7 +213,7 @@ def _insert(connection: Connection, record: TokenRecord, text: str) -> None:
 
 
 def _locked(connection: Connection, token_id: str) -> TokenRecord:
-    """Return the record of a token, whose row no other transaction changes meanwhile. Raises UnknownToken."""
+    """Return the record of a token, and lock its row against other transactions. Raises UnknownToken."""
     statement = select(tokens).where(tokens.c.id == token_id).with_for_update()
     row = connection.execute(statement).one_or_none()
     if row is not None:

@@ -1,7 +1,7 @@
-"""Runs the migrations of a database by Alembic, in one transaction. Those of the guard's are in `versions`.
+"""Runs the migrations of a database with Alembic, in one transaction. Those of the guard are in `versions`.
 
-A revision is never changed once it was released; a new one is a file in `versions` and an entry in
-the `revisions` of its kind. There is no way back: an older fastrpc refuses a newer schema.
+A released revision is never changed; a new one is a file in `versions` and an entry in the `revisions` of its
+kind. There are no downgrades: an older fastrpc refuses a newer schema.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from fastrpc.storage.kinds import DatabaseKind
 
-_HERE = os.path.dirname(os.path.abspath(__file__))  # where `env.py` is, which serves every kind
-_migrating = Lock()  # `alembic.op` and `alembic.context` belong to the process
+_HERE = os.path.dirname(os.path.abspath(__file__))  # the folder of `env.py`, which serves every kind
+_migrating = Lock()  # `alembic.op` and `alembic.context` are global
 
 
 def migrate(connection: Connection, kind: DatabaseKind, to: str = "head") -> None:
-    """Bring the schema to a revision, in the transaction of a connection. Raises LibraryMissing, and what
+    """Migrate the schema to a revision, in the transaction of a connection. Raises LibraryMissing, and what
     SQLAlchemy raises."""
     try:
         from alembic import command
@@ -44,6 +44,6 @@ def configuration(kind: DatabaseKind) -> Config:
     config = Config()
     config.set_main_option("script_location", _HERE.replace("%", "%%"))
     config.set_main_option("version_locations", kind.migrations.replace("%", "%%"))
-    for name in ("path_separator", "version_path_separator"):  # the second before Alembic 1.16
+    for name in ("path_separator", "version_path_separator"):  # the second is for Alembic before 1.16
         config.set_main_option(name, "newline")
     return config

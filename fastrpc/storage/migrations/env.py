@@ -1,6 +1,6 @@
-"""What Alembic runs: the migrations, on the connection and in the transaction of `migrate`.
+"""Alembic executes this file: it runs the migrations on the connection and in the transaction of `migrate`.
 
-Without Alembic around it, it does nothing.
+When it is imported without Alembic, it does nothing.
 """
 
 from __future__ import annotations

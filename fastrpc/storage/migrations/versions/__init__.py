@@ -1,1 +1,1 @@
-"""One file for each revision of the schema. They hold their own tables: `schema` is that of the newest."""
+"""One file for each revision of the schema. Each defines its tables itself: `schema` is the newest one."""

@@ -1,4 +1,4 @@
-"""Tokens of callers, and the numbers that say what has changed."""
+"""Tokens of callers, and the change numbers of topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index by which approvals that are over are found, to be removed."""
+"""An index for finding expired and completed approvals, which are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request says besides its arguments, as it was shown to the approver."""
+"""The params of a request besides its arguments, in the form in which the approver has seen them."""
 
 from __future__ import annotations
 
