@@ -1,6 +1,6 @@
-"""The tools that steps of workflows call besides the server's own, each of the name of a type of nodes.
+"""The tools that only steps of workflows need, each named after a type of nodes.
 
-They are tools, so that guard, limits and audit know them, and callers may call them; no list shows them.
+They are tools, so that guard, limits and audit apply to them, and callers may call them; no list shows them.
 """
 
 from __future__ import annotations

@@ -127,8 +127,7 @@ def _folders() -> list[str]:
 
 def _environment() -> dict[str, str]:
     """Return where shared libraries and tesseract's data are, nothing else of this process's environment."""
-    # A cache folder cannot be made below a device. With threads of the libraries, memory and time would
-    # double.
+    # A cache folder cannot be made below a device. Threads of the libraries would double memory and time.
     return {
         **environment("TESSDATA_PREFIX"),
         "HOME": os.devnull,

@@ -95,7 +95,7 @@ def _first(asked: list[Asked]) -> list[Asked]:
 
 
 def _ask(question: Question, words: list[str]) -> None:
-    """Add words to the question, except stop words."""
+    """Set the words that the question asks for, without stop words."""
     found: dict[Alternative, None] = {}
     for word in telling(words):
         if len(found) >= MOST_TERMS:
