@@ -92,7 +92,7 @@ NATIVE = {  # what libraries in C and Rust call, and an event loop: threads, wai
     "tgkill": (234, 131),
     "uname": (63, 160),
 }
-DESCRIPTORS = {  # files received over a socket, and the clock for the time limit of each
+DESCRIPTORS = {  # receiving files over a socket, and limiting the processor time of each
     "prlimit64": (302, 261),
     "recvmsg": (47, 212),
     "setrlimit": (160, 164),

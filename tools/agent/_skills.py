@@ -31,8 +31,8 @@ FILES_LIMIT = 200  # names beside a SKILL.md that are listed
 DESCRIPTION_LIMIT = 300
 CATALOGUE_LIMIT = 16_000
 NARROWER = (DESCRIPTION_LIMIT, 120, 40)
-"""The lengths to which descriptions in the catalogue are cut: the next where all together would be too long.
-ZZZ"""
+"""The lengths to which descriptions in the catalogue are cut: the next where all together would be too
+long."""
 
 BUILT_IN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_built_in_skills")
 

@@ -177,7 +177,7 @@ class Plan:
         self._server.before(self.gate)
 
     async def gate(self, call: Any) -> None:
-        """Refuse what writes or executes. Raises ToolError."""
+        """Refuse tools that write or execute. Raises ToolError."""
         found = self._server.tools.get(call.tool)
         refused = REFUSED.get(found.effect) if found is not None and found.effect else None
         if refused is None or call.tool in FREE:

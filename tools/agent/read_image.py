@@ -132,7 +132,7 @@ def _nameless_file(data: bytes) -> int:
 
 
 def _shown(picture: Picture, size: int, drawing: bool = False) -> ToolResult:
-    """Return the image, one line that says what it is, and the facts."""
+    """Return the image, a line that describes it, and the facts."""
     from fastrpc import Image
 
     from ._image.pool import MIME_OF

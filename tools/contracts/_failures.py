@@ -29,7 +29,7 @@ def engine_error_of(error: Exception, verb: str, seconds: float, log: str) -> En
 
 
 def shown(error: EngineError) -> dict[str, Any]:
-    """Return the member ``error`` of an envelope: code, message, retry, and details if there are any."""
+    """Return the member ``error`` of an envelope: code, message, retry, and details unless they are empty."""
     found: dict[str, Any] = {"code": error.code, "message": error.message, "retry": error.retry}
     if error.details is not None:
         found["details"] = error.details

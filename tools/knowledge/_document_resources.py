@@ -36,7 +36,7 @@ class Documents:
         self._watching = Watching(server, prefix, _stamp)
 
     def read(self, uri: str, ctx: Context) -> Any:
-        """Return a document's text or file, or the list of all; None where there is none."""
+        """Return a document's text or file, or the list of all; None if it does not exist."""
         from fastrpc import Contents
 
         id, _, part = uri.removeprefix(self._prefix).partition("/")

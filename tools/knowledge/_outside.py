@@ -109,8 +109,8 @@ def uris(reader: Reader, typed: str) -> list[str]:
 
 
 def enclosed(text: str, source: str, left_out: str) -> str:
-    """Return a text between tags, cut to `BUDGET`. `left_out` is the sentence about what is missing, a format
-    with the fields `missing`, `total` and `source`."""
+    """Return a text between tags, cut to `BUDGET`. `left_out` is the sentence about the missing text, a
+    format with the fields `missing`, `total` and `source`."""
     kept = _beginning(text)
     id, name = secrets.token_hex(8), _attribute(source)
     whole = f'<external_content id="{id}" source="{name}">\n{defanged(kept)}\n</external_content>'

@@ -21,7 +21,7 @@ class Turns:
         self._free = places
         self._each = each
         self._running: dict[str, int] = {}
-        self._waiting: dict[str, list[Future[None]]] = {}  # the owner who had a turn last comes last
+        self._waiting: dict[str, list[Future[None]]] = {}  # the owner who had the latest turn comes last
 
     def of(self, owner: str) -> Turn:
         """Return the context manager in which an owner works."""

@@ -27,7 +27,7 @@ NO_CODE = "action.execute_code is switched off here: start the server with --exe
 
 
 class ApiAnswer(TypedDict):
-    """The answer to a request. `body` is what its JSON says, else its text."""
+    """The answer to a request. `body` is the value of its JSON, else its text."""
 
     status: int
     headers: dict[str, str]
@@ -74,7 +74,7 @@ async def execute_code(
 
 
 class ModelAnswer(TypedDict):
-    """What a model has said."""
+    """The answer of a model."""
 
     text: str
     model: str

@@ -45,7 +45,7 @@ class ListedAgents(TypedDict):
 
 
 class Agent(TypedDict):
-    """An agent's texts, empty where it has none, and its configuration with secrets masked."""
+    """An agent's texts, empty if they are missing, and its configuration with secrets masked."""
 
     id: str
     soul: str
@@ -93,7 +93,7 @@ def get(id: Annotated[str, "The agent's id, as agent.list has it"]) -> Agent:
 
 
 def attach(server: Server) -> None:
-    """Serve the agents as resources, and watch their folder, if there is one."""
+    """Serve the agents as resources, and watch their folder, if the settings name one."""
     root = _settings.AGENTS.read()
     if root:
         prefix = f"{_settings.SCHEME.read()}://agents/"

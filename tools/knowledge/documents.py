@@ -76,7 +76,7 @@ class Listed(TypedDict):
 
 
 class PageText(TypedDict):
-    """A page, or what of it fits."""
+    """A page, or the part of it that fits."""
 
     page: int
     text: str

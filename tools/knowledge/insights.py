@@ -38,7 +38,7 @@ UNKNOWN = "(unknown)"
 
 
 class Period(TypedDict):
-    """A day, or the first day of a week or a month (UTC), and what was counted."""
+    """A day, or the first day of a week or a month (UTC), and the count."""
 
     start: str
     number: int

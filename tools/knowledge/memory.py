@@ -46,8 +46,8 @@ class MemoryEntry(TypedDict):
 
 
 class SearchNote(TypedDict, total=False):
-    """`note` says why a search was by words alone, though there is a model for meaning, and which other words
-    were searched for."""
+    """`note` says why a search was by words alone, although a model for meaning is configured, and which
+    other words were searched."""
 
     note: str
 

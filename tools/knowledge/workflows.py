@@ -80,7 +80,7 @@ class DeletedWorkflow(TypedDict):
 
 
 class ListedRun(TypedDict):
-    """A run. Times are ISO 8601 (UTC), empty for what has not been."""
+    """A run. Times are ISO 8601 (UTC), empty if the event has not occurred."""
 
     id: str
     workflow: str

@@ -65,7 +65,7 @@ FAILURES = {
 
 
 class Refused(Exception):
-    """A sentence for the caller: why there is no content."""
+    """A sentence for the caller that says why the answer has no content."""
 
 
 def headers_of(event: dict[str, Any]) -> dict[str, str]:

@@ -323,7 +323,7 @@ class Visit:
         if refresh is not None and refresh <= STATIC_REFRESH_SECONDS:
             await asyncio.sleep(refresh)
         elif not before[1]:
-            return  # without scripts it is as it is
+            return  # without scripts it does not change
         await self._wait_until_quiet(end)
 
     async def _wait_until_quiet(self, end: float) -> None:
@@ -376,7 +376,7 @@ async def _quietly(coroutine: Any) -> None:
 
 def _bytes_of(piece: dict[str, Any]) -> bytes:
     if not piece.get("base64Encoded"):
-        return str(piece["data"]).encode("utf-8", "surrogateescape")  # what is valid comes decoded
+        return str(piece["data"]).encode("utf-8", "surrogateescape")  # valid text arrives decoded
     import base64
 
     return base64.b64decode(piece["data"])

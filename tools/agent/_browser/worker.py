@@ -175,7 +175,7 @@ class Worker:
         except asyncio.TimeoutError:
             leave(6)
         except Exception:
-            pass  # it is gone already
+            pass  # it is closed already
 
     # --- requests ---------------------------------------------------------------------------------------
 
@@ -292,7 +292,7 @@ def leave(code: int) -> NoReturn:
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
-                pass  # gone already
+                pass  # removed already
     for _ in range(5):
         shutil.rmtree(FOLDER, ignore_errors=True)
         if not os.path.exists(FOLDER):

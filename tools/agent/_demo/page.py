@@ -1,5 +1,5 @@
-"""The part of the demo that reads a page: one that is empty until its script has run, served by this module.
-ZZZ"""
+"""The part of the demo that reads a page: one that is empty until its script has run, served by this
+module."""
 
 from __future__ import annotations
 

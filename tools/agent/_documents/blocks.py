@@ -193,7 +193,7 @@ def is_line_numbers(element: Any) -> bool:
 
 
 def code_text(element: Any) -> str:
-    """Return code as it is shown, line by line."""
+    """Return code in its displayed form, line by line."""
     in_divs = element.tag == "div"  # where text between lines is only the page's spacing
     has_lines = "\n" in plain_text(element).strip("\n")
     parts: list[str] = []

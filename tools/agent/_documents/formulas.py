@@ -1,6 +1,6 @@
 """Formulas as TeX: the TeX that the page contains, else converted from MathML.
 
-In a line of text, 1/2 and x¹⁰ are right only if their structure is kept: `\frac{1}{2}`, `x^{10}`. Symbols
+In a line of text, 1/2 and x¹⁰ are right only if their structure is kept: `\\frac{1}{2}`, `x^{10}`. Symbols
 stay the characters that they are. The two libraries for this are unmaintained, raise on a fraction without a
 denominator, and recurse as deep as the page does. This module goes `DEEPEST` elements deep and gives deeper
 ones as text. Linear in the length of the formula.

@@ -78,7 +78,7 @@ class Writer:
         self._named: set[str] = set()  # abbreviations whose long form was given
         self._block: str | None = None  # the open paragraph's tag; "" for text right in an item
         self._heading = ""
-        self._wanted: list[tuple[str, str]] = []  # inline elements around what comes: tag, start tag
+        self._wanted: list[tuple[str, str]] = []  # inline elements around the next text: tag, start tag
         self._opened: list[str] = []  # those of them that are written, as tags; "" for one left out
         self._space = False  # a space is due before the next text
         self._breaks = 0  # line breaks are due
@@ -295,7 +295,7 @@ class Writer:
         self._due = f"{numbers.label(value)} " if numbers.kind else ""
 
     def _mark_item(self, element: Any) -> None:
-        """Put the mark of an item before what it holds, in a cell."""
+        """Put the mark of an item before its content, in a cell."""
         self._end_block()
         numbers = self._cell_lists[-1] if self._cell_lists else None
         self._due = "- " if numbers is None else f"{numbers.label(numbers.take(element)[0])} "
@@ -495,7 +495,7 @@ def _is_anchor(element: Any) -> bool:
 
 
 def _names_the_quoted(element: Any) -> bool:
-    """Whether a quotation begins with this name of who is quoted."""
+    """Whether a quotation begins with this name of the quoted person."""
     above = element.getparent()
     for _ in range(2):
         if element.getprevious() is not None or (above.text or "").strip():

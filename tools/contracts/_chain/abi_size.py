@@ -22,8 +22,8 @@ MOST_LEVELS = 32
 MOST_MEMBERS = 1_000
 """Elementary types in one parameter."""
 MOST_STEPS = 65_536
-"""Steps of decoding, half a second. A word outside of tuples is one step; each tuple around it doubles that.
-ZZZ"""
+"""Steps of decoding, half a second. A word outside of tuples is one step; each tuple around it doubles
+that."""
 ARRAY = re.compile(r"(.*)\[((?:[1-9][0-9]{0,8})?)\]\Z")
 _SIZES = "|".join(str(bits) for bits in range(8, 257, 8))
 _ELEMENTARY = re.compile(

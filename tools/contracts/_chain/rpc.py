@@ -162,7 +162,7 @@ class Node:
         return answer["result"]
 
     def _unreached(self, reason: str) -> EngineError:
-        """Return the error for a node that was not reached; `reason`: if the proxy has recorded none."""
+        """Return the error for a node that was not reached, with `reason` if the proxy has recorded none."""
         from fastrpc.egress_proxy import NOT_A_WEB_PORT, NOT_PUBLIC
 
         refused = next(iter(self._proxy.refusals.values()), "") if self._proxy is not None else ""

@@ -397,7 +397,7 @@ def _add(connection: Connection, row: dict[str, Any]) -> int:
 
 
 def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:
-    """Return the number of an entry, None if the reader has none of this id."""
+    """Return the number of an entry, None if the reader has none with this id."""
     if ID.fullmatch(id) is None:
         return None
     found: int | None = connection.execute(

@@ -1,10 +1,10 @@
 """Vectors in PostgreSQL with pgvector: stored in a column of its type, and compared in the database.
 
 `prepare` makes the column if the extension is installed, or the server's user may install it. Vectors that
-were stored as bytes are moved a lot at a time; searches find each after its move. The vectors of a space with
-up to `EXACT_ROWS` are compared one by one. A larger space is searched in an index (HNSW) of all owners'
-vectors of these dimensions, which is read until enough results are the reader's own. If the index ends too
-early, the vectors are compared one by one as well.
+were stored as bytes are moved in batches; searches find each after its move. The vectors of a space with up
+to `EXACT_ROWS` are compared one by one. A larger space is searched in an index (HNSW) of all owners' vectors
+of these dimensions, which is read until enough results are the reader's own. If the index ends too early, the
+vectors are compared one by one as well.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ RANKED_ROWS = 2000
 LOOKED_AT = 150
 """The least number of rows that are ranked here."""
 TRIED = 8
-"""If fields restrict the rows, so many times as many are examined before all that the fields allow are read.
-ZZZ"""
+"""If fields restrict the rows, so many times as many are examined before all that the fields allow are
+read."""
 MOST_KEPT = 256
 """Sets of chosen rows that are cached for each database."""
 SATURATION, LENGTH_MATTERS = 1.2, 0.75

@@ -115,8 +115,8 @@ documents = Table(
     Index("knowledge_documents_space", "space", "number"),
     sqlite_autoincrement=True,
 )
-"""`digest` is the SHA-256 of the original, in hexadecimal, which is its file's name; `changed_at` is when
-`state` was set; `warnings` are lines; `names`, the latest last, are those under which the file was added,
+"""`digest` is the SHA-256 of the original, in hexadecimal, which is its file's name. `changed_at` is when
+`state` was set. `warnings` are lines. `names`, the latest last, are those under which the file was added,
 with a line feed before and after each."""
 
 pages = Table(
@@ -172,8 +172,8 @@ tables."""
 
 
 def _readings(name: str, texts: str, *columns: Column[Any] | Index) -> Table:
-    """Return the table for a model's reading of the texts of a table: from `claimed_until` on another server
-    may read a text that is not `done`; `failures` counts how often the model has refused it."""
+    """Return the table for a model's reading of the texts of a table. From `claimed_until` on, another server
+    may read a text that is not `done`. `failures` counts how often the model has refused it."""
     number = Column("number", NUMBER, ForeignKey(f"{texts}.number", ondelete="CASCADE"), primary_key=True)
     table = Table(
         name,

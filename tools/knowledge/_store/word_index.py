@@ -86,7 +86,7 @@ class WordIndex:
         raise NotImplementedError
 
     def newest(self, connection: Connection, part: int | None) -> int:
-        """Return the highest number in a part, 0 if there is none."""
+        """Return the highest number in a part, 0 if the part is empty."""
         raise NotImplementedError
 
     def numbers(self, connection: Connection, query: str, part: int | None, above: int) -> list[int]:

@@ -64,7 +64,7 @@ def be_nobody() -> None:
 
 def answer(code: str, given: Any) -> dict[str, Any]:
     """Return the answer: the code's output or its error."""
-    sys.path.clear()  # nothing can be read there
+    sys.path.clear()  # no file can be read there
     names = {"__name__": SHOWN_AS, "input": given}
     try:
         exec(compile(code, SHOWN_AS, "exec"), names)

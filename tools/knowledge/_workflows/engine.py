@@ -88,7 +88,7 @@ def is_any_left_behind() -> bool:
 
 def is_needed() -> bool:
     """Whether this process has work without a request: unfinished runs of ended servers, or, before its
-    engine is started, workflows with a trigger. Fast, as `is_any_left_behind`."""
+    engine is started, workflows that a time or a file triggers. Fast, as `is_any_left_behind`."""
     return is_any_left_behind() or (not _is_begun() and has_triggers())
 
 
@@ -376,7 +376,7 @@ def _folder() -> str:
 
 
 def _triggers_path() -> str:
-    """Return the path of the file that exists once a workflow with a trigger was created."""
+    """Return the path of the file that exists once a workflow was created that a time or a file triggers."""
     return _lock_path("").removesuffix(".lock") + "triggers"
 
 

@@ -85,7 +85,7 @@ class FileTriggers:
 
 
 def _begin(kept: Kept, watched: str, changed: Iterable[str]) -> None:
-    """Begin the runs of a workflow for what has changed below its path."""
+    """Begin the runs of a workflow for the changes below its path."""
     root = os.path.realpath(watched)
     below = [path for path in changed if _is_below(root, path)]
     for path in below[:MOST_CHANGES]:

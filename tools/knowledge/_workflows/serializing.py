@@ -1,5 +1,5 @@
-"""The serializer of DBOS's values: JSON. DBOS's default is pickle, which would execute code in the database.
-ZZZ"""
+"""The serializer of DBOS's values: JSON. DBOS's default is pickle, which would execute code in the
+database."""
 
 from __future__ import annotations
 

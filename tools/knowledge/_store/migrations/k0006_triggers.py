@@ -1,4 +1,4 @@
-"""What triggers workflows, for whom triggered runs run, and the secrets of webhooks."""
+"""What triggers workflows, the users in whose name triggered runs execute, and the secrets of webhooks."""
 
 from __future__ import annotations
 
