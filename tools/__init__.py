@@ -1,1 +1,1 @@
-"""The tools that fastrpc ships, importable as ``fastrpc.tools``; nothing in ``fastrpc`` names them."""
+"""The tools that fastrpc ships, importable as ``fastrpc.tools``. No module of ``fastrpc`` names them."""

@@ -1,10 +1,12 @@
-"""The lock that marks an open file as in use: gone when it is closed, or its process has died."""
+"""The lock that marks an open file as in use. The system releases it when the file is closed or the process
+dies."""
 
 from __future__ import annotations
 
 
 def lock(descriptor: int, *, shared: bool = False) -> bool | None:
-    """Take the lock, or not: False if somebody else has it, None where the file system has no locks."""
+    """Try to take the lock. Return False if another process has it, None where the file system has no
+    locks."""
     import fcntl
 
     try:

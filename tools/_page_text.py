@@ -1,8 +1,8 @@
 """The text of a PDF's page in reading order, from what pypdf reads of it. Imports the standard library alone.
 
-Programs draw the pieces of a line of right-to-left script in either direction: here they are put into reading
-order, brackets and digits included, and letters that are stored as shapes become letters again, so that words
-can be found.
+Programs draw the pieces of a line of right-to-left script in either direction. This module puts them into
+reading order, brackets and digits included. It turns letters that are stored as shapes into letters, so that
+a search finds the words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Piece = tuple[str, float]
-    """A text, and how far from the left it is drawn."""
+    """A text, and its distance from the left edge."""
 
 SHAPES = re.compile("[\ufb00-\ufb06\ufb50-\ufdff\ufe70-\ufefc]")
 RIGHT_TO_LEFT = re.compile("[\u0590-\u065f\u066e-\u06ef\u06fa-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
@@ -31,7 +31,7 @@ ENCODINGS = ("cp1252", "charmap", "latin-1", "mac-roman", "utf-16", "utf-16-be",
 
 
 def load() -> None:
-    """Import what pypdf imports late, for a process that opens no file once it reads."""
+    """Import what pypdf imports late, for a process that can open no file once it reads."""
     import pypdf._codecs.core_font_metrics
     import pypdf._configuration
     import pypdf._text_extraction
@@ -58,7 +58,8 @@ def page_text(page: Any) -> str:
 
 
 def in_reading_order(pieces: list[Piece]) -> str:
-    """Return a page's text from its pieces as they are drawn, lines of right-to-left script put in order."""
+    """Return a page's text from its pieces in the order of drawing, with lines of right-to-left script put in
+    order."""
     lines: list[list[Piece]] = [[]]
     for piece, place in pieces:
         first, *others = piece.split("\n")
@@ -81,16 +82,17 @@ def _ordered(pieces: list[Piece]) -> str:
 
 
 def _from_the_right(pieces: list[Piece]) -> list[Piece]:
-    """Return pieces from the right to the left. Those that a program draws without saying where have one
-    place: they stay in the order of drawing, from the right where most of the line is (LibreOffice)."""
+    """Return pieces from the right to the left. Pieces that a program draws without a position all have the
+    same position. They stay in the order of drawing, which is from the right where most of the line is
+    (LibreOffice)."""
     steps = [after - before for (_, before), (_, after) in pairwise(pieces)]
     is_leftwards = sum(step < 0 for step in steps) > sum(step > 0 for step in steps)
     return sorted(pieces if is_leftwards else reversed(pieces), key=lambda each: -each[1])
 
 
 def _turned(piece: str) -> str:
-    """Return a piece of a right-to-left line in logical order. pypdf has turned its letters, and with them
-    the digits, which should not be; what has no direction of its own it leaves as drawn."""
+    """Return a piece of a right-to-left line in logical order. pypdf has reversed its letters and its digits;
+    the digits must be reversed back. pypdf leaves characters without a direction as drawn."""
     piece = DIGITS.sub(lambda match: match[0][::-1], piece)
     if RIGHT_TO_LEFT.search(piece):
         return piece.translate(MIRRORED)

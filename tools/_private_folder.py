@@ -1,9 +1,8 @@
-"""The folders in which tools keep state and long outputs: made for the user alone, and used only as long as
-nobody else can put anything into them. Costs a few system calls, when something is opened in there.
+"""The folders in which tools keep state and long outputs. They belong to the user alone, and a tool uses one
+only as long as no other user can write to it. Costs a few system calls each time something is opened in one.
 
-What another program of the same user does in there is not kept away: it may do what this one may. What it
-puts in the place of a file is refused where that file is opened; what it puts in the place of a folder that
-is open already does not count.
+Programs of the same user are not kept out: they have the same rights as this one. A file that such a program
+replaces is refused when it is opened. A folder that it replaces has no effect once it is open.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ import stat
 
 
 def make(path: str) -> None:
-    """Make a folder with mode 0700, unless it is there; raise OSError unless it is private (`opened`)."""
+    """Make a folder with mode 0700 unless it exists. Raise OSError unless it is private (`opened`)."""
     os.close(_made(path))
 
 
 def made_inside(folder: str, name: str) -> int:
-    """Make a private folder within another one, unless both are there, and return its descriptor: what is
-    made and removed through it lies in there, whatever takes its place meanwhile. Raises OSError as `opened`
-    does."""
+    """Make a private folder within another one, unless both exist, and return its descriptor. What is made
+    and removed through the descriptor is in this folder, even if the path is replaced meanwhile. Raises
+    OSError as `opened` does."""
     outer = _made(folder)
     try:
         try:
@@ -34,9 +33,10 @@ def made_inside(folder: str, name: str) -> int:
 
 
 def opened(folder: str, name: str) -> int:
-    """Return the descriptor of a folder within another one, which may be a link of one's own; the inner one
-    may not. Raises OSError, with the path and the reason, for one of another user's, one that others may
-    write to, and a link that another user has made. Root's are trusted, and root trusts every owner."""
+    """Return the descriptor of a folder within another one. The outer one may be a link that this user has
+    made; the inner one may not be a link. Raises OSError, with the path and the reason, for another user's
+    folder, for one that others may write to, and for a link that another user has made. Root's folders are
+    trusted, and root trusts every owner."""
     outer = _opened(folder, folder)
     try:
         return _opened(os.path.join(folder, name), name, outer)
@@ -48,12 +48,12 @@ def _made(path: str) -> int:
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except FileExistsError:
-        pass  # no folder, or a link that leads nowhere: the next says it
+        pass  # no folder, or a dangling link: the next call raises the error
     return _opened(path, path)
 
 
 def _opened(path: str, name: str, outer: int | None = None) -> int:
-    """Open `name`, within `outer` if that is given; `path` is for the errors."""
+    """Open `name`, within `outer` if that is given; errors name `path`."""
     facts = os.stat(name, dir_fd=outer, follow_symlinks=False)
     if stat.S_ISLNK(facts.st_mode):
         if outer is not None:

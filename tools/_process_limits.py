@@ -1,5 +1,5 @@
-"""Limits and environment of a process that reads what strangers wrote. Imports the standard library alone,
-for programs that know nothing of fastrpc."""
+"""Limits and environment of a process that reads untrusted input. Imports the standard library alone, for
+programs that import nothing of fastrpc."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import resource
 
 
 def limit(memory: int, seconds: int | None = None, *more: int) -> None:
-    """Have the kernel bound this process for the rest of its life: bytes of address space, seconds of
-    processor time, no file that is written, no core dump. `more`: resources of which it gets nothing more."""
+    """Set kernel limits for the rest of this process's life: bytes of address space, seconds of processor
+    time, no written files, no core dump. `more` names resources whose limit is set to zero."""
     bounds = [(resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)]
     if seconds is not None:
         bounds.append((resource.RLIMIT_CPU, seconds))
@@ -17,12 +17,12 @@ def limit(memory: int, seconds: int | None = None, *more: int) -> None:
         try:
             resource.setrlimit(which, (value, value))
         except (OSError, ValueError):
-            pass  # macOS has no limit of that kind
+            pass  # macOS does not have this limit
 
 
 def environment(*begins: str) -> dict[str, str]:
-    """Return what such a process gets of this one's environment, the rest of which may hold secrets: where
-    shared libraries lie, and the variables whose names begin so."""
+    """Return the part of the environment that such a process gets: where shared libraries are, and the
+    variables whose names begin with these prefixes. The rest may hold secrets."""
     return {
         name: value
         for name, value in os.environ.items()

@@ -1,6 +1,6 @@
 """Which project the server works in: the nearest folder upward with ``.git``, else the working directory.
 
-State is kept by project. Finding it costs one `stat` a folder on the way up.
+State is stored by project. Finding the project costs one `stat` for each folder on the way up.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from fastrpc import ToolError
 
 
 def key() -> str:
-    """Return the project as a real path. Bytes that are no UTF-8 are written out, so that the result is
-    always plain text. Raises ToolError where the working directory is gone."""
+    """Return the project as a real path. Bytes that are not UTF-8 are escaped, so the result is always plain
+    text. Raises ToolError if the working directory no longer exists."""
     try:
         start = os.path.realpath(os.getcwd())
     except OSError as error:

@@ -1,8 +1,9 @@
-"""What a call may fetch: everything, or public addresses and chosen networks alone.
+"""What a call may fetch: everything, or only public addresses and chosen networks.
 
-Who calls over standard input and output runs the server and may reach what it reaches. Over HTTP callers
-are others: what they name, and what the pages that they name load, must not be this machine or its network.
-The setting FASTRPC_REACH says otherwise. The rule is `fastrpc.egress_proxy`'s; nothing is looked up here.
+A caller over standard input and output runs the server and may reach what the server reaches. Callers over
+HTTP are other people. The addresses that they name, and those that the pages load, must not be on this
+machine or its network. The setting FASTRPC_REACH changes this. The rule itself is in `fastrpc.egress_proxy`;
+this module looks up no name.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ SETTING = "FASTRPC_REACH"
 
 
 class Reach(NamedTuple):
-    """What may be reached, and for whom."""
+    """What a call may reach, and for whom."""
 
     networks: tuple[str, ...] | None = None
-    """The networks besides the public addresses; None: all there is."""
+    """The networks besides the public addresses; None: no restriction."""
     others: bool = False
-    """Whether who chooses the pages is not who runs the server."""
+    """Whether other people than the server's user choose the pages."""
 
 
 def of(ctx: Context | None) -> Reach:
-    """Return what a call may reach. Raises ToolError for a setting that means nothing."""
+    """Return what a call may reach. Raises ToolError for an invalid setting."""
     networks, is_over_http = _networks(), _is_over_http(ctx)
     if networks is None:
         return Reach(() if is_over_http else None, is_over_http)
@@ -39,7 +40,7 @@ def of(ctx: Context | None) -> Reach:
 
 
 def _networks() -> tuple[str, ...] | None:
-    """Return what the setting says, without `public`; None where it says nothing."""
+    """Return the setting's networks, without `public`; None if it is not set."""
     parts = tuple(part for part in map(str.strip, os.environ.get(SETTING, "").lower().split(",")) if part)
     if not parts or parts == ("all",):
         return parts or None
@@ -55,7 +56,7 @@ def _is_over_http(ctx: Context | None) -> bool:
 
 
 def _check(network: str) -> None:
-    """Raise ToolError for what is no network: then nothing is fetched, rather than everything."""
+    """Raise ToolError for text that is not a network, so that nothing is fetched rather than everything."""
     from ipaddress import ip_network
 
     try:

@@ -1,9 +1,10 @@
-"""Which files a process may open that reads what strangers wrote (Linux 5.13 and newer, Landlock): those
-below a few folders, to read them. Every other file, and writing to any, fails with EACCES from then on.
+"""Which files a process that reads untrusted input may open (Linux 5.13 and newer, Landlock): those below a
+few folders, for reading. From then on, opening any other file and writing to any file fail with EACCES.
 
-The kernel confines the thread that asks and the threads that it starts later, so it has to be asked before a
-library starts threads. Files that are open stay open, and whether a file exists can still be seen. Imports
-the standard library alone, for programs that know nothing of fastrpc. `_system_calls` is the other half.
+The kernel confines the calling thread and the threads that it starts later, so the call must precede any
+library that starts threads. Files that are open stay open, and the process can still see whether a file
+exists. Imports the standard library alone, for programs that import nothing of fastrpc. `_system_calls` is
+the other half.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ except ImportError:  # built without libffi
     ctypes = None  # type: ignore[assignment]
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-"""The numbers of the system calls, on every processor that Linux has Landlock for."""
+"""The numbers of the system calls, the same on every processor for which Linux has Landlock."""
 VERSION, BELOW_PATH, NO_NEW_PRIVILEGES = 1, 1, 38
 READ_FILE, READ_FOLDER = 1 << 2, 1 << 3
 RIGHTS = ((1, 13), (2, 14), (3, 15), (5, 16))
-"""Since which version of Landlock there are how many rights, of <linux/landlock.h>."""
+"""The number of rights by version of Landlock, of <linux/landlock.h>."""
 
 
 def version() -> int:
-    """Return the kernel's version of Landlock. Raises OSError where it has none."""
+    """Return the kernel's version of Landlock. Raises OSError if it has none."""
     return call(CREATE_RULESET, ctypes.c_void_p(None), ctypes.c_ulong(0), ctypes.c_ulong(VERSION))
 
 
 def confine(folders: list[str]) -> None:
-    """Have the kernel refuse this thread, and those that it starts, every file but those below the folders,
-    and those that links in the folders point to. On other systems than Linux nothing happens. Raises OSError
-    where the kernel has no Landlock, and for a folder that cannot be opened."""
+    """Have the kernel refuse every file to this thread and those that it starts, except files below the
+    folders and the targets of links in the folders. Does nothing on systems other than Linux. Raises OSError
+    if the kernel has no Landlock, and for a folder that cannot be opened."""
     if sys.platform != "linux":
         return
     if ctypes is None:
@@ -56,7 +57,7 @@ def confine(folders: list[str]) -> None:
 
 
 def allow(rules: int, path: str, rights: int) -> None:
-    """Add a rule: what is below a path, or the file, has these rights. Raises OSError."""
+    """Add a rule: the file, or what is below the path, has these rights. Raises OSError."""
     below = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         rule = struct.pack("=Qi", rights, below)
@@ -66,7 +67,7 @@ def allow(rules: int, path: str, rights: int) -> None:
 
 
 def call(number: int, *arguments: object) -> int:
-    """Make a system call. Raises OSError where it fails."""
+    """Make a system call. Raises OSError if it fails."""
     library = ctypes.CDLL(None, use_errno=True)
     return checked(library.syscall(ctypes.c_long(number), *arguments))
 
@@ -78,7 +79,7 @@ def checked(answer: int) -> int:
 
 
 def confine_if_possible(folders: list[str]) -> None:
-    """The same for a process whose other limits have to do where there is no Landlock."""
+    """Do the same, for a process whose other limits must suffice where the kernel has no Landlock."""
     try:
         confine(folders)
     except OSError:

@@ -1,10 +1,10 @@
-"""A filter of system calls for a process that reads or runs what strangers wrote (Linux, seccomp). From
-then on every thread of it may compute, read and write what is open, sleep and end, and what more lists allow.
-Every other call fails with EPERM: files by their names, sockets, processes, signals, limits and memory of
-other processes.
+"""A filter of system calls for a process that reads or runs untrusted input (Linux, seccomp). Every thread
+may then compute, read and write open files, sleep and end, and make the calls of further lists. Every other
+call fails with EPERM: opening files by name, sockets, processes, signals, limits and memory of other
+processes.
 
-It lists what is allowed, so what a newer kernel brings is refused, too. Imports the standard library alone,
-for programs that know nothing of fastrpc. Costs 10 ms, which is importing ctypes.
+The filter lists what is allowed, so it also refuses calls that a newer kernel adds. Imports the standard
+library alone, for programs that import nothing of fastrpc. Costs 10 ms, the time to import ctypes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except ImportError:  # built without libffi
 LOAD, IF_EQUAL, IF_ANY, RETURN = 0x20, 0x15, 0x45, 0x06
 REFUSE, ALLOW = 0x00050000 | 1, 0x7FFF0000
 UNKNOWN = 0x00050000 | 38
-"""Of <linux/seccomp.h>: fail with errno 1 (EPERM), go on, fail as in a kernel without it (ENOSYS)."""
+"""Of <linux/seccomp.h>: fail with errno 1 (EPERM), allow, fail as in a kernel without the call (ENOSYS)."""
 NUMBER_AT, PROCESSOR_AT, ARGUMENTS_AT = 0, 4, 16
 NO_NEW_PRIVILEGES, SET_FILTER, ALL_THREADS = 38, 1, 1
 PROCESSORS = {
@@ -29,9 +29,9 @@ PROCESSORS = {
     "aarch64": (0xC00000B7, 1, 277),
     "riscv64": (0xC00000F3, 1, 277),
 }
-"""AUDIT_ARCH of <linux/audit.h>, which of the numbers hold, and that of seccomp itself."""
+"""AUDIT_ARCH of <linux/audit.h>, which selects the numbers, and the number of seccomp itself."""
 
-# name: number on x86-64, and on processors whose numbers are the generic ones; 0 where there is none
+# name: number on x86-64, and on processors with the generic numbers; 0 if it does not exist
 COMPUTING = {
     "arch_prctl": (158, 0),
     "brk": (12, 214),
@@ -92,7 +92,7 @@ NATIVE = {  # what libraries in C and Rust call, and an event loop: threads, wai
     "tgkill": (234, 131),
     "uname": (63, 160),
 }
-DESCRIPTORS = {  # files that are handed over by a socket, and the time that each may take
+DESCRIPTORS = {  # receiving files over a socket, and limiting the processor time of each
     "prlimit64": (302, 261),
     "recvmsg": (47, 212),
     "setrlimit": (160, 164),
@@ -112,7 +112,7 @@ FILES = {  # reading files by their names
     "statx": (332, 291),
 }
 CLONE_THREAD, WRITING, SET_NAME = 0x10000, os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC, 15
-CONDITIONS = {  # of a call that is listed: which argument, the test, a value, and what follows if it holds
+CONDITIONS = {  # of an allowed call: which argument, the test, a value, and what applies if it is true
     "clone": (0, IF_ANY, CLONE_THREAD, ALLOW),
     "open": (1, IF_ANY, WRITING, REFUSE),
     "openat": (2, IF_ANY, WRITING, REFUSE),
@@ -120,13 +120,13 @@ CONDITIONS = {  # of a call that is listed: which argument, the test, a value, a
     "prlimit64": (0, IF_EQUAL, 0, ALLOW),  # of this process
     "tgkill": (0, IF_EQUAL, os.getpid(), ALLOW),
 }
-CLONE3 = 435  # its flags lie in memory, where no filter looks; without it libraries call clone
+CLONE3 = 435  # its flags are in memory, which the filter cannot read; without it libraries call clone
 
 
 def confine(*more: dict[str, tuple[int, int]]) -> None:
     """Have the kernel refuse all threads of this process, for the rest of its life, everything but computing
-    and what is in the lists. On other systems than Linux nothing happens. Raises OSError where the kernel
-    takes no filter, and for a processor whose numbers are not known."""
+    and the listed calls. Does nothing on systems other than Linux. Raises OSError if the kernel does not
+    accept the filter, and for a processor whose numbers are unknown."""
     if sys.platform != "linux":
         return
     processor = os.uname().machine
@@ -144,7 +144,7 @@ def confine(*more: dict[str, tuple[int, int]]) -> None:
 
 
 def confine_if_possible(*more: dict[str, tuple[int, int]]) -> None:
-    """The same for a process whose limits have to do where there is no filter."""
+    """Do the same, for a process whose limits must suffice where the kernel takes no filter."""
     try:
         confine(*more)
     except OSError:

@@ -1,7 +1,8 @@
-"""The agent's thirteen tools, one file a tool, in their published order; what they share starts with ``_``.
+"""The agent's thirteen tools, one file for each, in their published order. Modules that they share start with
+``_``.
 
-`attach` is called when they have been added to a server: what some of them look after besides their calls
-begins there. Importing this imports no tool.
+`attach` is called after they have been added to a server. It starts the background work of some of them.
+Importing this imports no tool.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ __all__ = [  # noqa: RUF022
 ]
 
 PROCESS_STATE = "programs and plan mode"
-"""What they keep in their process: several workers must not serve them (docs/toolsets.md)."""
+"""The tools that keep state in their process: several workers must not serve them (docs/toolsets.md)."""
 
 ATTACHED = {"InvokeSkill": "invoke_skill", "PlanMode": "plan_mode", "SetCallback": "set_callback"}
-"""The tools with something to look after: a folder of skills, a plan that goes on, a time that comes."""
+"""The tools with background work: watching folders of skills, resuming a plan, firing callbacks."""
 
 
 def attach(server: Server) -> None:
-    """Have the tools that are there look after what is theirs, on this server."""
+    """Start the background work of the tools that are on this server."""
     from ._settings import has_full_descriptions
 
     if has_full_descriptions():

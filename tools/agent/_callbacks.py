@@ -1,16 +1,18 @@
-"""The callbacks of a server: their timers, how a due one reaches the client, and what of them is on disk.
+"""The callbacks of a server: their timers, how a due one reaches the client, and their state on disk.
 
-While a server runs, its memory is what counts and its timers are monotonic: a wall clock that jumps does
-not move them. Each change is written by one thread in the order in which it was made; `set` and `cancel`
-wait for it. The wall clock matters only across a restart: what is overdue then fires once, and nothing waits
-longer than its delay.
+While a server runs, its memory is authoritative and its timers are monotonic: a change of the wall clock does
+not move them. One thread writes each change, in the order in which they are made; `set` and `cancel` wait for
+it. The wall clock matters only across a restart: an overdue callback then fires once, and none waits longer
+than its delay.
 
-A callback fires while no call is in flight: a log message to who asked for the level, and a text behind the
-next result. Delivery is at least once: a fire is on disk as undelivered until it was handed to a result,
-and that is written behind it, so a server that is killed between the two delivers it again. Handed out
-and lost with the client that read it counts as delivered. Fires that pile up are one text a callback.
+A callback fires while no call is in flight. It sends a log message to the clients that asked for the level,
+and adds a text to the next result. Delivery is at least once. A fire is stored as undelivered until a result
+has its text. The delivery is written after that, so a server that is killed between the two delivers the text
+again. A text whose result is lost with the client counts as delivered. Several undelivered fires of one
+callback become one text.
 
-An idle server pays nothing; one with callbacks has a timer each and, after the first change, a thread.
+A server without callbacks pays nothing. One with callbacks has a timer for each and, after the first change,
+a thread.
 """
 
 from __future__ import annotations
@@ -39,10 +41,10 @@ if TYPE_CHECKING:
 SLOTS = 8
 FOR_EVER = -1
 LOOK_AGAIN_SECONDS = 0.05  # while a call is in flight
-LISTENER_SECONDS = 0.25  # after a restart: how often, and how many times, to look for somebody who listens
+LISTENER_SECONDS = 0.25  # after a restart: how often, and how many times, to look for a client that listens
 LISTENER_LOOKS = 20
-BESIDE_SECONDS = 1.0  # how long a change that nobody waits for may itself wait, at the end of the process too
-NOTE_CHARACTERS = 4_000  # of the texts behind one result, unless the first alone is longer
+BESIDE_SECONDS = 1.0  # how long a change without a waiter may be delayed, also at the end of the process
+NOTE_CHARACTERS = 4_000  # of the texts added to one result, unless the first alone is longer
 
 SECOND = 1.0
 """How long a second of delay lasts; tests make it shorter."""
@@ -52,7 +54,8 @@ _of: WeakKeyDictionary[Any, Callbacks] = WeakKeyDictionary()
 
 
 class Callback:
-    """One slot's message. `left` is how often it still fires, `FOR_EVER` or a count, 0 when it is over."""
+    """The message of one slot. `left` is how often it still fires: `FOR_EVER` or a count; 0 when it is
+    over."""
 
     __slots__ = (
         "delay_seconds",
@@ -74,38 +77,38 @@ class Callback:
         self.delay_seconds = delay_seconds
         self.left = left
         self.due = due
-        """When it fires next, in the loop's time."""
+        """The time of its next fire, in the loop's time."""
         self.due_before = due
         """When the last fire was due."""
         self.undelivered = 0
-        """How many fires no result has told of."""
+        """The number of fires that no result has reported."""
         self.timer: TimerHandle | None = None
         self.listener_looks = 1
 
     def note(self, now: float) -> str:
-        """The text that tells of what is undelivered."""
+        """The text about the undelivered fires."""
         ago = max(0, int(now - self.due_before))
         note = f"[callback {self.slot} due {ago} s ago] {self.message}"
         return note if self.undelivered == 1 else f"{note}\n[it fired {self.undelivered} times]"
 
 
 class Callbacks:
-    """The callbacks of one server. To be used on its event loop's thread."""
+    """The callbacks of one server. To be used on the thread of its event loop."""
 
     def __init__(self, server: Server) -> None:
         self.active: dict[int, Callback] = {}
         """By slot."""
-        self._server: Server = proxy(server)  # which holds us, by its note
+        self._server: Server = proxy(server)  # which refers to this object, by its note
         self.left_behind = _instances.exist()
-        """Whether there may be callbacks to take over; looked at once, at the start."""
+        """Whether there may be callbacks to take over; checked once, at the start."""
         self._undelivered: list[Callback] = []
         self._start: Future[None] | None = None
         self._writer: ThreadPoolExecutor | None = None
 
-    # --- what the tool does ---------------------------------------------------------------------------
+    # --- the tool's operations ------------------------------------------------------------------------
 
     async def add(self, message: str, delay_seconds: int, repeats: int, slot: int | None) -> Callback:
-        """Take a slot and start its timer; it is on disk when this returns. Raises ToolError."""
+        """Take a slot and start its timer. When this returns, it is on disk. Raises ToolError."""
         await self.ready()
         slot = self._free_slot(slot)
         key = int.from_bytes(os.urandom(7), "big")
@@ -113,13 +116,13 @@ class Callbacks:
         callback = self.active[slot] = Callback(key, slot, message, delay_seconds, repeats, due)
         try:
             await self._written(_insert, self._row_of(callback))
-        except BaseException:  # cancelled, most likely: what is written behind it takes it out again
+        except BaseException:  # cancelled, most likely: the next write removes it from the disk
             if self.active.get(slot) is callback:
                 del self.active[slot]
             callback.left = 0
             self._save([callback])
             raise
-        if callback.left:  # nobody has cancelled it meanwhile
+        if callback.left:  # not cancelled meanwhile
             self._arm(callback)
         return callback
 
@@ -137,7 +140,8 @@ class Callbacks:
         return wanted
 
     async def cancel(self, slot: int | None) -> list[Callback]:
-        """Stop one callback, or all; what is undelivered stays so. Raises ToolError for an empty slot."""
+        """Stop one callback, or all; undelivered fires stay undelivered. Raises ToolError for an empty
+        slot."""
         await self.ready()
         if slot is not None and slot not in self.active:
             active = ", ".join(map(str, sorted(self.active))) or "none"
@@ -154,7 +158,7 @@ class Callbacks:
     # --- the start ------------------------------------------------------------------------------------
 
     def begin(self) -> Future[None]:
-        """Take over what dead servers of this project have left, once; again only if that has failed."""
+        """Take over the callbacks of dead servers of this project, once; again only if that has failed."""
         from asyncio import ensure_future
 
         if self._start is None or (self._start.done() and _starting.failed(self._start)):
@@ -162,7 +166,7 @@ class Callbacks:
         return self._start
 
     async def ready(self) -> None:
-        """Wait until that is done."""
+        """Wait until `begin` is done."""
         from asyncio import shield
 
         await shield(self.begin())
@@ -182,7 +186,7 @@ class Callbacks:
             if callback.undelivered:
                 self._undelivered.append(callback)
             if callback.left:
-                if wait <= 0:  # the client may still be about to write_line that it wants to hear of it
+                if wait <= 0:  # the client may still be about to ask for the log level
                     callback.listener_looks = LISTENER_LOOKS
                 self.active[callback.slot] = callback
                 self._arm(callback)
@@ -195,7 +199,7 @@ class Callbacks:
         callback.timer = _loop().call_at(callback.due, self._come_due, callback)
 
     def _come_due(self, callback: Callback) -> None:
-        """Fire, unless a call is in flight: then look again soon."""
+        """Fire, unless a call is in flight; then try again soon."""
         if self._server.busy:
             callback.timer = _loop().call_later(LOOK_AGAIN_SECONDS, self._come_due, callback)
         else:
@@ -220,14 +224,15 @@ class Callbacks:
         self._save([callback])
 
     def _log(self, message: str, looks: int) -> None:
-        """Tell the clients that asked for the level; if there is none yet, look for one some more times."""
+        """Log to the clients that asked for the level; without one, look for one a few more times."""
         if not self._server.log(message, level="info", logger="callback") and looks > 1:
             _loop().call_later(LISTENER_SECONDS, self._log, message, looks - 1)
 
     # --- notes ----------------------------------------------------------------------------------------
 
     def take_notes(self) -> list[str]:
-        """Return the texts for the result that is being made; what does not fit comes with the next."""
+        """Return the texts for the result that is being made; those that do not fit come with the next
+        result."""
         loop = _loop()
         now = loop.time()
         texts: list[str] = []
@@ -245,7 +250,7 @@ class Callbacks:
         if taken:
             self._save(taken)
         if not self._undelivered:
-            loop.call_soon(self._stop_notes)  # not from inside of the result that is being made
+            loop.call_soon(self._stop_notes)  # not within the result that is being made
         return texts
 
     def _stop_notes(self) -> None:
@@ -255,7 +260,7 @@ class Callbacks:
     # --- the disk -------------------------------------------------------------------------------------
 
     def _row_of(self, callback: Callback) -> dict[str, Any]:
-        """What of a callback is written, as it is now."""
+        """The row of a callback, as it is now."""
         now, wall = _loop().time(), wall_clock()
         return {
             "id": callback.key,
@@ -272,8 +277,8 @@ class Callbacks:
         return [self._row_of(callback) for callback in callbacks]
 
     def _save(self, callbacks: Iterable[Callback]) -> None:
-        """Write how callbacks are now, without waiting. What cannot be written is said on stderr: it costs
-        a repetition after the next start."""
+        """Queue a write of the callbacks as they are now, without waiting. A failed write is reported on
+        stderr; after the next start a fire may then be repeated."""
         rows = self._rows_of(callbacks)
 
         def save() -> None:
@@ -285,7 +290,7 @@ class Callbacks:
         self._thread().submit(save)
 
     async def _written(self, function: Callable[..., T], *values: Any) -> T:
-        """Call a function on the thread that writes, behind what was written before."""
+        """Call a function on the writing thread, after the earlier writes."""
         from asyncio import wrap_future
 
         return await wrap_future(self._thread().submit(function, *values))
@@ -304,7 +309,7 @@ def of(server: Server) -> Callbacks:
 
 
 def attach(server: Server) -> None:
-    """Go on with the callbacks of dead servers as soon as this one runs."""
+    """Resume the callbacks of dead servers as soon as this server runs."""
     callbacks = of(server)
     if callbacks.left_behind:
         complain = _starting.complain("the callbacks of an earlier server are")
@@ -317,7 +322,7 @@ def _loop() -> AbstractEventLoop:
     return get_running_loop()
 
 
-# --- rows, on the thread that writes ------------------------------------------------------------------------
+# --- rows, on the writing thread ----------------------------------------------------------------------------
 
 
 def _insert(row: dict[str, Any]) -> None:
@@ -344,8 +349,8 @@ def _save(rows: list[dict[str, Any]], wait_seconds: float = _state.WAIT_SECONDS)
 
 
 def _taken_over() -> list[dict[str, Any]]:
-    """Make the rows of this project's dead servers ours, the soonest due first, each in its slot or in
-    another one that is free. What finds no slot stays with its owner, until a later start has room."""
+    """Make the rows of this project's dead servers rows of this one, the soonest due first, each in its slot
+    or in another free one. A row without a free slot stays with its owner until a later start has room."""
     with _state.changing() as database:
         heritage = _starting.Heritage(database, "callbacks", _project.key())
         free = set(range(SLOTS))

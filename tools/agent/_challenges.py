@@ -1,7 +1,7 @@
-"""Tells pages that look at the visitor first ("checking your browser") from content.
+"""Tells pages that check the visitor first ("checking your browser") from content.
 
-By what such pages have that content does not: a title of theirs or a script of theirs, and hardly any
-text. An article about them has more to say.
+Such a page has a title or a script that is typical of these services, and hardly any text. An article about
+them has more text.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ WIDGET_SHORT = 400
 
 
 def is_challenge(title: str, html: str, scripts: str, text: str) -> bool:
-    """Whether a page keeps visitors out until they have proved something. `text` is what it shows;
-    `scripts` are those that `html` lacks."""
+    """Whether a page admits visitors only after a check. `text` is what it shows; `scripts` are those that
+    `html` lacks."""
     if len(text) > SHORT:
         return False
     title, text = title.strip().lower(), text.lower().replace("\u2019", "'")

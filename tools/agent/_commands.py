@@ -12,4 +12,4 @@ EXAMPLES = {
   echo '{"command": "date"}' | fastrpc call Bash --arguments -
 """
 }
-"""Lines that stand first among the examples of a command's help."""
+"""Lines that come first among the examples of a command's help."""

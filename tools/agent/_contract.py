@@ -1,10 +1,10 @@
 """The published contract of the agent's thirteen tools, in their published order.
 
-Clients written for it must work unchanged: `fastrpc selftest` and the tests hold every tool against
-it. ``description`` is what was published, word for word; a tool whose description goes on (a catalogue)
-continues on a new line. ``extras`` came later and are optional. ``example`` is a call without side
-effects that the self-test makes, with what it must give back: `says` stands in its text, and
-`is_error` is the mark that it must have. Data only: importing it costs nothing.
+Clients written for it must work unchanged: `fastrpc selftest` and the tests check every tool against it.
+``description`` is what was published, word for word; a longer description (a catalogue) continues on a new
+line. ``extras`` came later and are optional. ``example`` is a call without side effects, for the self-test,
+with the expected result: its text contains `says`, and `is_error` is its error flag. Data only: importing it
+costs nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What a model reads of the thirteen tools with ``FASTRPC_DESCRIPTIONS=full``: when to use which, and how.
+"""The descriptions of the thirteen tools for models with ``FASTRPC_DESCRIPTIONS=full``: when to use which,
+and how.
 
-Without that setting they keep their published texts. Names, types and required parameters are the same in
-both; only descriptions differ. `INSTRUCTIONS` is the server's text on how the tools work together.
+Without that setting the tools keep their published texts. Names, types and required parameters are the same
+in both; only descriptions differ. `INSTRUCTIONS` is the server's text on how the tools work together.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ DESCRIPTIONS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def describe(server: Server) -> None:
-    """Give the tools that are there these texts."""
+    """Give these texts to those of the tools that the server has."""
     for name, (description, parameters) in DESCRIPTIONS.items():
         tool = server.tools.get(name)
         if tool is not None:

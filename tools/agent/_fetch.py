@@ -1,8 +1,8 @@
-"""Reads pages by plain HTTP, where there is no browser, and decodes what came as bytes.
+"""Reads pages by plain HTTP, where the browser is missing, and decodes bytes to text.
 
-Scripts do not run. Redirects are followed to http and https only, at most twenty; a body is read up to a
-limit while it comes. A call that may not reach everything (`_reach`) goes through an egress proxy of its
-own. httpx is imported by the first fetch.
+Scripts do not run. Redirects are followed to http and https only, at most twenty. A body is read up to a
+limit while it arrives. A call that may not reach everything (`_reach`) uses a separate egress proxy. The
+first fetch imports httpx.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BYTES = 20 * 1024**2
 REDIRECTS = 20
-CONNECTIONS = 8  # of one call to its proxy: one at a time, and those that are just ending
+CONNECTIONS = 8  # of one call to its proxy: one at a time, and those that are just closing
 HEADERS = {
     "accept": "text/html,application/xhtml+xml,application/xml;q=0.9,text/markdown;q=0.9,*/*;q=0.8",
     "accept-language": "en-US,en;q=0.9",
@@ -40,8 +40,8 @@ async def load(
 ) -> tuple[dict[str, Any], bytes]:
     """Read a page: its facts (`url`, `status`, `content_type`; `html` where it is HTML) and its bytes.
 
-    `deadline` is of `time.monotonic`. `networks`, if given, may be reached besides public addresses.
-    Raises ToolError for what is no content, or may not be reached.
+    `deadline` is of `time.monotonic`. `networks`, if given, may be reached besides public addresses. Raises
+    ToolError for an answer without content, and for an address that may not be reached.
     """
     if networks is None:
         return await _load(address, deadline, limit, None)
@@ -53,7 +53,7 @@ async def load(
         except ToolError:
             if not proxy.refusals:
                 raise
-            (host, port), reason = proxy.refusals.popitem()  # the last, at which the way ended
+            (host, port), reason = proxy.refusals.popitem()  # the last one, where the redirects ended
         raise ToolError(answers.unreached(web_address.made_of(host, port), reason))
 
 
@@ -100,7 +100,7 @@ async def _check_redirect(response: httpx.Response) -> None:
 
 
 def _event(response: httpx.Response) -> dict[str, Any]:
-    """Return an answer in the browser's words, so that both are judged alike."""
+    """Return an answer in the form of the browser's event, so that both are judged alike."""
     return {
         "request": {"url": web_address.shown(str(response.url))},
         "responseStatusCode": response.status_code,
@@ -142,7 +142,7 @@ def _has_http2() -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Return the system's words for a failure; never the address, which may hold a password."""
+    """Return the system's text for a failure; never the address, which may hold a password."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno is not None:
@@ -153,7 +153,8 @@ def _reason(error: Exception) -> str:
 
 
 def text_of(data: bytes, content_type: str) -> str:
-    """Decode text or HTML: by its byte order mark, its header, its own words, as UTF-8, as Windows Latin."""
+    """Decode text or HTML: by its byte order mark, its header, its own declaration, as UTF-8, as Windows
+    Latin."""
     for mark, name in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
@@ -162,7 +163,7 @@ def text_of(data: bytes, content_type: str) -> str:
         try:
             return data.decode(WINDOWS_LATIN if named.lower() in LATIN else named, "replace")
         except LookupError:
-            pass  # a name that nobody knows
+            pass  # an unknown name
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

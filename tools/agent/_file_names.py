@@ -1,8 +1,8 @@
-"""Finds the file that is meant by a name that is nearly its own.
+"""Finds the file whose name looks the same as a given name.
 
-macOS writes a narrow no-break space (U+202F) before AM and PM in the names of screenshots, and letters with
-accents as two characters (NFD); what a model or a person types has an ordinary space, and one character.
-Such names look the same. Reads one folder, of at most `MOST` names, and only after a name was not found.
+In the names of screenshots, macOS writes a narrow no-break space (U+202F) before AM and PM, and letters with
+accents as two characters (NFD). A model or a person types an ordinary space, and one character. Such names
+look the same. Reads one folder, of at most `MOST` names, and only after a name was not found.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ MOST = 10_000
 
 
 def the_one_meant(path: str) -> str | None:
-    """Return the path of the only file whose name looks like that of `path`, which does not exist; None if
-    there is none, or more than one. Folders on the way may be spelled so, too."""
+    """Return the path of the only file whose name looks like that of `path`, which does not exist; None for
+    no such file or several. Folders on the way may differ in the same way."""
     folder, name = os.path.split(path)
     if not name:
         return None
@@ -41,8 +41,8 @@ def looking_like(folder: str, name: str) -> list[str]:
 
 
 def _looks(name: str) -> str:
-    """Return what is the same for names that look the same; marks of direction, and others without a width,
-    come along when a name is copied."""
+    """Return a key that is equal for names that look the same. It leaves out marks of direction and other
+    characters without a width, which are copied with a name."""
     from unicodedata import category
 
     from fastrpc.unicode_forms import normal_form

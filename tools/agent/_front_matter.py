@@ -1,10 +1,10 @@
 """Reads the front matter of a Markdown file: the lines between two ``---`` at its top.
 
-A YAML library is not used, for two reasons. Many skills in the world hold ``description: Use when: …``
-with a bare colon, which YAML refuses and which then go missing without a word; and importing one would
-stand in the way of ``tools/list``. What is valid YAML is read as YAML reads it, apart from white space:
-a plain, quoted, folded or literal text of a top-level key. Lists and mappings come out as text and are
-nobody's business here. Costs one pass over the lines and imports nothing.
+This module uses no YAML library, for two reasons. Many published skills contain ``description: Use when: …``
+with a bare colon. YAML refuses it, and the skill would silently be missing. And importing a library would
+delay ``tools/list``. Valid YAML is read as YAML reads it, apart from white space: a plain, quoted, folded or
+literal text of a top-level key. Lists and mappings are returned as text; no caller uses them. Costs one pass
+over the lines and imports nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NeverClosed(ValueError):
 
 
 def split(text: str) -> tuple[dict[str, str], str]:
-    """Return the texts of the top-level keys, and what follows the front matter.
+    """Return the texts of the top-level keys, and the text after the front matter.
 
     A text without front matter has no keys and is all body. Raises NeverClosed.
     """
@@ -45,19 +45,19 @@ def split(text: str) -> tuple[dict[str, str], str]:
 
 
 def _keys(lines: list[str]) -> dict[str, str]:
-    """Return the text of each key; of one that stands twice, the last."""
+    """Return the text of each key; for a repeated key, the last."""
     found: dict[str, list[str]] = {}
     key = ""
     for line in lines:
         if line[:1] in ("", " ", "\t"):
             if key:
                 found[key].append(line)
-        elif line[0] not in "#-":  # a comment, or a list that is not indented: of no use
+        elif line[0] not in "#-":  # a comment, or a list that is not indented: ignored
             name, colon, rest = line.partition(":")
             if colon and rest[:1] in ("", " ", "\t"):
                 key = name.strip().strip("\"'")
                 found[key] = [rest]
-            elif key:  # no YAML, but what people write: a text that goes on at the margin
+            elif key:  # not YAML, but common: a text that continues without indentation
                 found[key].append(line)
     return {key: _value(parts[0].strip(), parts[1:]) for key, parts in found.items()}
 
@@ -74,7 +74,7 @@ def _value(first: str, following: list[str]) -> str:
 
 
 def _is_block(first: str) -> bool:
-    """Whether ``>`` or ``|`` says that the lines that follow are the text."""
+    """Whether ``>`` or ``|`` says that the following lines are the text."""
     head = _without_comment(first)
     return head[:1] in (">", "|") and not head[1:].strip("+-123456789")
 
@@ -87,7 +87,7 @@ def _without_comment(line: str) -> str:
 
 
 def _quoted(first: str, following: list[str]) -> str | None:
-    """Return what stands between quotes, over several lines perhaps; None if that is not all there is."""
+    """Return the text between quotes, which may span lines; None if anything else follows."""
     mark = first[0]
     text = "\n".join((first[1:], *(line.strip() for line in following)))
     pieces: list[str] = []
@@ -107,7 +107,7 @@ def _quoted(first: str, following: list[str]) -> str | None:
 
 
 def _escape(text: str, at: int) -> tuple[int, str]:
-    """Return where an escape ends and what it stands for; one that is none stands for itself."""
+    """Return where an escape ends and its character; an invalid escape is returned unchanged."""
     letter = text[at : at + 1]
     digits = text[at + 1 : at + 1 + NUMBERED.get(letter, 0)]
     if digits and len(digits) == NUMBERED[letter]:

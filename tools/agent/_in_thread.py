@@ -1,4 +1,4 @@
-"""Runs what computes for long beside the event loop, on a thread that never holds the process's end back."""
+"""Runs long computations beside the event loop, on a thread that does not delay the end of the process."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function on a thread of its own and return its value. When the waiting is cancelled, the
-    function goes on and its result is dropped."""
+    """Call a function on a separate thread and return its value. When the caller is cancelled, the function
+    goes on and its result is dropped."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -1,13 +1,13 @@
-"""The servers that run on one state folder: each holds a lock on a file of its own, as long as it lives.
+"""The servers that run on one state folder: each locks a file with its id while it lives.
 
-So that a server can tell which rows of the state belong to nobody any more. Finding out whether there are
-others at all is one look into a folder.
+So a server can tell which rows of the state belong to dead servers. Checking for other servers takes one
+listing of a folder.
 """
 
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock  # threading itself would be an import at the start
+from _thread import allocate_lock  # threading itself would cost an import at the start
 
 from fastrpc import ToolError, regular_files
 from fastrpc.settings import STATE_DIR
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ENDING = ".lock"
 
-_own: dict[str, tuple[str, int]] = {}  # folder -> our id and the descriptor that holds the lock
+_own: dict[str, tuple[str, int]] = {}  # folder -> id of this server and the descriptor that holds the lock
 _making = allocate_lock()
 
 
@@ -30,7 +30,7 @@ def folder() -> str:
 
 
 def own() -> str:
-    """Return the id of this server. Raises ToolError where the state folder cannot be written."""
+    """Return the id of this server. Raises ToolError if the state folder cannot be written."""
     place = folder()
     with _making:
         id, descriptor = _own.get(place, ("", -1))
@@ -40,7 +40,7 @@ def own() -> str:
             import atexit
 
             atexit.register(_leave)
-        if id:  # somebody emptied the folder; our rows may still be there
+        if id:  # the folder was emptied; rows of this server may still exist
             del _own[place]
             os.close(descriptor)
         id = id or f"{os.getpid()}-{os.urandom(6).hex()}"
@@ -57,9 +57,9 @@ def _path(place: str, id: str) -> str:
 
 
 def _made(place: str, id: str) -> int:
-    """Make our file and return the descriptor that holds its lock."""
+    """Make this server's file and return the descriptor that holds its lock."""
     inside = _private_folder.made_inside(*os.path.split(place))
-    new = id + ".new"  # it gets its name once it is locked: nobody finds it unlocked
+    new = id + ".new"  # renamed to its name after it is locked, so no server finds it unlocked
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(new, flags, 0o600, dir_fd=inside)
@@ -91,12 +91,12 @@ def others() -> list[str]:
 
 
 def exist() -> bool:
-    """Whether there is another server, or what a dead one has left."""
+    """Whether another server runs, or a dead one has left something."""
     return bool(others())
 
 
 def alive(id: str) -> bool:
-    """Whether a server still runs. Where the file system has no locks, each one seems to."""
+    """Whether a server still runs. On file systems without locks, every server seems to run."""
     place = folder()
     if id == _own.get(place, ("", -1))[0]:
         return True
@@ -107,7 +107,7 @@ def alive(id: str) -> bool:
     except OSError:
         return True
     try:
-        return lock(descriptor, shared=True) is not True  # those who only ask never meet
+        return lock(descriptor, shared=True) is not True  # shared: checks do not block each other
     finally:
         os.close(descriptor)
 
@@ -115,14 +115,14 @@ def alive(id: str) -> bool:
 def dead() -> list[str]:
     """Return the ids of servers that have ended and may have left rows.
 
-    To take over what they left, ask within one `_state.changing` block: two servers that start at once
-    then come one after the other.
+    To take over these rows, call this within one `_state.changing` block: it serializes two servers that
+    start at once.
     """
     return [id for id in others() if not alive(id)]
 
 
 def left(db: Connection, id: str) -> bool:
-    """Whether rows of a server are in the state."""
+    """Whether the state has rows of a server."""
     from . import _state
 
     return any(
@@ -132,7 +132,7 @@ def left(db: Connection, id: str) -> bool:
 
 
 def bury(id: str) -> None:
-    """Forget a dead server. To be done when none of its rows is left (`left`)."""
+    """Forget a dead server. To be called when the state has none of its rows (`left`)."""
     try:
         inside = _private_folder.opened(*os.path.split(folder()))
     except OSError:
@@ -140,14 +140,14 @@ def bury(id: str) -> None:
     try:
         os.unlink(id + ENDING, dir_fd=inside)
     except OSError:
-        pass  # another server was first
+        pass  # another server has removed it
     finally:
         os.close(inside)
 
 
 def _leave() -> None:
-    """At the end of the process: take our file away, unless rows of ours wait for the next server. Files of
-    dead servers that have left nothing go, too."""
+    """At the end of the process: remove this server's file, unless rows of it wait for the next server. Also
+    remove files of dead servers without rows."""
     from . import _state
 
     place = folder()

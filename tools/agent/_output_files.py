@@ -1,8 +1,8 @@
-"""The files that hold long outputs: where they lie, who may read them, and when they go.
+"""The files that hold long outputs: where they are, who may read them, and when they are removed.
 
-They lie in ``output/`` of the state folder, for the user's eyes only (0600), and go after 24 hours or, oldest
-first, when all of them hold 2 GiB. Looked at when a file is made, once a minute at most. A server keeps
-a lock on the files that it still writes, so that another one leaves them alone.
+They are in ``output/`` of the state folder, for the user alone (0600). They are removed after 24 hours or,
+oldest first, when all of them hold 2 GiB. The check runs when a file is made, once a minute at most. A server
+locks the files that it still writes, so that another one leaves them alone.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def tidy_at_times(place: str) -> None:
 
 
 def tidy(place: str, keep_seconds: float = KEEP_SECONDS, keep_bytes: int = KEEP_BYTES) -> None:
-    """Remove what is too old, then the oldest of what is too much. Never raises OSError."""
+    """Remove the files that are too old, then the oldest ones while the total is too large. Never raises
+    OSError."""
     try:
         inside = _private_folder.opened(*os.path.split(place))
     except OSError:

@@ -1,6 +1,6 @@
-"""Pages that were read, for the calls that go on at an offset: in memory, a few, for a while.
+"""A cache in memory of a few pages, for a limited time, for calls that continue a page at an offset.
 
-Nothing is kept on disk. Another server has pages of its own.
+Nothing is stored on disk. Another server has a separate cache.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEEP_CHARACTERS = 16 * 1024**2
 
 
 class Page:
-    """A page as it was read: its text in one format, and what is told of it."""
+    """A page that was read: its text in one format, and its facts."""
 
     def __init__(self, title: str, text: str, facts: dict[str, Any], notes: list[str]) -> None:
         self.title = title
@@ -33,7 +33,7 @@ _pages: dict[tuple[str, str], Page] = {}  # the oldest first
 
 
 def put(addresses: set[str], page: Page) -> None:
-    """Keep a page under each address that it is known by."""
+    """Store a page under each of its addresses."""
     for address in addresses:
         _pages.pop((address, page.facts["format"]), None)
         _pages[address, page.facts["format"]] = page
@@ -47,7 +47,7 @@ def put(addresses: set[str], page: Page) -> None:
 
 
 def get(address: str, format: str) -> Page | None:
-    """Return the page that was read from an address, if it is still there."""
+    """Return the page that was read from an address, if it is still cached."""
     page = _pages.get((address, format))
     if page is None or time.monotonic() - page.read_at > KEEP_SECONDS:
         return None

@@ -1,5 +1,5 @@
-"""Sends what a command writes as progress while it runs: a report every 0.2 s at most, of 4,000
-characters at most, so that a client which reads slowly is not flooded. The number counts the bytes."""
+"""Sends the output of a running command as progress: a report every 0.2 s at most, of 4,000 characters at
+most, so that it does not flood a slow client. The number counts the bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHARACTERS = 4_000
 
 
 class Progress:
-    """Takes in output and reports it. `stop` when the call is over."""
+    """Takes in output and reports it. Call `stop` when the call is over."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -1,6 +1,7 @@
 """The settings of the agent's tools, declared in the order in which they are shown.
 
-A tool reads one when it needs it: from the environment, where the server has put what holds. Imports no tool.
+A tool reads a setting when it needs it, from the environment, where the server has put the effective value.
+Imports no tool.
 """
 
 from __future__ import annotations
@@ -71,5 +72,5 @@ SEARCH_ADDRESS = Setting("FASTRPC_SEARCH_ADDRESS", "address", "", "replaces all 
 
 
 def has_full_descriptions() -> bool:
-    """Whether tools have the descriptions for models: FASTRPC_DESCRIPTIONS is a setting of the server's."""
+    """Whether tools have the descriptions for models: FASTRPC_DESCRIPTIONS is a setting of the server."""
     return os.environ.get("FASTRPC_DESCRIPTIONS", "").strip().lower() == "full"

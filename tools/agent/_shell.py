@@ -1,4 +1,4 @@
-"""How the shell tools start a command, and how they show what came of it."""
+"""How the shell tools start a command, and how they show its output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ARGUMENT_LIMIT = 100_000  # bytes; Linux takes 128 KiB for one argument
 COMMAND_SHOWN = 80
 
-# A long command comes in as descriptor 3, which is closed before the command begins; `$0`, the standard
+# A long command is passed as descriptor 3, which is closed before the command begins; `$0`, the standard
 # descriptors and line numbers are as with `bash -c`.
 LONG_COMMAND = (
     "IFS= read -r -d '' -u 3 __fastrpc_command; exec 3<&-; "
@@ -70,22 +70,23 @@ def _script_of(command: str) -> bytes | None:
 
 
 def new_output(name: str) -> Output:
-    """Return a collector whose file, once it needs one, is called `name` and so on."""
+    """Return a collector of output whose file, if it needs one, is named after `name`."""
     from fastrpc import processes
 
     return processes.Output(open_file=lambda: _output_files.create(name))
 
 
 def shorten(command: str) -> str:
-    """Return a command as a list shows it: one line, cut."""
+    """Return a command as one line of a list, shortened."""
     line = " ".join(command[: COMMAND_SHOWN * 4].split())
     return line if len(line) <= COMMAND_SHOWN else line[: COMMAND_SHOWN - 1] + "…"
 
 
 def show(output: Output) -> tuple[str, bool]:
-    """Return output as a result shows it, and whether something was left out.
+    """Return output in the form of a result, and whether something was left out.
 
-    What is too long keeps its head (one third) and its tail (two thirds), and is kept in the file.
+    Of output that is too long, the result shows the beginning (one third) and the end (two thirds); the file
+    has all of it.
     """
     head = _text.clean(output.head.decode("utf-8", "replace"))
     if output.complete:
@@ -124,7 +125,7 @@ def _whereabouts(output: Output) -> str:
 
 
 def children_note(process: Process) -> str:
-    """Return the line that tells of processes which a command has left behind."""
+    """Return the line about processes that a command has started and that still run."""
     named = ", ".join(f"{child.pid} {child.name}" for child in process.children)
     more = process.children_left - len(process.children)
     if more > 0:

@@ -1,11 +1,11 @@
-"""Finds skills: folders with a ``SKILL.md``, in the places that hold them, first place wins.
+"""Finds skills: folders with a ``SKILL.md``, in several places; the first place wins.
 
 The places are ``./.claude/skills``, ``~/.claude/skills``, each folder of ``ADDITIONAL_SKILLS`` and the skills
-that come with fastrpc. A look costs a listing for each place and a `stat` for each skill; a file is read
-again only when its mtime has changed, or was so new that it may still have been written. Nothing is opened
-but a ``SKILL.md``: a name that a caller gives is looked up, never made part of a path. The working directory
-may be a cloned repository, which is not the user: there a link that leads out of the project is refused.
-Imports nothing that costs.
+that come with fastrpc. A scan costs a listing for each place and a `stat` for each skill. A file is read
+again only if its mtime has changed, or was so recent that the file may have been written since. Nothing is
+opened but a ``SKILL.md``: a caller's name is looked up and never becomes part of a path. The working
+directory may be a cloned repository, whose author is not the user: there a link that leads out of the project
+is refused. Imports nothing expensive.
 """
 
 from __future__ import annotations
@@ -23,30 +23,31 @@ if TYPE_CHECKING:
 
 FILE = "SKILL.md"
 FILE_LIMIT = 1024 * 1024
-HEAD_LIMIT = 16 * 1024  # of a file, as far as the catalogue looks
+HEAD_LIMIT = 16 * 1024  # of a file, as far as the catalogue reads
 NAME_LIMIT = 64
-PLACE_LIMIT = 500  # entries of one place that are looked at
-SETTLED_NS = 50_000_000  # a file that is written later than this after its mtime gets another mtime
-FILES_LIMIT = 200  # names beside a SKILL.md that are told
+PLACE_LIMIT = 500  # entries of one place that are read
+SETTLED_NS = 50_000_000  # a write later than this after the mtime changes the mtime
+FILES_LIMIT = 200  # names beside a SKILL.md that are listed
 DESCRIPTION_LIMIT = 300
 CATALOGUE_LIMIT = 16_000
 NARROWER = (DESCRIPTION_LIMIT, 120, 40)
-"""How long a description in the catalogue may be: the next where all together would be too long."""
+"""The lengths to which descriptions in the catalogue are cut: the next where all together would be too
+long."""
 
 BUILT_IN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_built_in_skills")
 
 
 class Unreadable(Exception):
-    """A ``SKILL.md`` cannot be used, as it is written. The message is a part of a sentence."""
+    """The content of a ``SKILL.md`` cannot be used. The message is a part of a sentence."""
 
 
 class Unreachable(Unreadable):
-    """It cannot even be read; that may change while the file does not."""
+    """The file cannot even be read; that may change while the file does not."""
 
 
 class Place:
-    """A folder with skills. `inside` is the real path that nothing of it may lead out of; None: the user's
-    own folder, whose links are the user's business."""
+    """A folder with skills. `inside` is the real path that its links must not leave; None: the user's own
+    folder, in which links may lead anywhere."""
 
     __slots__ = ("inside", "label", "path")
 
@@ -57,7 +58,7 @@ class Place:
 
 
 class Skill:
-    """One skill as the catalogue knows it; `problem` says why it cannot be used, if so."""
+    """One skill in the catalogue; `problem` says why it cannot be used, if so."""
 
     __slots__ = ("description", "folder", "mtime", "name", "place", "problem")
 
@@ -75,7 +76,7 @@ class Skill:
 
 
 class SkillRegistry:
-    """The skills that were found: `skills` by their folded name, and those that cannot be used."""
+    """The skills that were found: `skills` by their folded name, and the unusable ones."""
 
     __slots__ = ("broken", "skills")
 
@@ -84,8 +85,8 @@ class SkillRegistry:
         self.broken: dict[str, Skill] = {}
 
     def get(self, name: str) -> Skill | None:
-        """Return the skill of this name, or in this folder; letters may be upper or lower case if only one
-        skill fits then."""
+        """Return the skill with this name, or in this folder; case is ignored if only one skill matches
+        then."""
         if len(name) > 4 * NAME_LIMIT:
             return None
         key = folded(name)
@@ -105,7 +106,7 @@ class SkillRegistry:
 
 
 def places() -> Iterator[Place]:
-    """Yield the folders that may hold skills, the first to count first."""
+    """Yield the folders that may hold skills, in order of precedence."""
     home = os.path.expanduser("~")
     own = os.path.join(home, ".claude", "skills")
     try:
@@ -129,7 +130,7 @@ def _same(one: str, other: str) -> bool:
 
 def _project(here: str, home: str) -> str:
     """Return the real path of the project: the nearest folder upward with ``.git``, else the working
-    directory. The home folder may be a repository too; it is no project of those within it."""
+    directory. The home folder may be a repository too; it is not the project of folders within it."""
     here = folder = os.path.realpath(here)
     home = os.path.realpath(home)
     while folder != home and folder != os.path.dirname(folder):
@@ -142,11 +143,11 @@ def _project(here: str, home: str) -> str:
 # ------------------------------------------------------------------------------------------- looking
 
 _known: dict[tuple[str, str | None], Skill] = {}
-"""The skills of the last look, by path and where they may not lead out of."""
+"""The skills of the last scan, by path and by the path that their links must not leave."""
 
 
 def look() -> SkillRegistry:
-    """Return the skills that are there now."""
+    """Return the skills that exist now."""
     global _known
     catalogue = SkillRegistry()
     seen: dict[tuple[str, str | None], Skill] = {}
@@ -163,7 +164,7 @@ def look() -> SkillRegistry:
 
 
 def _folders(place: Place) -> list[str]:
-    """Return the folders in a place, by name; a built-in one that is switched off is left out."""
+    """Return the folders in a place, by name, without built-in ones that are switched off."""
     try:
         names = sorted(os.listdir(place.path))
     except OSError:
@@ -174,7 +175,7 @@ def _folders(place: Place) -> list[str]:
 
 
 def _skill_of(place: Place, folder: str) -> Skill | None:
-    """Return the skill in a folder, None if there is none; read anew if its file has changed."""
+    """Return the skill in a folder, None without one; it is read again if its file has changed."""
     path = os.path.join(folder, FILE)
     try:
         mtime = os.stat(path).st_mtime_ns
@@ -184,7 +185,7 @@ def _skill_of(place: Place, folder: str) -> Skill | None:
     if known is not None and known.mtime == mtime and known.place.label == place.label:
         return known
     skill = Skill(place, folder)
-    is_settled = abs(time.time_ns() - mtime) > SETTLED_NS  # by now, before it is read
+    is_settled = abs(time.time_ns() - mtime) > SETTLED_NS  # at this time, before it is read
     try:
         _describe(skill, read(skill, HEAD_LIMIT))
     except Unreadable as problem:
@@ -197,7 +198,7 @@ def _skill_of(place: Place, folder: str) -> Skill | None:
 
 
 def _describe(skill: Skill, text: str) -> None:
-    """Take over what the front matter says: without one, the folder's name and the text's first line."""
+    """Take over the front matter; without one, the folder's name and the first line of the text."""
     try:
         keys, body = _front_matter.split(text)
     except _front_matter.NeverClosed as problem:
@@ -221,8 +222,8 @@ def _first_line(body: str) -> str:
 
 
 def read(skill: Skill, most: int = FILE_LIMIT) -> str:
-    """Return the text of a skill's file; of a longer one the lines that lie within `most` bytes, where that
-    is less than a file may have. Raises Unreadable."""
+    """Return the text of a skill's file. Of a file longer than `most` bytes, return the lines within them, if
+    `most` is less than a file may have. Raises Unreadable."""
     try:
         descriptor = _open(skill)
     except OSError as error:
@@ -245,7 +246,7 @@ def read(skill: Skill, most: int = FILE_LIMIT) -> str:
 
 
 def body_of(skill: Skill) -> str:
-    """Return the whole text of a skill behind its front matter. Raises Unreadable."""
+    """Return the whole text of a skill after its front matter. Raises Unreadable."""
     try:
         return _front_matter.split(read(skill))[1].strip("\n")
     except _front_matter.NeverClosed as problem:
@@ -276,8 +277,8 @@ def _open(skill: Skill) -> int:
 
 
 def files_beside(skill: Skill) -> tuple[list[str], int]:
-    """Return the names of what lies beside a skill's file, folders with a slash, and how many more there
-    are. Nothing is opened."""
+    """Return the names of the entries beside a skill's file, folders with a slash, and the number of further
+    ones. Nothing is opened."""
     names = []
     try:
         with os.scandir(skill.folder) as entries:
@@ -295,7 +296,7 @@ def files_beside(skill: Skill) -> tuple[list[str], int]:
 
 
 def folded(name: str) -> str:
-    """Return a name as it is compared: composed, since file systems and keyboards disagree about that."""
+    """Return a name in the form for comparison: composed, since file systems and keyboards differ in that."""
     name = name.strip()
     if name.isascii():
         return name
@@ -313,12 +314,12 @@ def one_line(text: str) -> str:
 
 
 def writable(text: str) -> str:
-    """Return a path as a text that any reader can take: what is no character becomes U+FFFD."""
+    """Return a path as a text that any reader can decode: what is not a character becomes U+FFFD."""
     return "".join("\ufffd" if _is_control(c) else c for c in _characters(text))
 
 
 def _characters(text: str) -> str:
-    """Return a text without lone surrogates, which a broken escape or a file's name may bring."""
+    """Return a text without lone surrogates, which an invalid escape or a file's name may contain."""
     return (
         text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     )
@@ -329,7 +330,7 @@ def _is_control(character: str) -> bool:
 
 
 def shorten(text: str, most: int) -> str:
-    """Cut a text, between two words where there is a gap."""
+    """Cut a text, between two words if a space is near."""
     if len(text) <= most:
         return text
     cut = text[: most - 1]
@@ -338,8 +339,9 @@ def shorten(text: str, most: int) -> str:
 
 
 def as_text(catalogue: SkillRegistry) -> str:
-    """Return the catalogue as lines ``- name: description``, sorted; bounded, for it stands in every list
-    of tools: first the descriptions are cut, then names are left out, and the last line says how many."""
+    """Return the catalogue as lines ``- name: description``, sorted. It is bounded, since every list of tools
+    contains it: first the descriptions are cut, then names are left out, and the last line gives their
+    number."""
     skills = sorted(catalogue.skills.values(), key=lambda skill: skill.name)
     lines: list[str] = []
     for most in NARROWER:

@@ -1,7 +1,6 @@
-"""What plan mode and callbacks share: what each keeps of a server, and at its start when to take over what
-dead servers have left, and from whom. Costs a look every two seconds until the event loop runs and the
-folder is known; asyncio comes with the loop.
-"""
+"""What plan mode and callbacks share: the object for each server, and the take-over of dead servers' rows at
+the start. Costs a check every two seconds until the event loop runs and the folder is known; the loop imports
+asyncio."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def kept_of(server: Server, kept: MutableMapping[Any, T], make: Callable[[Server], T]) -> T:
-    """Return what is kept of a server; made when it is asked for first."""
+    """Return the object for a server; it is made at the first call."""
     found = kept.get(server)
     if found is None:
         found = kept[server] = make(server)
@@ -31,7 +30,7 @@ def kept_of(server: Server, kept: MutableMapping[Any, T], make: Callable[[Server
 
 
 def when_the_loop_runs(server: Server, function: Callable[[], object]) -> None:
-    """Have `function` called once, on the loop's own thread, when it is known which project is served."""
+    """Call `function` once, on the loop's thread, when the server knows which project it serves."""
 
     def look() -> None:
         if server.settled and loop_runs():
@@ -46,7 +45,7 @@ def failed(start: Future[Any]) -> bool:
 
 
 def complain(what: str) -> Callable[[Future[Any]], None]:
-    """Return what says on stderr, if a start has failed, what was left behind and is not taken over."""
+    """Return a callback that writes to stderr, if a start has failed, what was not taken over."""
 
     def said(start: Future[Any]) -> None:
         if failed(start):
@@ -56,7 +55,7 @@ def complain(what: str) -> Callable[[Future[Any]], None]:
 
 
 def loop_runs() -> bool:
-    """Whether this thread is an event loop's."""
+    """Whether this thread runs an event loop."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is None:
         return False
@@ -68,8 +67,8 @@ def loop_runs() -> bool:
 
 
 class Heritage:
-    """The rows of a project's dead servers in one table. To be used within `_state.changing`, so
-    that of two servers that start at once only one gets them."""
+    """The rows of a project's dead servers in one table. To be used within `_state.changing`, so that of two
+    servers that start at once only one gets them."""
 
     def __init__(self, database: Connection, table: str, project: str) -> None:
         self._database = database
@@ -87,11 +86,11 @@ class Heritage:
         ).fetchall()
 
     def without_rows(self) -> list[str]:
-        """Return the dead servers that have nothing left, for `bury`."""
+        """Return the dead servers without rows, for `bury`."""
         return [owner for owner in self.dead if not _instances.left(self._database, owner)]
 
 
 def bury(owners: Iterable[str]) -> None:
-    """Forget servers of which nothing is left; once what was taken from them is on disk."""
+    """Forget servers without rows, after the rows that were taken from them are on disk."""
     for owner in owners:
         _instances.bury(owner)

@@ -1,5 +1,5 @@
-"""Writes a line for the operator of the server to stderr. `print` will not do: where stderr was closed, it
-writes to stdout, which is the wire."""
+"""Writes a line for the operator of the server to stderr. `print` is unsuitable: if stderr was closed, it
+writes to stdout, which carries the protocol."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import sys
 
 
 def write_line(what: str) -> None:
-    """Write a line to stderr, if there is one."""
+    """Write a line to stderr, if it is open."""
     if sys.stderr is not None:
         print(f"fastrpc: {what}", file=sys.stderr, flush=True)

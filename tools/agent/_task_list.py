@@ -1,7 +1,7 @@
 """The tasks of one project in the state: what is written and read of them, within a block of `_state`.
 
-Ids count up from 1, those of steps over all tasks of the project. Nothing is overwritten as a whole, nothing
-deleted: a change adds a row or sets one mark. What the answers look like is left to the tool.
+Ids count up from 1; those of steps count over all tasks of the project. No row is replaced or deleted: a
+change adds a row or sets one mark. The tool decides the form of the answers.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     Task = dict[str, Any]
-    """``id``, ``name``, ``current``, ``done``, ``steps`` (``id``, ``text``, ``done``), and how many steps
-    there are ``before`` and ``after`` these."""
+    """``id``, ``name``, ``current``, ``done``, ``steps`` (``id``, ``text``, ``done``), and the numbers of
+    steps ``before`` and ``after`` these."""
 
-NEAR_BEFORE = 10  # how many steps around the one that was changed are read
+NEAR_BEFORE = 10  # how many steps around the changed one are read
 NEAR_AFTER = 30
 _LARGEST = 2**63 - 1
 
 
 class TaskList:
-    """The tasks of the project with that path. Methods that take ids raise ToolError for unknown ones."""
+    """The tasks of the project at that path. Methods that take ids raise ToolError for unknown ones."""
 
     def __init__(self, db: Connection, path: str) -> None:
         self._db = db
@@ -57,7 +57,7 @@ class TaskList:
         self.current = id
 
     def add(self, task: int, text: str) -> int:
-        """Add a step to a task; one that was done is open again."""
+        """Add a step to a task; a task that was done is open again."""
         id = self._next("steps")
         self._db.execute(
             "INSERT INTO steps (project, id, task, text, created_at) VALUES (?, ?, ?, ?, ?)",
@@ -74,7 +74,7 @@ class TaskList:
         )
 
     def complete_task(self, id: int) -> None:
-        """Mark a task as done, with the steps that were open."""
+        """Mark a task as done, with its open steps."""
         values = (time.time(), self._project, id)
         self._db.execute(
             "UPDATE steps SET done_at = ? WHERE project = ? AND task = ? AND done_at IS NULL", values
@@ -89,7 +89,7 @@ class TaskList:
     # --- looking up -----------------------------------------------------------------------------------
 
     def task(self, id: int | None) -> Row:
-        """Return a task's row, the current one's without an id."""
+        """Return a task's row; without an id, that of the current task."""
         if id is None and self.current is None:
             raise ToolError(f"task_id: there is no current task, so name one. {self.known_tasks()}")
         id = self.current if id is None else id
@@ -130,7 +130,7 @@ class TaskList:
         return list(tasks.values())
 
     def near(self, id: int, step: int | None) -> Task:
-        """Return a task with the steps around one, around its first open one without that."""
+        """Return a task with the steps around a given one; by default around its first open one."""
         task = self._made(self.task(id))
         where = "FROM steps WHERE project = ? AND task = ?"
         place = (self._project, id)

@@ -1,9 +1,9 @@
-"""The background tasks of this server: those that run, and the last hundred that have ended.
+"""The background tasks of this server: the running ones, and the last hundred that have ended.
 
-Ids count up from 1. A task's output lies in its file; the latest 64 KiB stay in memory too, which only
-saves opening the file. A task runs as long as anything that its command started. When the server ends,
-so do its tasks: that is the affair of `fastrpc.processes`. Over HTTP a task is its caller's: to others it
-looks like one that there is not; the number of those that run is bounded for all of them together.
+Ids count up from 1. A task's output is in its file; the latest 64 KiB are also in memory, which only saves
+opening the file. A task runs until every process that its command started has ended. When the server ends,
+`fastrpc.processes` ends its tasks. Over HTTP a task belongs to its caller: for other callers it does not
+exist. One bound on the number of running tasks holds for all callers together.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Task:
         self.process = process
         self.timeout_ms = timeout_ms
         self.read_to = 0
-        """Up to which byte its output has been read."""
+        """The number of bytes of its output that have been read."""
         self.killed_by_tool = False
         self._news: asyncio.Future[None] | None = None
         process.follow = True
@@ -78,7 +78,7 @@ class Task:
 
     @property
     def summary(self) -> str:
-        """State and run time, as the last line of a result shows them."""
+        """State and run time, for the last line of a result."""
         if not self.process.ended:
             return f"{self.state}, {self.seconds:.1f} s"
         left = self.process.children_left
@@ -105,7 +105,7 @@ class Task:
             self._news.set_result(None)
 
     async def wait_for_news(self, seconds: float) -> None:
-        """Wait for output that was not read yet, or for the end."""
+        """Wait for unread output, or for the end."""
         import asyncio
 
         if self._news is None or self._news.done():
@@ -114,7 +114,7 @@ class Task:
             await asyncio.wait({self._news}, timeout=seconds)
 
     async def see_out(self) -> None:
-        """Wait until the task is over, then close its file and forget the oldest that are over."""
+        """Wait until the task is over, then close its file and forget the oldest ended tasks."""
         await self.process.wait_gone()
         output = self.process.output
         await put_away(output)
@@ -127,7 +127,7 @@ class Task:
 
 
 async def put_away(output: Output) -> None:
-    """Close the file of an output that has ended, in order for its readers."""
+    """Close the file of an output that has ended, in turn with its readers."""
     file = output.file
     if file is None:
         return
@@ -153,7 +153,7 @@ def in_hand(coroutine: Any) -> None:
 
 
 def adopt(owner: str, command: str, process: Process, timeout_ms: int | None = None) -> Task:
-    """Make a background task of a program that runs, for a caller (`Context.principal`)."""
+    """Make a background task of a running program, for a caller (`Context.principal`)."""
     global _last_id
     _last_id += 1
     task = _tasks[_last_id] = Task(_last_id, owner, command, process, timeout_ms)
@@ -168,7 +168,7 @@ def tasks_of(owner: str) -> list[Task]:
 
 
 def check_room(owner: str) -> None:
-    """Raise ToolError, with the list of the caller's own that run, if no further task may start."""
+    """Raise ToolError, with the list of the caller's running tasks, if no further task may start."""
     running = sum(task.running for task in _tasks.values())
     if running >= RUNNING_AT_MOST:
         lines = "\n".join(line_of(task) for task in tasks_of(owner) if task.running)
@@ -183,7 +183,7 @@ def line_of(task: Task) -> str:
 
 
 def find(owner: str, id: int) -> Task:
-    """Return a task of a caller's. Raises ToolError with the ids that there are."""
+    """Return a task of a caller. Raises ToolError with the ids of the caller's tasks."""
     task = _tasks.get(id)
     if task is None or task.owner != owner:
         ids = ", ".join(str(own.id) for own in tasks_of(owner)) or "none"

@@ -1,8 +1,8 @@
 """Makes a program's output readable for a model and keeps it within the size of a result.
 
-Escape sequences go, and of what a line overwrites only the last state stays. A result holds fewer than
-30,000 characters and about 20,000 tokens; a character that is not ASCII counts as one token, four of the rest
-as one. Plain text costs three searches.
+Escape sequences are removed, and of a line that is overwritten only the last state stays. A result holds
+fewer than 30,000 characters and about 20,000 tokens. A character outside of ASCII counts as one token, four
+ASCII characters as one. Plain text costs three searches.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
 
-RESERVE = 1_000  # characters for the lines that say how it ended
+RESERVE = 1_000  # characters for the lines about how it ended
 LINE_SEARCH = 2_000  # how far a cut may move to fall between two lines
 
-QUOTED = 200  # characters of what came, in an error
+QUOTED = 200  # characters of a received value, in an error
 
 _escapes: re.Pattern[str] | None = None
 
 
 def quoted(value: object) -> str:
-    """Return a path, a number or a name that came as an error quotes it: the beginning of a long one."""
+    """Return a received path, number or name for an error message: the beginning of a long one."""
     text = str(value)
     return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
 
 
 def clean(text: str) -> str:
-    """Return text as a terminal would show it in the end, without colours and overwritten states."""
+    """Return text in the final state of a terminal, without colours and overwritten states."""
     if "\x1b" in text:
         text = _without_escapes(text)
     if "\r" in text:
@@ -57,7 +57,7 @@ def _without_escapes(text: str) -> str:
 
 
 def unfinished_escape(text: str) -> int:
-    """Return the length of an escape sequence at the end of a text that waits for its rest."""
+    """Return the length of an incomplete escape sequence at the end of a text."""
     start = text.rfind("\x1b", -200) if text else -1
     if start < 0:
         return 0

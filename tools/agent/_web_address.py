@@ -1,7 +1,7 @@
-"""Web addresses as callers write them and as results may show them.
+"""Web addresses in the forms that callers write and that results show.
 
-Only http and https pass. Pure text work; nobody is asked whether a host exists, and who may be reached is
-decided elsewhere.
+Only http and https are accepted. Pure text work: no name is looked up, and other modules decide who may be
+reached.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ LOCAL_HOSTS = ("localhost", "127.", "[::1]")
 
 
 def address_of(text: str) -> str:
-    """Return the address that was meant. Without a scheme it is https, on this machine http.
+    """Return the address that the caller means. Without a scheme it is https; on this machine, http.
 
-    Raises ToolError for anything that is no http or https address.
+    Raises ToolError for anything but an http or https address.
     """
     text = text.strip()
     if len(text) > LONGEST:
@@ -31,7 +31,7 @@ def address_of(text: str) -> str:
             f"url: expected an http or https address, got {shorten(ascii(shown(text)), 80)}: "
             f"{scheme}: is refused."
         )
-    rest = rest.lstrip("/\\")  # as browsers read it
+    rest = rest.lstrip("/\\")  # which is how browsers read it
     if not rest or rest[0] in "?#:@":
         raise ToolError(f"url: expected an address with a host, got {shorten(ascii(shown(text)), 80)}.")
     return f"{scheme}://{rest}"
@@ -54,12 +54,12 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def is_web(address: str) -> bool:
-    """Whether an address, as a browser writes it, is one that may be read."""
+    """Whether an address in a browser's form is one that may be read."""
     return address.partition(":")[0].lower() in SCHEMES
 
 
 def made_of(host: str, port: int) -> str:
-    """Return the address of a place, as short as it can be written."""
+    """Return the address of a host and port, in its shortest form."""
     if ":" in host:
         host = f"[{host}]"
     scheme = "https" if port == 443 else "http"
@@ -67,7 +67,7 @@ def made_of(host: str, port: int) -> str:
 
 
 def place_of(address: str) -> tuple[str, int]:
-    """Return host and port of an address as a browser writes it; no host where there is none."""
+    """Return host and port of an address in a browser's form; an empty host if it has none."""
     scheme, _, rest = shown(address).partition("//")
     end = min((place for place in map(rest.find, "/?#") if place >= 0), default=len(rest))
     host, colon, port = rest[:end].rpartition(":")
@@ -77,7 +77,7 @@ def place_of(address: str) -> tuple[str, int]:
 
 
 def shown(address: str) -> str:
-    """Return an address as a result may show it: without user name and password."""
+    """Return an address in the form for results: without user name and password."""
     scheme, separator, rest = address.partition("//")
     if not separator or ":" not in scheme:
         return address

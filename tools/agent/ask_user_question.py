@@ -1,7 +1,7 @@
-"""The tool AskUserQuestion: has the person choose, and returns what they chose or that they did not.
+"""The tool AskUserQuestion: asks the person to choose, and returns the choice or that none was made.
 
-How they are asked is the affair of `fastrpc.human_input`. Here the questions are read, strictly in what they
-mean and leniently in how models write them, and the outcome is written.
+`fastrpc.human_input` asks the person. This module parses the questions, strictly in meaning and leniently in
+the forms that models write, and formats the outcome.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPTIONS = 50
 TEXT = 2_000
 OPTION = 500
 ALL_TEXTS = 12_000
-"""Characters at most: of a question, of an option, of all together. So that they fit a result."""
+"""The most characters of a question, of an option, of all together, so that they fit a result."""
 
 
 @tool(name="AskUserQuestion", effect="write")
@@ -52,11 +52,11 @@ async def ask_user_question(
 
 
 def choices_of(text: str) -> list[Choice]:
-    """Return the questions that a JSON text holds. Raises ToolError, which shows the form.
+    """Return the questions in a JSON text. Raises ToolError, which shows the form.
 
-    Taken as well: the list of questions alone, or one question alone; ``question`` for ``text``; options as
-    objects with a ``label``, and a ``description`` that explains it. Members but these and ``multiSelect``
-    and ``freeText`` are passed over.
+    Also accepted: the list of questions alone, or one question alone; ``question`` for ``text``; options as
+    objects with a ``label``, and a ``description`` that explains it. Other members than these and
+    ``multiSelect`` and ``freeText`` are ignored.
     """
     value = _parsed(text)
     if isinstance(value, dict) and "questions" in value:
@@ -81,7 +81,7 @@ def _parsed(text: str) -> Any:
     import json
 
     try:
-        return json.loads(text, strict=False)  # models write line breaks into strings as they are
+        return json.loads(text, strict=False)  # models write raw line breaks into strings
     except json.JSONDecodeError as error:
         _refuse(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
     except RecursionError:
@@ -139,7 +139,7 @@ def _text_of(value: Any, place: str, limit: int) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return what came, for an error."""
+    """Return the received text, for an error."""
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "a list"
     text = _json(value)

@@ -1,4 +1,4 @@
-"""The tool BackgroundBash: starts a command that goes on while the agent does other things."""
+"""The tool BackgroundBash: starts a command that runs while the agent does other things."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The tool Bash: runs a command and returns what it wrote, and how it ended.
+"""The tool Bash: runs a command and returns its output, and how it ended.
 
-Returns when the shell itself ends. A command that outlasts the client's patience goes on as a background
-task; one that outlasts its `timeout` is ended with everything it started.
+Returns when the shell itself ends. A command that takes longer than the client waits becomes a background
+task. One that takes longer than its `timeout` is ended with everything that it started.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ async def _wait(process: Process, began: float, timeout_ms: int) -> None:
     waiting = asyncio.ensure_future(process.wait())
     try:
         await asyncio.wait({waiting}, timeout=max(0.0, began + patience - time.monotonic()))
-        if waiting.done() or process.timed_out:  # what is being ended is not handed over
+        if waiting.done() or process.timed_out:  # a process that is being ended does not become a task
             await waiting
     finally:
         waiting.cancel()
 
 
 async def _hand_over(owner: str, command: str, process: Process, asked: int, timeout_ms: int) -> ToolResult:
-    """Return what there is; the rest goes on as a background task, under the same time limit."""
+    """Return the output so far; the process becomes a background task, with the same time limit."""
     await process.refresh_children()
     output = process.output
     text, truncated = _shell.show(output)
@@ -144,7 +144,7 @@ def _facts(process: Process, truncated: bool, path: str | None, task_id: int | N
 
 
 async def _throw_away(process: Process) -> None:
-    """End the process of a cancelled call and delete its file, which no answer has named."""
+    """End the process of a cancelled call and delete its file, whose name no answer contains."""
     await process.wait_gone()
     file = process.output.file
     if file is not None:

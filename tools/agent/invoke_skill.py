@@ -1,8 +1,9 @@
-"""The tool InvokeSkill: gives back the instructions of a skill, arguments put in, and where its files lie.
+"""The tool InvokeSkill: returns the instructions of a skill, with its arguments inserted, and where its files
+are.
 
-Its description ends with the catalogue of skills. `attach` has the server look once a second whether a
-folder has changed; clients are told only when the catalogue reads differently. What is a skill, and where
-from: `_skills`. The text of a skill is not cut.
+Its description ends with the catalogue of skills. `attach` makes the server check once a second whether a
+folder has changed; clients are notified only if the text of the catalogue changes. `_skills` defines what a
+skill is and where it comes from. The text of a skill is not cut.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ else:
 
 NAME = "InvokeSkill"
 DESCRIPTION = "Invoke a skill by name for reusable workflows"
-RESULT_LIMIT = 4 * 1024 * 1024  # characters, when arguments stand in many places
+RESULT_LIMIT = 4 * 1024 * 1024  # characters, if the text contains arguments at many places
 LOOK_SECONDS = 1.0
 
-# `$ARGUMENTS`, or `$1` to `$99`; a backslash before the dollar sign keeps it.
+# `$ARGUMENTS`, or `$1` to `$99`; a backslash before the dollar sign escapes it.
 PLACEHOLDER = r"(\\?)\$(?:(ARGUMENTS)(?![A-Za-z0-9_])|([1-9][0-9]?)(?![0-9]))"
 
 
@@ -77,9 +78,9 @@ def _unknown(name: str, catalogue: _skills.SkillRegistry) -> str:
 
 
 def fill_in(body: str, arguments: str) -> str:
-    """Put arguments into a text: ``$ARGUMENTS`` is all of them as they came, ``$1`` … one each, nothing
-    where there are fewer. What is put in is not looked at again. A text that has no place for them gets
-    them behind it. Raises ToolError when the result would be too long."""
+    """Insert arguments into a text: ``$ARGUMENTS`` is all of them, unchanged; ``$1`` … are single ones, empty
+    if there are fewer. Inserted text is not searched again. To a text without such places the arguments are
+    appended. Raises ToolError when the result would be too long."""
     import re
 
     words = split_arguments(arguments)
@@ -108,8 +109,8 @@ def _word(words: list[str], number: int) -> str:
 
 
 def split_arguments(arguments: str) -> list[str]:
-    """Split as a shell does: at white space, quotes keep words together. Quotes that do not match are
-    letters like others (``don't``)."""
+    """Split as a shell does: at white space, while quotes keep words together. Unmatched quotes are ordinary
+    characters (``don't``)."""
     if not any(quote in arguments for quote in "'\""):
         return arguments.split()
     from shlex import shlex
@@ -127,7 +128,7 @@ def split_arguments(arguments: str) -> list[str]:
 
 
 def attach(server: Server) -> None:
-    """Keep the catalogue in the tool's description as it is on the disk."""
+    """Keep the catalogue in the tool's description up to date with the disk."""
     shown = ""
 
     def look() -> None:
@@ -143,7 +144,7 @@ def attach(server: Server) -> None:
 
 
 def described() -> str:
-    """Return the description of the tool with the skills that are there now."""
+    """Return the description of the tool with the skills that exist now."""
     text = DESCRIPTION
     if has_full_descriptions():
         from ._descriptions import DESCRIPTIONS

@@ -1,4 +1,4 @@
-"""The tool ListBgTasks: the background tasks, those that run and those that have ended."""
+"""The tool ListBgTasks: lists the background tasks, running and ended."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The tool PlanMode: while it is on the agent plans, and with `PLAN_ENFORCE=1` it can do nothing else.
 
-The plan belongs to the server that began it and is kept on disk; the server that takes its place after its
-death goes on with it. With `PLAN_ENFORCE` a gate before the calls of tools refuses those that write or
-execute. It stands only while plan mode is on, and costs nothing otherwise. Two tools pass it although they
-count as writing, since they change nothing of the user's: PlanMode, the way out, and AskUserQuestion, the
-way to the person whose plan it is. What was started before and runs in the background goes on.
+The plan belongs to the server that began it and is stored on disk; after that server's death, the next server
+of the project takes it over. With `PLAN_ENFORCE`, a gate before the calls of tools refuses those that write
+or execute. The gate is installed only while plan mode is on, and costs nothing otherwise. Two tools pass it
+although they count as writing, since they change no data of the user: PlanMode ends plan mode, and
+AskUserQuestion asks the person whose plan it is. Background work that was started before goes on.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def plan_mode(
         return result(text, _facts(plan.now))
 
 
-# --- what is answered -------------------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------------------------
 
 
 def _status(plan: dict[str, Any] | None) -> str:
@@ -86,7 +86,7 @@ def _status(plan: dict[str, Any] | None) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return minutes and seconds, and hours if there are any; 0 for a clock that was put back."""
+    """Return minutes and seconds, and hours if needed; 0 if the clock was set back."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes}m {rest}s" if hours else f"{minutes}m {rest}s"
@@ -109,19 +109,19 @@ def _as_json(facts: dict[str, Any]) -> ToolResult:
 
 
 class Plan:
-    """The plan of one server. `lock` is held around each method but `gate`, which wait for the disk."""
+    """The plan of one server. Each method but `gate` waits for the disk and is called with `lock` held."""
 
     def __init__(self, server: Server) -> None:
         self.lock = allocate_lock()
         self.now: dict[str, Any] | None = None
         """Goal, plan file and start while plan mode is on."""
-        self._server: Server = proxy(server)  # which may hold us, by its gate
+        self._server: Server = proxy(server)  # which may refer to this object, by its gate
         self.taken_over = not _instances.exist()
-        """Whether it is known if a plan was left; looked at once, at the start."""
+        """Whether it is known if a dead server has left a plan; checked once, at the start."""
         self._gated = False
 
     def enter(self, goal: str | None, plan_file: str | None) -> None:
-        """Begin, or with a plan that is there already, change its goal or file."""
+        """Begin plan mode; if it is on, change the plan's goal or file."""
         now = self.now or {"goal": None, "plan_file": None, "started_at": wall_clock()}
         changed = {**now, "goal": goal or now["goal"], "plan_file": plan_file or now["plan_file"]}
         row = {**changed, "instance": _instances.own(), "project": _project.key()}
@@ -135,7 +135,7 @@ class Plan:
         self._is(changed)
 
     def exit(self, plan_file: str | None) -> str | None:
-        """End, and return the file that holds the plan, if one was named. Raises ToolError without it."""
+        """End plan mode, and return the plan's file, if one was named. Raises ToolError if it is off."""
         if self.now is None:
             raise ToolError("Plan mode is not active: there is nothing to exit.")
         saved: str | None = plan_file or self.now["plan_file"]
@@ -154,15 +154,15 @@ class Plan:
         self._is(None)
 
     def take_over(self) -> None:
-        """Go on with the plan that a dead server of this project has left, once. Of several the latest
-        counts, and the others end: whoever took over one of them later would not know what it is."""
+        """Take over the plan of a dead server of this project, once. Of several the latest counts and the
+        others end, since a later server could not know what they were."""
         if self.taken_over:
             return
         self._is(_inherited())
         self.taken_over = True
 
     def _is(self, now: dict[str, Any] | None) -> None:
-        """Note the plan, and put the gate up or take it down."""
+        """Set the plan, and install the gate or remove it."""
         self.now = now
         wanted = now is not None and _settings.PLAN_ENFORCE.read()
         if wanted and not self._gated:
@@ -172,12 +172,12 @@ class Plan:
         self._gated = wanted
 
     def expect(self) -> None:
-        """Put the gate up until it is known whether a plan was left."""
+        """Install the gate until it is known whether a plan was left."""
         self._gated = True
         self._server.before(self.gate)
 
     async def gate(self, call: Any) -> None:
-        """Refuse what writes or executes. Raises ToolError."""
+        """Refuse tools that write or execute. Raises ToolError."""
         found = self._server.tools.get(call.tool)
         refused = REFUSED.get(found.effect) if found is not None and found.effect else None
         if refused is None or call.tool in FREE:
@@ -232,7 +232,7 @@ def plan_of(server: Server) -> Plan:
 
 
 def attach(server: Server) -> None:
-    """Go on with the plan of a server that has died: no call passes the gate before that is known."""
+    """Take over the plan of a dead server: no call passes the gate before it is known whether one exists."""
     plan = plan_of(server)
     if plan.taken_over:
         return

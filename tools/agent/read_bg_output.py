@@ -1,4 +1,4 @@
-"""The tool ReadBgOutput: what a background task has written since the last read, page by page."""
+"""The tool ReadBgOutput: returns the output of a background task since the last read, page by page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def read_bg_output(
 
 
 def _next_page(task: Task) -> tuple[int, str]:
-    """Take the next page: how many bytes were lost before it, and its text."""
+    """Take the next page: the number of bytes that were lost before it, and its text."""
     output = task.process.output
     start, data = output.read(task.read_to, PAGE)
     skipped = start - task.read_to
@@ -66,7 +66,7 @@ def _next_page(task: Task) -> tuple[int, str]:
 
 
 def _unfinished(text: str) -> int:
-    """Return how much of the end waits for its rest: part of a character or of an escape sequence."""
+    """Return the length of an incomplete end: part of a character or of an escape sequence."""
     count = 0
     while count < min(3, len(text)) and "\udc80" <= text[-1 - count] <= "\udcff":
         count += 1

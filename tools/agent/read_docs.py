@@ -1,9 +1,8 @@
-"""The tool ReadDocs: a web page as Markdown, text or HTML, read by a headless browser.
+"""The tool ReadDocs: returns a web page as Markdown, text or HTML, read by a headless browser.
 
-Without a browser it reads by plain HTTP and says so. A long page comes in parts: the copy that was read is
-kept for the calls that go on. A call is over before the client loses patience. For callers over HTTP only
-public addresses are read (`_reach`). How a page is loaded is told in `_browser` and `_fetch`, how it becomes
-Markdown in `_documents`.
+Without a browser it reads by plain HTTP and says so. A long page comes in parts: the page is cached for the
+calls that continue it. A call ends before the client's time-out. For callers over HTTP only public addresses
+are read (`_reach`). `_browser` and `_fetch` load a page, `_documents` converts it to Markdown.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ else:
     from fastrpc.typing_forms import Annotated, Literal
 
 SPARE_SECONDS = 5.0  # for closing the page and for the conversion
-LONGEST_SECONDS = 120.0  # where the client has patience for ever
+LONGEST_SECONDS = 120.0  # where the client has no time-out
 LONGEST_WAIT_MS = 45_000
 TITLE_SHOWN = 300
 CUT_SEARCH = 0.5  # a part may end at a paragraph in its second half
@@ -57,7 +56,7 @@ async def read_docs(
     reach = _reach.of(ctx)
     drawer = (
         "" if reach.networks is None else f"{','.join(reach.networks)} "
-    )  # who may reach less sees no copy of who may more
+    )  # a caller who may reach less does not get the copy of one who may reach more
     page = _page_cache.get(drawer + address, wanted) if offset else None
     notes = []
     if page is None:
@@ -78,7 +77,8 @@ def _seconds() -> float:
 
 
 def _left(deadline: float) -> float:
-    """Return how many seconds a conversion may take: what loading has left, and most of what was spared."""
+    """Return how many seconds a conversion may take: the rest of the time for loading, and most of the
+    spare."""
     return max(deadline - time.monotonic(), 0) + min(SPARE_SECONDS, _seconds()) * 0.8
 
 
@@ -133,7 +133,7 @@ async def _convert(facts: dict[str, Any], data: bytes, notes: list[str], deadlin
     scripts = facts.pop("scripts", "")
     media = facts["content_type"].partition(";")[0].strip().lower()
     if is_html:
-        in_utf8 = facts["via"] == "browser"  # whatever the page itself says
+        in_utf8 = facts["via"] == "browser"  # whatever encoding the page declares
         html = data.decode("utf-8", "replace") if in_utf8 else _fetch.text_of(data, facts["content_type"])
         title, text = await _from_html(facts, title, html, scripts, deadline)
     elif answers.is_pdf(media) or data.startswith(b"%PDF-"):
@@ -148,7 +148,7 @@ async def _convert(facts: dict[str, Any], data: bytes, notes: list[str], deadlin
 async def _from_html(
     facts: dict[str, Any], title: str, html: str, scripts: str, deadline: float
 ) -> tuple[str, str]:
-    """Return title and main content of a page. Raises ToolError for one that keeps visitors out."""
+    """Return title and main content of a page. Raises ToolError for a page that only checks the visitor."""
     import re
 
     from . import _challenges, _documents
@@ -216,7 +216,7 @@ def _cut(text: str, head: str) -> int:
 
 
 def _whole_character(text: str, end: int) -> int:
-    """Move a cut back to where no character with its marks and joiners is torn."""
+    """Move a cut back so that it does not split a character from its marks and joiners."""
     import unicodedata
 
     for place in range(end, max(end - 40, 1), -1):

@@ -1,9 +1,8 @@
-"""The tool ReadImage: shows an image file to the model, never larger than a chat can bear.
+"""The tool ReadImage: shows an image file to the model, never larger than a chat accepts.
 
-What fits is passed on byte for byte, after it has been decoded once to know that it can be; the rest is
-scaled and encoded anew. Decoding happens in a process with limits (`_image.pool`), since any file may be
-hostile. Drawings (SVG) go through the browser. The first image costs about 60 ms, further ones 3 ms and what
-decoding takes.
+An image that fits is passed on byte for byte, after it has been decoded once as a check. Others are scaled
+and encoded anew. Decoding happens in a process with limits (`_image.pool`), since any file may be hostile.
+The browser draws SVG. The first image costs about 60 ms, further ones 3 ms and the time to decode.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ def _nameless_file(data: bytes) -> int:
 
 
 def _shown(picture: Picture, size: int, drawing: bool = False) -> ToolResult:
-    """Return the image, one line that says what it is, and the facts."""
+    """Return the image, a line that describes it, and the facts."""
     from fastrpc import Image
 
     from ._image.pool import MIME_OF

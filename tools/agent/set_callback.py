@@ -1,6 +1,6 @@
-"""The tool SetCallback: messages to the agent that come due later, once or again and again.
+"""The tool SetCallback: messages to the agent that come due later, once or repeatedly.
 
-What happens when one is due, and what survives a restart, is in `_callbacks`.
+`_callbacks` defines what happens when one is due, and what survives a restart.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def set_callback(
     return _scheduled(callback, repeats)
 
 
-# --- what is asked ----------------------------------------------------------------------------------------
+# --- arguments --------------------------------------------------------------------------------------------
 
 
 def _message(message: str | None) -> str:
@@ -92,7 +92,7 @@ def _short(number: int) -> str:
     return text if len(text) <= 20 else text[:20] + "…"
 
 
-# --- what is answered -------------------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------------------------
 
 
 def _scheduled(callback: Callback, repeats: int) -> ToolResult:
@@ -132,7 +132,7 @@ def _listed(active: dict[int, Callback]) -> ToolResult:
 
 
 def _preview(message: str) -> str:
-    """Return a message on one line, cut, but not within what is shown as one character."""
+    """Return a message on one line, cut, but not within a grapheme."""
     line = " ".join(message.split())
     if len(line) <= PREVIEW_CHARACTERS:
         return line
@@ -163,5 +163,5 @@ def _cancelled(callbacks: list[Callback], asked: int | None) -> ToolResult:
 
 
 def attach(server: Server) -> None:
-    """Go on with the callbacks of a server that has died."""
+    """Resume the callbacks of a dead server."""
     _callbacks.attach(server)

@@ -1,7 +1,7 @@
-"""The tool TaskManager: tasks with ordered steps, by project, kept on disk and shared by all servers.
+"""The tool TaskManager: tasks with ordered steps, by project, stored on disk and shared by all servers.
 
-An answer is a check list with ids. Each change is one transaction, so it is there when the answer is. A
-change shows the steps near it; `list` and `pending` show what fits, and say how to see the rest.
+An answer is a check list with ids. Each change is one transaction, so it is on disk before the answer is
+sent. A change shows the steps near it; `list` and `pending` show what fits, and say how to see the rest.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ else:
 
 LONGEST_TEXT = 4096
 CANDIDATES = 20
-ENTRY_CHARACTERS = 60  # what a task or a step takes besides its text, in the data, which are the longer form
+ENTRY_CHARACTERS = 60  # of a task or a step besides its text, in the structured form (the longer one)
 
 
-# `query` is published as required, though half of the actions have no use for it: it is shown so, and a call
-# without it is accepted.
+# The published schema requires `query`, though half of the actions do not use it. The tool keeps that schema,
+# but accepts a call without it.
 @tool(
     name="TaskManager",
     effect="write",
@@ -140,8 +140,8 @@ def _named(tasks: TaskList, query: str) -> int:
 def _listed(
     tasks: TaskList, action: str, words: list[str], task_id: int | None, step_id: int | None
 ) -> ToolResult:
-    """Answer `list` and `pending`, which differ in that the latter leaves out what is done. `task_id` narrows
-    them to one task, and `step_id` to its steps from there on."""
+    """Answer `list` and `pending`; the latter leaves out what is done. `task_id` narrows them to one task,
+    and `step_id` to its steps from there on."""
     if step_id is not None:
         owner = tasks.step(step_id)["task"]
         if task_id is not None and task_id != owner:
@@ -163,11 +163,11 @@ def _listed(
 
 
 def _narrowed(task: Task, pending: bool, words: list[str]) -> Task | None:
-    """Return of a task what was asked for, None if that is nothing. Where the name matches all steps do."""
+    """Return the requested part of a task, None if it is empty. If the name matches, all steps do."""
     steps = task["steps"]
     kept = [step for step in steps if not step["done"]] if pending else steps
     if pending and not kept and (steps or task["done"]):
-        return None  # an open task without steps is itself what is left to do
+        return None  # an open task without steps is to be done itself
     if words and not _matches(_folded(task["name"]), words):
         kept = [step for step in kept if _matches(_folded(step["text"]), words)]
         if not kept:
@@ -186,7 +186,7 @@ def _from_step(task: Task, step_id: int | None) -> Task:
 
 
 def _folded(text: str) -> str:
-    """Return a text for comparing: composed and decomposed, large and small letters are the same."""
+    """Return a text for comparison, without differences of case and of Unicode composition."""
     from fastrpc.unicode_forms import normal_form
 
     return normal_form("NFKC", normal_form("NFKC", text).casefold())
@@ -271,5 +271,5 @@ def _step_line(step: dict[str, Any]) -> str:
 
 
 def _shown(text: str, indent: int) -> str:
-    """Return a text for a list: what follows its first line is indented, so that it stays one entry."""
+    """Return a text for a list: lines after the first are indented, so that it stays one entry."""
     return text.replace("\n", "\n" + " " * indent)

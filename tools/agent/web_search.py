@@ -1,7 +1,7 @@
 """The tool WebSearch: asks up to eleven engines at once and returns one list of at most ten pages.
 
 An answer takes as long as the engines, at most 8 s: see `_search._asking`. The first search imports HTTP and
-HTML libraries, later ones nothing. Which engines there are and how each is read is up to `_search`.
+HTML libraries, later ones nothing. `_search` defines the engines and reads their pages.
 """
 
 from __future__ import annotations

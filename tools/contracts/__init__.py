@@ -1,6 +1,7 @@
-"""The contracts toolset: nine verbs for Solidity contracts on EVM chains, by an engine of its own.
+"""The contracts toolset: nine verbs for Solidity contracts on EVM chains.
 
-All nine are made in `verbs`, from the table in `_verbs`; an engine does them. Importing this imports nothing.
+`verbs` makes all nine from the table in `_verbs`. An engine runs them: the embedded one or another program.
+Importing this imports nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["verbs"]
 
 PROCESS_STATE = "the local chain and compilers"
-"""What they keep in their process: several workers must not serve them (docs/toolsets.md)."""
+"""The tools that keep state in their process: several workers must not serve them (docs/toolsets.md)."""
 
 
 def attach(server: Server) -> None:

@@ -1,4 +1,4 @@
-"""What the compiler made of a contract, and which parts of it a caller sees. Data and one function."""
+"""The compiler's result for a contract, and which parts of it a caller sees. Data and one function."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 PARTS = ("abi", "bytecode", "deployedBytecode")
-"""The parts that can be left out of an artifact; what it is and who made it is always there."""
+"""The parts that can be left out of an artifact; its name and compiler are always included."""
 
 
 def chosen(artifact: dict[str, Any], include: list[str] | None) -> dict[str, Any]:
-    """Return the artifact with the parts that were asked for; None: all."""
+    """Return the artifact with the requested parts; None: all."""
     if include is None:
         return artifact
     return {name: value for name, value in artifact.items() if name not in PARTS or name in include}

@@ -1,8 +1,8 @@
-"""What a call of one of the nine tools does: reads its arguments, has the engine do the verb, within its
-time, and puts the outcome into an envelope. Imported by the first call.
+"""A call of one of the nine tools: it reads the arguments, has the engine run the verb within its time, and
+puts the outcome into an envelope. Imported by the first call.
 
-While a verb runs, its phase and time are sent as progress each second, if the call asks. What a call costs
-besides its verb is the reading of its arguments: some three microseconds.
+If the call asks for progress, its phase and time are sent each second while the verb runs. Besides its verb,
+a call costs the reading of its arguments: some three microseconds.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def _report(ctx: Context, phases: list[str]) -> None:
 
 
 def _unheard(phase: str) -> None:
-    """The call has not asked for progress."""
+    """A call that has not asked for progress."""
 
 
 def _failure(verb: str, error: EngineError) -> ToolResult:

@@ -1,7 +1,7 @@
 """The published contract of the nine verbs, in their published order.
 
-`fastrpc selftest fastrpc.tools.contracts` and the tests hold the tools against it: clients of it must
-work unchanged. ``example`` is a call without side effects that the self-test makes. Data only.
+`fastrpc selftest fastrpc.tools.contracts` and the tests check the tools against it: its clients must work
+unchanged. ``example`` is a call without side effects, for the self-test. Data only.
 """
 
 from __future__ import annotations

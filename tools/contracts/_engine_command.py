@@ -1,9 +1,9 @@
 """``fastrpc contracts engine``: serves the embedded engine over HTTP, for other programs.
 
-Tachyon's wire at ``/rpc`` (`_engine_endpoint`), so that its clients and bridges work unchanged; the tools
-over MCP at ``/mcp``, too. One process serves one project, that of its working directory, and shares its files
-and its chain with the other servers of the project. Who may use it, and all options and limits of HTTP, are
-those of `fastrpc serve --http`, but for a guard: it would stand before ``/mcp`` alone.
+It serves tachyon's wire format at ``/rpc`` (`_engine_endpoint`), so that its clients and bridges work
+unchanged, and the tools over MCP at ``/mcp``. One process serves one project, that of its working directory,
+and shares its files and its chain with the other servers of the project. Access, options and limits of HTTP
+are those of `fastrpc serve --http`, except a guard, which would protect only ``/mcp``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 def _server(flags: list[str]) -> Server:
     if PROJECT_CONFIG in flags:
         os.environ[_settings.PROJECT_CONFIG.name] = "true"
-    os.environ.pop(_settings.ENGINE.name, None)  # it may name this very server, which would then ask itself
+    os.environ.pop(_settings.ENGINE.name, None)  # it may name this server, which would then ask itself
 
     from ._engine_endpoint import EngineEndpoint
 

@@ -1,9 +1,9 @@
-"""The engine for others: tachyon's wire as an endpoint, ``POST /rpc``, of a server over HTTP.
+"""The engine for other programs: tachyon's wire format as an endpoint, ``POST /rpc``, of a server over HTTP.
 
-One JSON-RPC 2.0 request a body, the envelope as its result: ``{"ok": true, "data": …}`` or ``{"ok": false,
-"error": {code, message, retry, details}}``; a request that cannot be read is a JSON-RPC error. Integers keep
-every digit. What changes something goes on to its end when its client has gone. HTTP, and who may ask, is
-left to the server.
+A body is one JSON-RPC 2.0 request, and its result the envelope: ``{"ok": true, "data": …}`` or ``{"ok":
+false, "error": {code, message, retry, details}}``. A request that cannot be read is a JSON-RPC error.
+Integers keep every digit. A request that changes something runs to its end even if its client disconnects.
+The server handles HTTP and access.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fastrpc.errors import ProtocolError
 
 HEALTH, CHAIN_USE = "health", "chain_use"
-"""What the wire has besides the nine verbs."""
+"""The methods of the wire format besides the nine verbs."""
 SECONDS = {**{verb: facts.seconds for verb, facts in VERBS.items()}, HEALTH: 15, CHAIN_USE: 15}
 VERSION_SECONDS = 5.0
 
@@ -42,7 +42,7 @@ _SURROGATE = re.compile(rb"\\u[dD]")
 
 
 class Request:
-    """A request that was read. `goes_on`: it is done to its end even if nobody waits for the answer."""
+    """A parsed request. `goes_on`: it runs to its end even if its client disconnects."""
 
     __slots__ = ("goes_on", "id", "params", "verb")
 
@@ -76,8 +76,8 @@ class EngineEndpoint(Endpoint):
         return encoded({"ok": False, "data": None, "error": _failures.shown(error)})
 
     async def _served(self, request: Request) -> bytes:
-        """Do what a request says, in its time, and return the body of the answer. Raises nothing: if it is
-        cancelled, because the engine ends, it says that."""
+        """Run a request within its time and return the body of the answer. Raises nothing: if it is
+        cancelled, because the engine ends, the answer says that."""
         verb, seconds = request.verb, SECONDS[request.verb]
         try:
             with TimeLimit(seconds):
@@ -113,7 +113,7 @@ class EngineEndpoint(Endpoint):
         }
 
     async def _forge_version(self) -> str:
-        """What forge says of its version, asked for once; empty where there is no forge."""
+        """The version that forge prints, asked for once; empty if forge is missing."""
         from fastrpc import processes
 
         if not self._forge:
@@ -126,7 +126,7 @@ class EngineEndpoint(Endpoint):
         return self._forge
 
     async def _chain_use(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The chains, if the one that is asked for is the active one, which never changes here."""
+        """The chains, if the requested one is the active one, which never changes here."""
         _requests.check_names(params, ["chain_id"])
         if params.get("chain_id") is None:
             raise invalid("chain_id", "chain, which is required", "nothing")
@@ -143,17 +143,17 @@ class EngineEndpoint(Endpoint):
 
 
 def _unheard(phase: str) -> None:
-    """The wire has no progress."""
+    """The wire format has no progress."""
 
 
 # --- requests ---------------------------------------------------------------------------------------------
 
 
 def read(body: bytes) -> Request | bytes:
-    """Read a request; bytes are the answer to what is none (JSON-RPC 2.0, 4 and 5.1)."""
+    """Parse a request; bytes are the answer to an invalid one (JSON-RPC 2.0, 4 and 5.1)."""
     try:
         message = _strict_json.decode(body.decode())
-        if _SURROGATE.search(body):  # half of a pair alone is JSON, but no text that a program can be given
+        if _SURROGATE.search(body):  # a lone surrogate is valid JSON, but no text that a program can receive
             json.dumps(message, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
@@ -182,7 +182,7 @@ def read(body: bytes) -> Request | bytes:
 
 
 def failure(error: EngineError) -> dict[str, Any]:
-    """The envelope of a failure. Tests that failed are its data, as tachyon has it, besides its details."""
+    """The envelope of a failure. Failed tests are in its data, as in tachyon's format, and in its details."""
     envelope: dict[str, Any] = {"ok": False, "error": _failures.shown(error)}
     if error.code == ASSERTION_FAILED and error.details is not None:
         envelope["data"] = error.details

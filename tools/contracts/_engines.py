@@ -1,7 +1,7 @@
-"""The engine that the verbs are done by: that of the setting, else the embedded one, for the project that the
-server works in. Made at the first call.
+"""The engine that runs the verbs: that of the setting, else the embedded one, for the project in which the
+server works. Made at the first call.
 
-It belongs to the event loop that first asks for it; what it starts ends with the server.
+It belongs to the event loop of its first caller; the processes that it starts end with the server.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def current() -> Engine:
-    """The engine of the running loop. Raises EngineError where it cannot be used."""
+    """The engine of the running loop. Raises EngineError if it cannot be used."""
     return _engines.current()
 
 

@@ -1,7 +1,7 @@
-"""How a verb fails: one exception, with the code that clients act on.
+"""The failure of a verb: one exception, with the code by which clients act.
 
-The codes are those that tachyon publishes, plus one for Vyper and four of the way to it; `retry` is true only
-where the same request can succeed later without anybody changing something.
+The codes are those that tachyon publishes, plus one for Vyper and four for failures to reach the engine.
+`retry` is true only if the same request can succeed later without any change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ENGINE_TIMEOUT = "ENGINE_TIMEOUT"
 
 
 class EngineError(Exception):
-    """A verb has failed. `code` is one of those above, `details` a JSON object with what else is known."""
+    """A verb has failed. `code` is one of those above, `details` a JSON object with further facts."""
 
     def __init__(
         self, code: str, message: str, *, retry: bool = False, details: dict[str, Any] | None = None
@@ -45,5 +45,5 @@ class EngineError(Exception):
 
 
 def invalid(parameter: str, expected: str, got: str) -> EngineError:
-    """An INVALID_REQUEST that names the parameter, what was expected and what came."""
+    """An INVALID_REQUEST that names the parameter, the expected and the received value."""
     return EngineError(INVALID_REQUEST, f"{parameter}: expected {expected}, got {got}")

@@ -1,8 +1,8 @@
-"""What becomes of an exception that a verb raises, for MCP clients (`verbs`) and on the wire of an engine
-(`_engine_endpoint`) alike.
+"""Converts an exception of a verb to a failure, for MCP clients (`verbs`) and for clients of an engine
+(`_engine_endpoint`).
 
-Whatever an engine raises is an EngineError in the end: a time limit is ENGINE_TIMEOUT, anything else that
-nobody expects is INTERNAL_ERROR, and its traceback goes to the log.
+Every exception of an engine becomes an EngineError: a time limit ENGINE_TIMEOUT, any unexpected one
+INTERNAL_ERROR, with its traceback in the log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def engine_error_of(error: Exception, verb: str, seconds: float, log: str) -> EngineError:
-    """Return the EngineError for an exception of a verb, which had `seconds`; `log`: whose log to name."""
+    """Return the EngineError for an exception of a verb, which had `seconds`; `log` is the log that the
+    message names."""
     if isinstance(error, EngineError):
         return error
     if isinstance(error, TimeoutError):
@@ -28,7 +29,7 @@ def engine_error_of(error: Exception, verb: str, seconds: float, log: str) -> En
 
 
 def shown(error: EngineError) -> dict[str, Any]:
-    """Return the member ``error`` of an envelope: code, message, retry, and details if there are any."""
+    """Return the member ``error`` of an envelope: code, message, retry, and details unless they are empty."""
     found: dict[str, Any] = {"code": error.code, "message": error.message, "retry": error.retry}
     if error.details is not None:
         found["details"] = error.details

@@ -1,9 +1,10 @@
-"""``fastrpc contracts install``: solc, forge and anvil from npm's registry, into a folder of the user's.
+"""``fastrpc contracts install``: installs solc, forge and anvil from npm's registry into a folder of the
+user.
 
-What is fetched is named, with its hash, in ``programs.lock.json``; an archive is checked against the hash
-before anything of it is unpacked, and of it one file alone is. What is there already is left. Some 60 MB come
-over the network, 140 MB are kept. Nothing is fetched at any other time. Proxies and certificates are those
-that the environment names; what npm alone is told of them (``proxy``, ``cafile``, tokens) is not read.
+``programs.lock.json`` names the downloads with their hashes. An archive is checked against its hash before
+anything is unpacked, and only one file of it is unpacked. Installed programs are left unchanged. Some 60 MB
+are downloaded and 140 MB stored. Nothing is downloaded at any other time. Proxies and certificates come from
+the environment; npm's own settings for them (``proxy``, ``cafile``, tokens) are not read.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ REGISTRY = "https://registry.npmjs.org/"
 MOST_BYTES = 200 * 1024 * 1024
 TIMEOUT_SECONDS = 120
 DOWNLOAD_SECONDS = 1800.0
-"""How long a download may take in all, however much comes in between."""
+"""The longest total time of a download, even while data arrive."""
 NODE_VERSION = 18
 MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 EXAMPLES = "  fastrpc contracts install\n"
 
 
 class CannotInstall(Exception):
-    """Why, in one sentence."""
+    """The reason, in one sentence."""
 
 
 def main(arguments: list[str]) -> int:
@@ -63,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def need_node() -> None:
-    """Raise CannotInstall or EngineError where the compiler is npm's and there is no Node for it."""
+    """Raise CannotInstall or EngineError if the compiler is npm's and Node is missing."""
     if not _programs.find("solc").endswith(".js"):
         return
     said = _said_by([_programs.find("node"), "--version"])
@@ -75,7 +76,7 @@ def need_node() -> None:
 
 
 def registry() -> str:
-    """The registry that npm is told to use, else the public one."""
+    """The registry in npm's configuration, else the public one."""
     for name in ("npm_config_registry", "NPM_CONFIG_REGISTRY"):
         if os.environ.get(name):
             return os.environ[name].rstrip("/") + "/"
@@ -85,7 +86,7 @@ def registry() -> str:
 
 
 def _said_by(command: list[str]) -> str:
-    """What a program prints, empty where it fails."""
+    """The output of a program, empty if it fails."""
     try:
         asked = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -94,7 +95,7 @@ def _said_by(command: list[str]) -> str:
 
 
 def machine() -> str:
-    """This machine in the packages' words. Raises CannotInstall where there are none for it."""
+    """The name of this machine in the packages' terms. Raises CannotInstall if they have none for it."""
     system, processor = sys.platform, MACHINES.get(platform.machine().lower())
     if system not in ("linux", "darwin") or processor is None:
         raise CannotInstall(
@@ -104,7 +105,7 @@ def machine() -> str:
 
 
 def install(folder: str, registry: str, lock: str = LOCK) -> Iterator[str]:
-    """Put what the lock file names into the folder; yield a line for each program. Raises CannotInstall."""
+    """Install the programs of the lock file into the folder; yield a line for each. Raises CannotInstall."""
     with open(lock, encoding="utf-8") as file:
         programs: dict[str, dict[str, Any]] = json.load(file)
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -119,7 +120,7 @@ def _install(name: str, facts: dict[str, Any], here: str, folder: str, registry:
     place, note = os.path.join(folder, name), os.path.join(folder, f"{name}.integrity")
     if os.path.exists(place) and _text_of(note) == package["integrity"]:
         return f"{name:<12} {facts['version']:<8} is there: {place}"
-    with tempfile.TemporaryFile(dir=folder) as archive:  # without a name: nothing of it can be left
+    with tempfile.TemporaryFile(dir=folder) as archive:  # without a name, so that it vanishes in any case
         digest = fetch(registry + package["path"], archive, name)
         if digest != package["integrity"]:
             raise CannotInstall(
@@ -134,7 +135,7 @@ def _install(name: str, facts: dict[str, Any], here: str, folder: str, registry:
 
 
 def fetch(url: str, to: IO[bytes], name: str) -> str:
-    """Write what is at a URL to a file; return its hash as the lock file has it (W3C: Subresource Integrity).
+    """Download a URL to a file; return its hash in the lock file's form (W3C: Subresource Integrity).
 
     Raises CannotInstall.
     """
@@ -172,13 +173,13 @@ def fetch(url: str, to: IO[bytes], name: str) -> str:
 
 
 def _show(progress: str) -> None:
-    """Show how far it is, where somebody watches."""
+    """Show the progress, on a terminal only."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{progress}", end="", file=sys.stderr, flush=True)
 
 
 def unpack(archive: IO[bytes], wanted: str, place: str) -> None:
-    """Make one file of an archive the program at a place, and touch no other. Raises CannotInstall."""
+    """Unpack one file of an archive as the program at a path, and write no other. Raises CannotInstall."""
     try:
         with tarfile.open(fileobj=archive, mode="r|gz") as tar:
             for member in tar:
@@ -201,7 +202,7 @@ def _text_of(path: str) -> str:
 
 @contextlib.contextmanager
 def _replacing(place: str, mode: int) -> Iterator[IO[bytes]]:
-    """A file to write, which takes that place when it is whole, and vanishes when it is not."""
+    """A file to write, which replaces that path when it is complete, and vanishes if it is not."""
     with tempfile.NamedTemporaryFile(dir=os.path.dirname(place), delete=False) as file:
         try:
             yield file

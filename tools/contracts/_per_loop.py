@@ -1,4 +1,4 @@
-"""One thing for each event loop that asks for it: tasks and processes cannot be shared by loops."""
+"""One object for each event loop that asks for it: loops cannot share tasks and processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Thing = TypeVar("Thing")
 
 
 class PerLoop(Generic[Thing]):
-    """The things of all loops; those of closed loops are forgotten."""
+    """The objects of all loops; those of closed loops are dropped."""
 
     def __init__(self, make: Callable[[], Thing]) -> None:
         self._make = make
         self._things: dict[asyncio.AbstractEventLoop, Thing] = {}
 
     def current(self) -> Thing:
-        """That of the running loop, made at the first call."""
+        """The object of the running loop, made at the first call."""
         loop = asyncio.get_running_loop()
         if loop not in self._things:
             self._things = {each: thing for each, thing in self._things.items() if not each.is_closed()}
@@ -28,5 +28,5 @@ class PerLoop(Generic[Thing]):
         return self._things[loop]
 
     def taken(self) -> Thing | None:
-        """That of the running loop, if there is one, which is forgotten."""
+        """Remove and return the object of the running loop, if it has one."""
         return self._things.pop(asyncio.get_running_loop(), None)

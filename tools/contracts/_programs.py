@@ -1,7 +1,7 @@
-"""Where solc, Vyper, forge, anvil and Node are: by their setting, along PATH, where installers put them.
+"""Finds solc, Vyper, forge, anvil and Node: by their setting, in PATH, in the folders of installers.
 
-The last place is the folder that `fastrpc contracts install` fills; Vyper's is that of Python's programs.
-Looking costs some `stat` calls.
+The last place is the folder of `fastrpc contracts install`; for Vyper, that of Python's programs. A search
+costs some `stat` calls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SETTINGS = {
 }
 CURES = {"node": "install Node 18 or newer", "vyper": 'run `pip install "fastrpc-mcp[vyper]"`'}
 SOLJSON = "soljson.js"
-"""The Solidity compiler as npm has it: WebAssembly, for Node."""
+"""npm's Solidity compiler: WebAssembly, for Node."""
 
 
 def install_folder() -> str:

@@ -1,4 +1,4 @@
-"""Three prompts: how an agent goes about writing, reviewing and deploying a contract with these tools."""
+"""Three prompts that guide an agent in writing, reviewing and deploying a contract with these tools."""
 
 from __future__ import annotations
 

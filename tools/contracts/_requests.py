@@ -1,8 +1,8 @@
-"""Reads the arguments of a verb: every one known, there and of its kind, before anything is asked of an
-engine.
+"""Reads the arguments of a verb: checks that each is known, present and of its kind, before an engine is
+asked.
 
-Returns them as the engine takes them. Raises EngineError(INVALID_REQUEST) with the parameter, what was
-expected and what came; an unknown name with the nearest that is known. null counts as absent.
+Returns them in the engine's form. Raises EngineError(INVALID_REQUEST) with the parameter, the expected and
+the received value; for an unknown name, with the nearest known one. null counts as absent.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MOST_NAMES, MOST_ARGUMENTS = 200, 200
 MOST_FILES, MOST_BYTES = 1_000, 16 * 1024 * 1024
-"""Of all sources together. solc takes more than a second for a megabyte; the server holds them up to ten
-times on their way there, where they are written out as JSON."""
+"""Bytes of all sources together. solc takes more than a second for a megabyte. The server holds up to ten
+copies of them on their way there, where they are encoded as JSON."""
 MOST_RUNS = 2**32 - 1
 
 _EVM_VERSION = re.compile(r"[a-z][a-zA-Z]{2,19}\Z")
@@ -46,7 +46,7 @@ def read(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_names(arguments: dict[str, Any], known: list[str]) -> None:
-    """Raise EngineError for the first argument that is not known, with the nearest that is."""
+    """Raise EngineError for the first unknown argument, with the nearest known one."""
     for name in arguments:
         if name not in known:
             from fastrpc.errors import suggestion
@@ -56,7 +56,7 @@ def check_names(arguments: dict[str, Any], known: list[str]) -> None:
 
 
 def _check_together(verb: str, found: dict[str, Any]) -> None:
-    """What must come together, or must not."""
+    """Check which arguments require or exclude each other."""
     if verb in ("compile", "test") and ("sources" in found) == ("project_root" in found):
         raise invalid(
             "sources", "either sources or project_root", "both" if "sources" in found else "neither"
@@ -95,7 +95,7 @@ def _folder(name: str, value: Any) -> str:
     import os
 
     path = _values.text(name, value, 4_000)
-    is_elsewhere = bool(_settings.ENGINE.read())  # the engine's folders may not be this machine's
+    is_elsewhere = bool(_settings.ENGINE.read())  # the engine's folders may be on another machine
     if "\0" in path or not os.path.isabs(path) or not (is_elsewhere or os.path.isdir(path)):
         raise invalid(name, "the absolute path of a folder", quoted(value))
     return os.path.realpath(path)
@@ -119,7 +119,7 @@ def _arguments(name: str, value: Any) -> list[Any]:
 
 
 def _optimize(name: str, value: Any) -> int:
-    """For how many runs; 0: not at all."""
+    """The number of optimizer runs; 0: no optimization."""
     if isinstance(value, bool):
         return 200 if value else 0
     return _values.integer(name, value, "true, false, or the number of runs", MOST_RUNS)
@@ -190,4 +190,4 @@ _FORMS: dict[str, tuple[dict[str, Callable[[str, Any], Any]], list[str]]] = {
     )
     for verb, facts in VERBS.items()
 }
-"""For each verb, what reads each of its parameters, and those that must be there."""
+"""For each verb, the function that reads each of its parameters, and the required ones."""

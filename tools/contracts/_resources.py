@@ -1,6 +1,6 @@
-"""Artifacts as resources, ``contracts://PROJECT/NAME``: what is too large for a tool's result is read there.
-And the skill: how an agent works with the nine tools, ``skill://solidity-contracts/SKILL.md``, as SEP-2640
-names one; a client that looks for skills in folders can be given the file itself."""
+"""Artifacts as resources, ``contracts://PROJECT/NAME``, for those that are too large for a tool's result. And
+the skill: how an agent works with the nine tools, ``skill://solidity-contracts/SKILL.md``, named as in
+SEP-2640. A client that looks for skills in folders can use the file itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SKILL_DESCRIPTION = (
 )
 SKILL_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "skills", SKILL, "SKILL.md")
 LARGE_CHARACTERS = 20_000
-"""A result's artifacts with more than that are named, and read as resources."""
+"""If a result's artifacts are longer together, the result names them, and clients read them as resources."""
 LARGE_PARTS = ("bytecode", "deployedBytecode", "abi")
 
 
@@ -70,7 +70,7 @@ def uri_of(project: str, made: dict[str, Any]) -> str:
 
 
 def shortened(project: str, artifacts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The artifacts, without their large parts where they are too large together; each then says its
+    """The artifacts, without their large parts if they are too large together; each then gives its
     address."""
     import json
 

@@ -1,7 +1,8 @@
-"""What `fastrpc selftest fastrpc.tools.contracts --engine …` checks besides: the engine's own verbs are ours.
+"""What `fastrpc selftest fastrpc.tools.contracts --engine …` checks in addition: that the engine's verbs are
+those of the toolset.
 
-An engine of stdio lists its tools. Over HTTP nothing does: each verb is asked for with parameters that are no
-object, which runs none of them, and an engine that does not know the verb says so.
+A stdio engine lists its tools. Over HTTP no method lists them. Each verb is requested with parameters that
+are not an object, which runs none of them; for an unknown verb the engine returns an error that says so.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ BESIDE = frozenset((f"{PREFIX}health", f"{PREFIX}chain_use"))
 
 
 def findings() -> list[tuple[bool, str]]:
-    """Whether each check holds, and what was found. Nothing without a setting for the engine."""
+    """Return whether each check succeeds, and what was found. Nothing without a setting for the engine."""
     return asyncio.run(_of_engine()) if _settings.ENGINE.read() else []
 
 

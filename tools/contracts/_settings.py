@@ -1,5 +1,5 @@
-"""The settings of the contracts toolset. A program that is not named is looked for along PATH and in the
-folders that its own installer, and `fastrpc contracts install`, use."""
+"""The settings of the contracts toolset. A program without a setting is searched in PATH and in the folders
+of its own installer and of `fastrpc contracts install`."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ NETWORKS = Setting(
 )
 
 OPTIONS = {"--engine": ENGINE, "--engine-token-file": TOKEN_FILE, "--project-config": PROJECT_CONFIG}
-"""What `fastrpc serve` takes for this toolset besides its own options."""
+"""The options of `fastrpc serve` for this toolset, besides its own options."""

@@ -1,4 +1,4 @@
-"""JSON as RFC 8259 has it: Python's parser also takes NaN and infinities, which are no numbers there.
+"""JSON according to RFC 8259: Python's parser also accepts NaN and infinities, which are invalid there.
 
 Integers keep every digit, which orjson's do not.
 """
@@ -25,7 +25,7 @@ def decode(text: str) -> Any:
     try:
         value, end = _scan(text, 0)
     except StopIteration:
-        end = -1  # white space comes first, or no JSON
+        end = -1  # leading white space, or invalid JSON
     if end != len(text):
         value = _decoder.decode(text)
     return value

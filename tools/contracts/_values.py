@@ -1,9 +1,9 @@
-"""Reads the values of a request: addresses, wei, chain ids, blocks, names; refuses what cannot be meant.
+"""Reads the values of a request: addresses, wei, chain ids, blocks, names; refuses invalid ones.
 
-Each function takes the parameter's name and the JSON value, and returns the value that goes to the chain.
-Raises EngineError(INVALID_REQUEST) with the parameter, what was expected and what came. Integers may be JSON
-integers, decimal texts or 0x texts, and keep every digit; a float is refused even where it is whole: 1e30 has
-lost digits before it came here. Costs microseconds, and the import of a Keccak for mixed-case addresses.
+Each function takes the parameter's name and the JSON value, and returns the value for the chain. Raises
+EngineError(INVALID_REQUEST) with the parameter, the expected and the received value. Integers may be JSON
+integers, decimal texts or 0x texts, and keep every digit. A float is refused even if it is whole: 1e30 had
+lost digits before it arrived. Costs microseconds, and the import of a Keccak for mixed-case addresses.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def data(parameter: str, value: Any, longest: int = 1_000_000) -> bytes:
 
 
 def bytes_of(value: Any) -> bytes:
-    """The bytes of a 0x text that somebody else has written; none where it is not one."""
+    """The bytes of a 0x text from another program; none if it is invalid."""
     return bytes.fromhex(value[2:]) if isinstance(value, str) and _HEX.match(value) else b""
 
 

@@ -1,7 +1,7 @@
-"""The nine verbs: what each takes, does, and may take how long. Data only; the tools and their schemas are
-made from it, and `_requests` reads arguments by it. Importing it costs nothing.
+"""The nine verbs: the parameters, the effect and the time limit of each. Data only. The tools and their
+schemas are made from it, and `_requests` reads arguments by it. Importing it costs nothing.
 
-A parameter is ``(kind, required, description)``; `SCHEMAS` shows what a kind looks like to clients.
+A parameter is ``(kind, required, description)``; `SCHEMAS` has the schema of each kind.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _FROM: Parameters = {"from": ("address", False, "The sending account; default: t
 
 
 class Verb:
-    """What a verb is to clients. `seconds`: the longest that a call may take."""
+    """A verb for clients. `seconds`: the longest time of a call."""
 
     __slots__ = ("annotations", "description", "effect", "parameters", "seconds", "title")
 
@@ -87,7 +87,7 @@ class Verb:
         self.annotations: Any = annotations or {}
 
     def schema(self) -> dict[str, Any]:
-        """The input schema: strict, nothing besides the parameters."""
+        """The input schema: strict, without further members."""
         shown = {
             name: {**SCHEMAS[kind], "description": description}
             for name, (kind, _, description) in self.parameters.items()

@@ -1,4 +1,4 @@
-"""The nine tools, made from the table in `_verbs`; what a call of one does is in `_calls`.
+"""The nine tools, made from the table in `_verbs`; `_calls` runs a call of one.
 
 Success is ``{"ok": true, "data": …}``, as JSON text and as structuredContent; failure is ``isError`` with
 ``{"ok": false, "tool": …, "error": {code, message, retry, details}}``.
@@ -20,15 +20,15 @@ ANYTHING = {"type": "object"}
 
 
 class Envelope(TypedDict):
-    """What a verb that has succeeded returns."""
+    """The result of a verb that has succeeded."""
 
     ok: bool
     data: dict[str, Any]
 
 
 def _tool_of(verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """The tool of a verb. Its schema is for clients; arguments are judged by `_requests`, in its own
-    words."""
+    """The tool of a verb. Its schema is for clients; `_requests` validates the arguments, with its own
+    messages."""
     facts = VERBS[verb]
 
     @tool(
@@ -52,7 +52,8 @@ _outcome: Callable[..., Coroutine[Any, Any, Any]] | None = None
 
 
 def _imported() -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Return what a call does, which the first call imports: an import costs each call more than a lookup."""
+    """Return the function for calls; the first call imports it: an import statement costs each call more than
+    a lookup."""
     global _outcome
     from ._calls import outcome
 

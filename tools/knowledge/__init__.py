@@ -1,7 +1,7 @@
-"""The knowledge toolset: what people and their agents want remembered, and their documents, found by words in
+"""The knowledge toolset: entries that people and their agents store, and their documents, found by words in
 any language.
 
-`fastrpc serve fastrpc.tools.knowledge` serves it. Each owner sees their own entries alone. Importing this
+`fastrpc serve fastrpc.tools.knowledge` serves it. Each owner sees only their own entries. Importing this
 imports no library.
 """
 
@@ -17,13 +17,13 @@ __all__ = ["actions", "agents", "clock", "documents", "graph", "insights", "memo
 
 
 def attach(server: Server) -> None:
-    """Serve documents and entries as resources, the prompts, workflows, and the agents where there are some;
-    name the tools as the settings say. Raises UsageError."""
+    """Serve documents and entries as resources, the prompts, the workflows, and the agents if the settings
+    name some; name the tools according to the settings. Raises UsageError."""
     from importlib.util import find_spec
 
     from fastrpc import UsageError
 
-    if find_spec("sqlalchemy") is None:  # before a client has come, whose calls would all fail
+    if find_spec("sqlalchemy") is None:  # before a client connects, whose calls would all fail
         raise UsageError('fastrpc.tools.knowledge needs SQLAlchemy: pip install "fastrpc-mcp[knowledge]"')
     from . import _document_resources, _models, _prompts, _resources, _settings, _watching
 

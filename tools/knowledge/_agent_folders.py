@@ -1,4 +1,4 @@
-"""Agents as folders: SOUL.md, BOOT.md, TOOLS.md and a configuration in each, read anew at each request.
+"""Agents as folders: SOUL.md, BOOT.md, TOOLS.md and a configuration in each, read again at each request.
 
 The person who starts the server names the folder of all agents. This module follows no symbolic link below it
 and writes nothing. A file that it cannot read raises `BrokenAgent`, for its agent alone.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TEXTS = ("SOUL.md", "BOOT.md", "TOOLS.md")
 CONFIGS = ("config.json", "config.toml", "config.yaml")
-"""The first of them that is there is the agent's."""
+"""The first of these that exists is the agent's."""
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LARGEST_BYTES = 1024 * 1024
 MOST_AGENTS = 500
@@ -51,7 +51,8 @@ def all_agents(root: str) -> dict[str, Stamps]:
 
 
 def files(root: str, id: str) -> Stamps:
-    """Return the files of an agent by their names in URIs, each with what changes when somebody writes it."""
+    """Return the files of an agent by their names in URIs, each with a value that changes when the file is
+    written."""
     place = os.path.join(root, id)
     if ID.fullmatch(id) is None or os.path.islink(place):
         return {}
@@ -68,13 +69,13 @@ def files(root: str, id: str) -> Stamps:
 
 
 def text(root: str, id: str, name: str) -> str | None:
-    """Return one of the texts, None where there is none. Raises BrokenAgent."""
+    """Return one of the texts, None if it is missing. Raises BrokenAgent."""
     data = _read(root, id, name) if name in TEXTS else None
     return None if data is None else _decoded(data, id, name)
 
 
 def config(root: str, id: str) -> Any:
-    """Return the configuration with its secrets masked, None where there is none. Raises BrokenAgent."""
+    """Return the configuration with its secrets masked, None if it is missing. Raises BrokenAgent."""
     from fastrpc.redaction import masked_data
 
     for name in CONFIGS:

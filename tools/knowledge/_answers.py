@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def answer(content: Any, structured: Shape) -> Shape:
-    """Return a result with this content, a text or blocks, and this structured content. Type checkers take it
-    for the structured content, whose type the tool's annotation names."""
+    """Return a result with this content, a text or blocks, and this structured content. Type checkers see it
+    as the structured content, whose type the tool's annotation names."""
     found: Any = ToolResult(content, structured=structured)
     return found  # type: ignore[no-any-return]
 
 
 def noted(text: str, structured: Shape, notes: list[str]) -> Shape:
-    """Return an answer whose text and structured content, which has a `note`, end with notes, each a sentence
-    or empty."""
+    """Return an answer with notes, each a sentence or empty, at the end of its text and of the `note` in its
+    structured content."""
     notes = list(filter(None, notes))
     if notes:
         found: Any = structured

@@ -1,9 +1,9 @@
-"""Reads files by paths that callers name: below the folders of `--documents` alone, and through no symbolic
+"""Reads files by paths that callers name: only below the folders of `--documents`, and through no symbolic
 link.
 
-Who calls over HTTP names paths only if `--documents-callers` has their class. A path is walked folder by
-folder, so that none is exchanged for a link meanwhile. The folders themselves are the server's, and may be
-links.
+Callers over HTTP may name paths only if `--documents-callers` has their class. A path is walked folder by
+folder, so no folder can be replaced by a link meanwhile. The folders themselves belong to the server, and may
+be links.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ def read(ctx: Context, path: str) -> tuple[str, bytes]:
 
 
 def place(ctx: Context, path: str, name: str) -> str:
-    """Return the place of a file or folder that is there, which is called `name` in messages. Raises
-    ToolError."""
+    """Return the path of an existing file or folder; messages call it `name`. Raises ToolError."""
     folders = _folders(ctx, path, name, "")
     for folder in folders:
         found = os.path.join(os.path.realpath(folder), *_parts_below(folder, path))
@@ -54,7 +53,7 @@ def _folders(ctx: Context, path: str, name: str, instead: str) -> Sequence[str]:
 
 
 def _may_name_paths(ctx: Context) -> bool:
-    """Whether it is the user who runs the server, or one of a class that may."""
+    """Whether the caller is the user who runs the server, or of a class that may name paths."""
     if ctx.caller.principal.startswith("os:"):
         return True
     allowed = [each.strip() for each in str(_settings.DOCUMENTS_CALLERS.read()).split(",")]
@@ -78,7 +77,7 @@ def _read_below(folders: Sequence[str], path: str) -> tuple[str, bytes]:
 
 
 def _parts_below(folder: str, path: str) -> list[str]:
-    """Return the names that lead from a folder to a path, none for one that is not below it."""
+    """Return the names that lead from a folder to a path, none for a path outside of it."""
     below = path
     if os.path.isabs(path):
         places = (folder, os.path.realpath(folder))
@@ -91,7 +90,8 @@ def _parts_below(folder: str, path: str) -> list[str]:
 
 
 def _walk(folder: str, parts: list[str], path: str) -> bytes:
-    """Return the content of a file. Raises OSError for what is on the way, ToolError for the file itself."""
+    """Return the content of a file. Raises OSError for the folders on the way, ToolError for the file
+    itself."""
     descriptor = regular_files.open_folder_beneath(folder, parts[:-1])
     try:
         os.stat(parts[-1], dir_fd=descriptor, follow_symlinks=False)

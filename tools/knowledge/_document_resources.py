@@ -1,4 +1,4 @@
-"""Documents as resources: ``SCHEME://documents/{id}`` is the text, ``/{id}/original`` the file as it came,
+"""Documents as resources: ``SCHEME://documents/{id}`` is the text, ``/{id}/original`` the unchanged file,
 ``SCHEME://documents/`` the newest as JSON. `_listing` lists them with the entries."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Documents:
         self._watching = Watching(server, prefix, _stamp)
 
     def read(self, uri: str, ctx: Context) -> Any:
-        """Return a document's text or file, or the list of all; None where there is none."""
+        """Return a document's text or file, or the list of all; None if it does not exist."""
         from fastrpc import Contents
 
         id, _, part = uri.removeprefix(self._prefix).partition("/")
@@ -52,13 +52,13 @@ class Documents:
         return store.whole_text(document)
 
     def watch(self, uri: str) -> None:
-        """Somebody has subscribed to a document, its file, or the list."""
+        """Begin to watch: a client has subscribed to a document, its file, or the list."""
         self._watching.begin()
 
 
 def _stamp(reader: Reader, rest: str) -> object:
-    """Return what is another value once what is read at a URI has changed. A file never changes: it comes and
-    goes."""
+    """Return a value that differs after the content at a URI has changed. A file is only added and removed,
+    never changed."""
     id, _, part = rest.partition("/")
     store = _store.current_documents()
     if part == ORIGINAL:

@@ -1,10 +1,10 @@
-"""Finds what a text names: people, projects, places, organisations, dates, and what it links to. No model.
+"""Finds what a text names: people, projects, places, organisations, dates, and its links. No model.
 
-A name is a run of capitalised words, with particles between them (Bank of Japan, Ludwig van Beethoven). What
-stands around it says of which kind it is; where nothing does it is a `name`. At the beginning of a sentence
-every word is capitalised: one alone is `unsure` there unless something else says that it is a name. Texts
-whose script has no capitals name by ``[[links]]`` and tags. What is found is a guess, and serves to find
-entries, not to assert anything.
+A name is a run of capitalised words, with particles between them (Bank of Japan, Ludwig van Beethoven). The
+words around it decide its kind; if they do not, the kind is `name`. At the beginning of a sentence every word
+is capitalised. A single one there is `unsure` unless something else shows that it is a name. Texts in scripts
+without capitals name by ``[[links]]`` and tags. The results are guesses, for finding entries, not for
+asserting anything.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MOST = 64
-"""Entities of one text; what comes later is not looked at."""
+"""Entities of one text; later ones are ignored."""
 LONGEST = 100
-"""Characters of a name; what is longer is none."""
+"""Characters of a name; longer ones are ignored."""
 
 LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
 WORD = re.compile(r"[^\W_]+(?:['’&.-][^\W_]+)*")
 _DIGIT = re.compile(r"\d")
 BETWEEN = re.compile(r"[ \t]+|\. ")
-"""What may stand between two words of a name; the full stop only behind what is shortened (`SHORT`)."""
+"""What may separate two words of a name; a full stop only after an abbreviation (`SHORT`)."""
 SENTENCE = frozenset('.!?:;•"“(*#>-')
-"""What a sentence begins behind, as it does at the beginning of a line."""
+"""Characters after which a sentence begins, as it does at the beginning of a line."""
 
 
 def _set(words: str) -> frozenset[str]:
@@ -47,7 +47,7 @@ PERSON_BEHIND = _set(
     """said says likes liked loves loved prefers lives lived wants wanted wrote told asked thinks thought met
     joined knows knew hates hated eats drinks studies speaks married agreed promised decided"""
 )
-"""What people do and hardly anything else does."""
+"""Verbs whose subject is nearly always a person."""
 PLACE_LAST = _set(
     """street road avenue square city river lake mountain mountains island islands airport station park bay
     valley county village beach coast bridge straße strasse platz"""
@@ -103,16 +103,16 @@ _DATES = (
     (re.compile(rf"(?:{_MONTH}),? \d"), re.compile(rf"\b(?P<n>{_MONTH})\b,? (?P<y>\d{{4}})\b")),
     (re.compile(r"\d-\d"), re.compile(r"(?<![\d./-])(?P<y>\d{4})-(?P<m>\d{2})(?![\d-])")),
 )
-"""Of each form of a date what every one has within, which is found sooner since it begins with a digit or a
-letter, and the form."""
+"""For each form of a date: a pattern that every such date contains, which is found faster since it begins
+with a digit or a letter, and the form itself."""
 DATE, TOPIC, NAME, UNSURE = "date", "topic", "name", "unsure"
 VAGUE = {UNSURE: 2, NAME: 1, TOPIC: 1}
-"""Kinds that give way to any that is less vague."""
+"""Kinds that any less vague kind replaces."""
 
 
 class Entity:
-    """Something that is named: `key` is the same for all spellings; of a date it is YYYY-MM-DD, YYYY-MM, or,
-    where no year is said, MM-DD."""
+    """A named thing: `key` is the same for all spellings. For a date it is YYYY-MM-DD, YYYY-MM, or, without a
+    year, MM-DD."""
 
     __slots__ = ("key", "kind", "name")
 
@@ -126,7 +126,7 @@ class Entity:
 
 
 def entities_in(text: str, tags: Iterable[str] = ()) -> list[Entity]:
-    """Return what a text and its tags name, each once: of the kind that is said of it, if one is."""
+    """Return what a text and its tags name, each once, with the least vague kind that was found."""
     found: dict[str, Entity] = {}
     for entity in _all_in(text, tags):
         known = found.get(entity.key)
@@ -138,7 +138,7 @@ def entities_in(text: str, tags: Iterable[str] = ()) -> list[Entity]:
 
 
 def key_of(name: str) -> str:
-    """Return what names are compared by: a date's own form, or the words, folded."""
+    """Return the key by which names are compared: a date's own form, or the folded words."""
     whole = folded(name.strip())
     if _DIGIT.search(whole):
         for entity, begin, end in _dates_in(whole):
@@ -163,7 +163,7 @@ def _all_in(text: str, tags: Iterable[str]) -> Iterator[Entity]:
 
 
 def _dates_in(text: str) -> Iterator[tuple[Entity, int, int]]:
-    """Yield the dates of a folded text, and where each stands."""
+    """Yield the dates in a folded text, with their positions."""
     taken: list[tuple[int, int]] = []
     for hint, pattern in _DATES:
         if hint.search(text) is None:
@@ -179,7 +179,7 @@ def _dates_in(text: str) -> Iterator[tuple[Entity, int, int]]:
 
 
 def _date_key(part: dict[str, str | None]) -> str:
-    """Return the key of a date; "" if the calendar has none such."""
+    """Return the key of a date; "" if it is not in the calendar."""
     year, day, name = part.get("y"), part.get("d"), part.get("n")
     month = int(part.get("m") or 0)
     if name:
@@ -196,7 +196,7 @@ def _date_key(part: dict[str, str | None]) -> str:
 
 
 class _Words:
-    """The words of a text, each with where it begins and ends."""
+    """The words of a text, each with its start and its end."""
 
     __slots__ = ("ends", "own", "starts", "text")
 
@@ -219,7 +219,7 @@ def _names_in(text: str) -> Iterator[Entity]:
     own = words.own
     capital = [at for at, word in enumerate(own) if word[0].isupper()]
     if not capital or len([word for word in own if word.isupper() and len(word) > 1]) * 2 > len(own) > 3:
-        return  # a text without a capital, or in capitals
+        return  # a text without capitals, or all in capitals
     plain = {word for word in own if word.islower()}
     nouns_are_capital = len(plain & _GERMAN) > len(plain & _ENGLISH)
     inside = {own[at] for at in capital if not words.begins_sentence(at)}
@@ -242,7 +242,7 @@ def _is_name(word: str) -> bool:
 
 
 def _is_coined(word: str) -> bool:
-    """Whether a word is no ordinary one even at the beginning of a sentence: NASA, PyPI, A380."""
+    """Whether a word cannot be an ordinary one even at the beginning of a sentence: NASA, PyPI, A380."""
     return len(word) > 1 and (any(letter.isupper() for letter in word[1:]) or not word.isalpha())
 
 
@@ -266,7 +266,8 @@ def _end_of_run(words: _Words, at: int) -> int:
 
 
 def _first_of(words: _Words, at: int, end: int, plain: set[str]) -> int:
-    """Return where a name begins: not with what is capitalised because a sentence begins."""
+    """Return the index of a name's first word, without words that are capitalised only because a sentence
+    begins."""
     if not words.begins_sentence(at):
         return at
     while at < end:
@@ -282,7 +283,7 @@ def _is_possessive(word: str) -> bool:
 
 
 def _entity(words: list[str], first: int, end: int) -> Entity | None:
-    """Return what a run of words names, by what stands in it and around it."""
+    """Return what a run of words names, judged by the words in it and around it."""
     own = words[first:end]
     before = words[first - 1].lower() if first else ""
     behind = words[end].lower() if end < len(words) else ""

@@ -1,5 +1,5 @@
-"""Reads what is to be imported: notes in Markdown, JSON and JSON lines, of this toolset, server-memory,
-basic-memory and mem0.
+"""Reads what is to be imported: notes in Markdown, JSON and JSON lines, in the forms of this toolset,
+server-memory, basic-memory and mem0.
 
     for item in items("notes"): …
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     Item = tuple[str, "dict[str, Any] | Broken"]
 
 LARGEST_BYTES = 256 * 1024 * 1024
-"""Of a file that is read whole."""
+"""Bytes of a file that is read whole."""
 LONGEST_LINE = 4 * 1024 * 1024
 PART_BYTES = 15_000
-"""Of a note that is too long for one entry; its title stands before each part."""
+"""Characters of a part of a note that is too long for one entry; its title precedes each part."""
 NOTES, LINES = (".md", ".markdown"), (".jsonl", ".ndjson")
 KINDS = (*NOTES, *LINES, ".json")
 LISTS = ("entries", "memories", "results")
@@ -44,8 +44,8 @@ class Broken(FastrpcError):
 
 
 def items(path: str, read_bytes: Callable[[int], object] = lambda number: None) -> Iterator[Item]:
-    """Return what a file or a folder holds. `read_bytes` is told how much has been read. Raises OSError for a
-    path that cannot be read at all."""
+    """Return the items of a file or a folder. `read_bytes` is called with the number of bytes read. Raises
+    OSError for a path that cannot be read at all."""
     if not os.path.isdir(path):
         yield from _of_file(path, os.path.basename(path), read_bytes, follow=True)
         return
@@ -57,7 +57,7 @@ def items(path: str, read_bytes: Callable[[int], object] = lambda number: None) 
 
 
 def files(folder: str) -> Iterator[tuple[str, str]]:
-    """Return the files of a folder that can be imported, with their names in it."""
+    """Return the files of a folder that can be imported, with their relative names."""
 
     def fail(error: OSError) -> None:
         raise error
@@ -143,7 +143,7 @@ def _parts(whole: Any) -> list[Any]:
 
 
 def _entries(part: Any) -> list[dict[str, Any]]:
-    """Return the entries that one object stands for. Raises Broken."""
+    """Return the entries in one object. Raises Broken."""
     if not isinstance(part, dict):
         raise Broken(f"expected a JSON object, got {type(part).__name__}")
     kind = part.get("type")
@@ -174,8 +174,8 @@ def _entries(part: Any) -> list[dict[str, Any]]:
 
 
 def _note(text: str, name: str) -> Iterator[dict[str, Any]]:
-    """Return the entries of a note in Markdown; those of basic-memory have observations and relations, which
-    are entries of their own."""
+    """Return the entries in a Markdown note. A note of basic-memory has observations and relations, each of
+    which is a separate entry."""
     facts, body = _front_matter(text)
     title = str(facts.get("title") or os.path.splitext(os.path.basename(name))[0])
     tags = facts.get("tags") or []
@@ -220,7 +220,7 @@ def _front_matter(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _parts_of_note(text: str) -> Iterator[str]:
-    """Return a text in parts that fit an entry, cut between paragraphs where there are some."""
+    """Return a text in parts that fit an entry, cut between paragraphs if possible."""
     part = ""
     for paragraph in text.split("\n\n"):
         while len(paragraph.encode()) > PART_BYTES:
@@ -236,7 +236,7 @@ def _parts_of_note(text: str) -> Iterator[str]:
 
 
 def seconds_of(date: object) -> float | None:
-    """Return a date as seconds since 1970; None for none. Raises Broken."""
+    """Return a date as seconds since 1970; None without one. Raises Broken."""
     from datetime import datetime, timezone
 
     if date is None or date == "":

@@ -1,7 +1,7 @@
 """The list of resources: entries and documents together, newest first, by page.
 
-A cursor holds, of both, the number that a page ended with, enciphered: what comes and goes meanwhile shifts
-nothing, and nobody learns how much others have written.
+A cursor holds the last number of the page for both, encrypted. So new and deleted rows do not shift a page,
+and no owner learns how much others have written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAGE = 100
 
 
 def page(cursor: str | None, ctx: Context) -> tuple[list[Entry | Document], str | None]:
-    """Return a page and the next cursor. Raises InvalidParams for a cursor that is none of ours."""
+    """Return a page and the next cursor. Raises InvalidParams for an invalid cursor."""
     from ._store.cursors import opened, sealed
 
     reader, database = _readers.reader_of(ctx), _store.current().database
@@ -43,7 +43,7 @@ def page(cursor: str | None, ctx: Context) -> tuple[list[Entry | Document], str 
 def _merged(
     entries: list[Entry], documents: list[Document]
 ) -> tuple[list[Entry | Document], tuple[int, int]]:
-    """Return the newest of both, and how many of each. The order of each stays as it is."""
+    """Return the newest of both, and the number of each. The order of each is preserved."""
     listed: list[Entry | Document] = []
     entry = document = 0
     while len(listed) < PAGE and (entry < len(entries) or document < len(documents)):
@@ -59,7 +59,7 @@ def _merged(
 
 
 def _end(found: list[Any], taken: int) -> int:
-    """Return the number that what is next is below: 0 where there is nothing."""
+    """Return the exclusive upper bound of the next page's numbers: 0 if nothing is left."""
     if taken:
         return int(found[taken - 1].number)
     return int(found[0].number) + 1 if found else 0

@@ -1,8 +1,8 @@
 """``fastrpc knowledge import``, ``export``, ``stats``, ``check`` and ``reindex``.
 
-They open the store directly, also while servers use it; no guard checks them, so whoever may open the
-database may run them. An import names what it skips on standard error, and then ends with exit code 1.
-Each imports the store once it has read its options, so that its help needs no library.
+They open the store directly, also while servers use it. No guard checks them, so anyone who may open the
+database may run them. An import names what it skips on standard error, and then ends with exit code 1. Each
+imports the store after it has read its options, so that its help needs no library.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from ._store import moving
 
 ENTRIES = "memory.jsonl"
-"""The entries in a folder that an export has written."""
+"""The file with the entries in an exported folder."""
 MOST_NAMED = 100
-"""Of what is skipped; the others are counted."""
+"""Skipped items that are named; the others are counted."""
 BAR = 30
 
 
@@ -54,7 +54,7 @@ def import_entries(arguments: list[str]) -> int:
 
 
 def export_entries(arguments: list[str]) -> int:
-    """Write an owner's entries as JSON lines, or all that is theirs into a folder. Raises UsageError."""
+    """Write an owner's entries as JSON lines, or all data of the owner into a folder. Raises UsageError."""
     options = _parse(
         "export",
         "[FOLDER] [OPTION…]",
@@ -76,7 +76,7 @@ def show_statistics(arguments: list[str]) -> int:
 
 
 def check_store(arguments: list[str]) -> int:
-    """Check the store; 1 if it is not whole. Raises UsageError."""
+    """Check the store; return 1 if it is damaged. Raises UsageError."""
     description = (
         "Check the database, its index of words and each entry. The exit code is 1 if something is wrong."
     )
@@ -85,7 +85,7 @@ def check_store(arguments: list[str]) -> int:
 
 
 def reindex_store(arguments: list[str]) -> int:
-    """Make the indexes anew. Raises UsageError."""
+    """Rebuild the indexes. Raises UsageError."""
     description = (
         "Make the indexes of words and the graph anew, in one transaction. Servers write nothing meanwhile. "
         "Where a model is named, make the vectors anew as well, or have it find what entries name."
@@ -183,7 +183,7 @@ def _import_documents(database: Database, options: Namespace) -> int:
 
 
 def _record(item: dict[str, Any]) -> moving.Record:
-    """Return what an item is as an entry. Raises ToolError, Broken."""
+    """Return an item in the form of an entry. Raises ToolError, Broken."""
     from ._store import moving
     from ._store.entries import CATEGORIES
 
@@ -276,7 +276,7 @@ def _reindex(database: Database, options: Namespace) -> int:
 
 
 class Bar:
-    """A progress bar on standard error, where that is a terminal; nothing elsewhere."""
+    """A progress bar on standard error, if that is a terminal."""
 
     def __init__(self, total: int) -> None:
         self._total = total

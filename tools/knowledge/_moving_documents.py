@@ -1,9 +1,8 @@
 """Documents in and out of a folder: `documents.jsonl` has a line for each, `originals/` the files by their
-hashes, `texts/` what was extracted of each, as JSON.
+hashes, `texts/` the extracted text of each, as JSON.
 
-Each file is written as a whole, `documents.jsonl` last: an export that was killed is repeated. An import
-believes nothing: a line that is not right, or an original that is not what its name says, is named and
-skipped.
+Each file is written as a whole, `documents.jsonl` last, so a killed export can be repeated. An import
+validates everything. It names and skips an invalid line, and an original that does not match its hash.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
 
 LINES, ORIGINALS, TEXTS = "documents.jsonl", "originals", "texts"
 TEXT_FILE_BYTES = 100_000_000
-"""Twice 20 MB of text, and what JSON escapes."""
+"""Twice 20 MB of text, and the escapes of JSON."""
 LONGEST_LINE = 1024 * 1024
 LONGEST = 2000
 
 
 def export(database: Database, owner: str, folder: str, say: Callable[[str], object]) -> int:
-    """Write an owner's documents into a folder; return how many could not be. Raises OSError."""
+    """Write an owner's documents into a folder; return how many could not be written. Raises OSError."""
     store, left_out = Documents(database), 0
     for name in (ORIGINALS, TEXTS):
         os.makedirs(os.path.join(folder, name), 0o700, exist_ok=True)
@@ -69,12 +68,12 @@ def _line(record: DocumentRecord) -> dict[str, Any]:
 
 
 def is_in(folder: str) -> bool:
-    """Whether a folder is one that `export` has written."""
+    """Whether `export` has written the folder."""
     return os.path.isfile(os.path.join(folder, LINES)) and os.path.isdir(os.path.join(folder, ORIGINALS))
 
 
 def add_all(database: Database, owner: str, folder: str) -> Iterator[tuple[str, bool | str]]:
-    """Add the documents of a folder; yield where each stands, and whether it is new, or why it was skipped.
+    """Add the documents of a folder; yield the line of each, and whether it is new, or why it was skipped.
     Raises OSError."""
     store = Documents(database)
     with open(open_regular(os.path.join(folder, LINES), follow=False), "rb") as file:
@@ -90,7 +89,7 @@ def add_all(database: Database, owner: str, folder: str) -> Iterator[tuple[str, 
 
 
 def _record(line: bytes) -> DocumentRecord:
-    """Return what a line says. Raises Broken, ToolError."""
+    """Return the record in a line. Raises Broken, ToolError."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

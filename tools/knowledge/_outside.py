@@ -1,11 +1,11 @@
-"""Reads a text by its URI, and quotes it in a prompt so that a model takes it for data.
+"""Reads a text by its URI, and quotes it in a prompt so that a model treats it as data.
 
     name, text = read_text("knowledge://memory/mem_…", reader)
     enclosed(text, source=name)
 
-`SOURCES` maps a kind of resource (``memory`` of ``SCHEME://memory/{id}``) to what reads it. `enclosed` writes
-a text between ``<external_content id="…" source="…">`` and its closing tag, with a random id. It rewrites
-each tag of that name in the text, however it is spelt, cuts the text to a budget, and says behind it how much
+`SOURCES` maps a kind of resource (``memory`` of ``SCHEME://memory/{id}``) to its reader. `enclosed` writes a
+text between ``<external_content id="…" source="…">`` and its closing tag, with a random id. It rewrites each
+tag of that name in the text, in any spelling, and cuts the text to a budget. After the text it says how much
 is missing.
 """
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from ._store.entries import Reader
 
     class Source(Protocol):
-        """Texts of one kind, ``SCHEME://KIND/{id}``. Nothing of another owner is there."""
+        """Texts of one kind, ``SCHEME://KIND/{id}``. It reads nothing of other owners."""
 
         def text(self, reader: Reader, id: str) -> tuple[str, str] | None:
-            """Return the name and the text, None where there is none."""
+            """Return the name and the text, None for an unknown id."""
 
         def ids(self, reader: Reader, typed: str) -> list[str]:
-            """Return ids whose name has what was typed in it, newest first."""
+            """Return ids whose name contains the typed text, newest first."""
 
 
 BUDGET = 48_000
 """Characters of one text in a prompt."""
 LONGEST_SOURCE = 200
 LOOKED_AT = 1000
-"""The newest entries, among which a name is looked for."""
+"""The number of newest entries that are searched for a name."""
 TAG = re.compile(r"<[/\\]*external[_-]*content")
 ALIKE = str.maketrans("‹〈⟨❮˂≺⁄∕аеосхтн", "<<<<<<//aeocxtn")
-"""Signs and Cyrillic letters that look like those of a tag, and have no compatible form."""
+"""Signs and Cyrillic letters that look like those of a tag, and have no compatibility decomposition."""
 
 
 class Memory:
@@ -93,7 +93,7 @@ def read_text(uri: str, reader: Reader) -> tuple[str, str]:
 
 
 def uris(reader: Reader, typed: str) -> list[str]:
-    """Return the URIs of texts that begin with what was typed, or whose name has it."""
+    """Return the URIs of texts that begin with the typed text, or whose name contains it."""
     scheme = _settings.SCHEME.read()
     found = []
     for kind, source in SOURCES.items():
@@ -109,8 +109,8 @@ def uris(reader: Reader, typed: str) -> list[str]:
 
 
 def enclosed(text: str, source: str, left_out: str) -> str:
-    """Return a text between tags, cut to `BUDGET`. `left_out` is the sentence about what is missing, a format
-    with the fields `missing`, `total` and `source`."""
+    """Return a text between tags, cut to `BUDGET`. `left_out` is the sentence about the missing text, a
+    format with the fields `missing`, `total` and `source`."""
     kept = _beginning(text)
     id, name = secrets.token_hex(8), _attribute(source)
     whole = f'<external_content id="{id}" source="{name}">\n{defanged(kept)}\n</external_content>'
@@ -144,8 +144,8 @@ def _folded(character: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Return the beginning of a text, at most `BUDGET` characters; it ends with a line or a word if one ends
-    near there."""
+    """Return the beginning of a text, at most `BUDGET` characters; it ends with a line or a word if an end is
+    near."""
     if len(text) <= BUDGET:
         return text
     kept = text[:BUDGET]

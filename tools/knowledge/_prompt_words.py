@@ -1,4 +1,4 @@
-"""The words of the prompts, in each language that they are written in."""
+"""The texts of the prompts, in each of their languages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The prompts summarize-document, draft-email, extract-action-items, research-topic, in English and Arabic.
 
-Their names and `documentUri` are published. `language` is the language of the answer, and of the prompt where
-that is Arabic; without it the option --language counts. What comes from outside is enclosed (`_outside`), and
-the prompt says that nothing in it is an instruction.
+Their names and `documentUri` are published. `language` is the language of the answer, and of the prompt if it
+is Arabic; without it the option --language applies. Untrusted text is enclosed (`_outside`), and the prompt
+says that nothing in it is an instruction.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ PROMPTS: dict[str, Callable[..., str]] = {
 
 
 def _words(language: str) -> tuple[Words, list[str]]:
-    """Return the words of the prompt, and, for a language in which it is not written, the sentence that asks
-    the model to answer in it."""
+    """Return the texts of the prompt, and, for a language without prompt texts, the sentence that asks the
+    model to answer in it."""
     wanted = " ".join((language or _settings.LANGUAGE.read()).split())
     if wanted.casefold() in ARABIC_NAMES:
         return ARABIC, []
@@ -133,7 +133,7 @@ def _quoted(name: str, text: str, words: Words) -> str:
 
 
 def _line(name: str, text: str) -> str:
-    """Return a short value for a sentence. Raises ArgumentError for one that is longer than one."""
+    """Return a short value for a sentence. Raises ArgumentError for one that is too long."""
     line = " ".join(text.split())
     if len(line) > LONGEST_VALUE:
         raise ArgumentError(f"{name}: expected at most {LONGEST_VALUE} characters, got {len(line):,}.")

@@ -1,4 +1,4 @@
-"""Who asks, from a call's context: the owner, and the class of the caller."""
+"""The reader for a call, from its context: the owner, and the class of the caller."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 def reader_of(context: Context) -> Reader:
-    """Return who asks."""
+    """Return the reader of a call."""
     return reader_for(context.caller)
 
 
 def reader_for(caller: Caller) -> Reader:
-    """Return what a caller reads as. A user of the operating system is not the owner of a token who has the
-    same name."""
+    """Return the reader for a caller. A user of the operating system differs from the owner of a token with
+    the same name."""
     from ._store.entries import Reader
 
     is_user = caller.principal.startswith("os:")

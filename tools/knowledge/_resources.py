@@ -1,6 +1,5 @@
 """Entries as resources, ``SCHEME://memory/{id}``; ``SCHEME://memory/`` is the newest as JSON. Their provider
-lists the documents, too (`_listing`).
-"""
+lists the documents, too (`_listing`)."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 60
 MOST_IDS = 100
-"""Of one completion (MCP, utilities: completion)."""
+"""Values in one completion (MCP, utilities: completion)."""
 
 
 def attach(server: Server) -> None:
@@ -38,7 +37,7 @@ def read_entry(id: str, ctx: Context) -> str | None:
 
 
 def complete_id(value: str, ctx: Context) -> Completions:
-    """Return the ids that begin so, the newest entry's first."""
+    """Return the ids with this beginning, the newest entry's first."""
     found = _store.current().ids(_readers.reader_of(ctx), value, MOST_IDS + 1)
     return Completions(found[:MOST_IDS], has_more=len(found) > MOST_IDS)
 
@@ -61,7 +60,7 @@ class Memory:
         ], following
 
     def read(self, uri: str, ctx: Context) -> Any:
-        """Return the newest entries; None where there is nothing."""
+        """Return the newest entries; None without any."""
         from fastrpc import Contents
 
         if uri != self._prefix:
@@ -70,7 +69,7 @@ class Memory:
         return Contents([_listed(each) for each in newest], "application/json")
 
     def watch(self, uri: str) -> None:
-        """Somebody has subscribed to an entry, or to the list."""
+        """Begin to watch: a client has subscribed to an entry, or to the list."""
         self._watching.begin()
 
 

@@ -10,7 +10,7 @@ DATABASE = Setting(
     "",
     "where memory is kept: sqlite:///PATH or postgresql://…; unset: knowledge.sqlite3 in the state folder",
 )
-"""A secret, since a URL may hold a password."""
+"""Masked as a secret, since a URL may hold a password."""
 SCHEME = Setting("FASTRPC_KNOWLEDGE_SCHEME", "text", "knowledge", "the scheme of the URIs of resources")
 LANGUAGE = Setting(
     "FASTRPC_KNOWLEDGE_LANGUAGE", "text", "en", "the language of prompts: en, ar, or another's name"
@@ -80,7 +80,7 @@ MODEL_OPTIONS = {
     "--entities": ENTITIES,
     "--entities-model": ENTITIES_MODEL,
 }
-"""What names the models that read what is written, also for commands."""
+"""The options that name the models, also for commands."""
 OPTIONS = {
     "--database": DATABASE,
     "--scheme": SCHEME,
@@ -95,9 +95,9 @@ OPTIONS = {
     "--workflow-webhook": WEBHOOK,
     **MODEL_OPTIONS,
 }
-"""What `fastrpc serve` takes for this toolset besides its own options."""
+"""The options of `fastrpc serve` for this toolset, besides its own options."""
 
 
 def embeds() -> bool:
-    """Whether a model for search by meaning is named."""
+    """Whether the settings name a model for search by meaning."""
     return bool(EMBEDDINGS.read() or EMBEDDINGS_FOLDER.read())

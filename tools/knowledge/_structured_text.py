@@ -1,7 +1,7 @@
 """Parses JSON, TOML and YAML that people have written: configurations, front matter.
 
-What is wrong is said by its place alone: a parser's own words may quote a secret. YAML has no aliases here,
-since a few lines of them stand for gigabytes, and makes no objects.
+An error gives only the position: a parser's own message may quote a secret. YAML aliases are refused, since a
+few lines of them can expand to gigabytes, and YAML makes no objects.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class Malformed(FastrpcError):
-    """A text is not what it ought to be."""
+    """A text is not valid."""
 
 
 def parse(text: str, kind: str) -> Any:
-    """Return what a text of a kind, json, toml or yaml, says. Raises Malformed."""
+    """Return the value of a text of a kind: json, toml or yaml. Raises Malformed."""
     try:
         return json.loads(text) if kind == "json" else _toml(text) if kind == "toml" else _yaml(text)
     except ImportError as error:
         raise Malformed(f'needs {error.name}: pip install "fastrpc-mcp[knowledge]"') from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError ends with its place
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError's message ends with the position
         found = re.search(r"line \d+, column \d+", str(error))
         place = found[0] if found else "its values"
     raise Malformed(f"expected {kind.upper()}, broken at {place}")

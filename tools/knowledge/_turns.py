@@ -1,5 +1,5 @@
-"""`Turns`: who may do costly work now. So many at a time, so many of them of one owner; the owners who wait
-take turns, so that one who asks often does not keep the others waiting.
+"""`Turns`: limits concurrent costly work, in all and for each owner. Waiting owners take turns, so that one
+with many requests does not delay the others.
 
     async with turns.of(owner):
         ...
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class Turns:
-    """Places for work in one event loop: `places` in all, `each` of one owner."""
+    """Places for work in one event loop: `places` in all, `each` for one owner."""
 
     def __init__(self, places: int, each: int) -> None:
         self._free = places
         self._each = each
         self._running: dict[str, int] = {}
-        self._waiting: dict[str, list[Future[None]]] = {}  # the owner who had a turn last comes last
+        self._waiting: dict[str, list[Future[None]]] = {}  # the owner who had the latest turn comes last
 
     def of(self, owner: str) -> Turn:
-        """Return what an owner enters to work, and leaves afterwards."""
+        """Return the context manager in which an owner works."""
         return Turn(self, owner)
 
     async def take(self, owner: str) -> None:
@@ -40,7 +40,7 @@ class Turns:
             raise
 
     def give_back(self, owner: str) -> None:
-        """Hand a place on."""
+        """Free a place and hand it on."""
         self._free += 1
         self._running[owner] -= 1
         if not self._running[owner]:
@@ -65,7 +65,7 @@ class Turns:
 
 
 class Turn:
-    """One owner's place, while it is entered."""
+    """One owner's place, for an `async with` block."""
 
     def __init__(self, turns: Turns, owner: str) -> None:
         self._turns = turns

@@ -1,9 +1,9 @@
-"""Notifies clients of changes of what is theirs, whichever process made them: of resources that they have
-subscribed to, and of the list of resources.
+"""Notifies clients of changes of their resources and of the list of resources, whichever process made them.
 
-From time to time, and only while somebody waits for it, one statement asks how often the spaces of those have
-changed; only where one has is a resource looked up. Each is told of their own alone, of a list at most once
-in `LISTS_EVERY_SECONDS`. Lists are looked at only once this process has opened the store.
+From time to time, and only while a client listens, one statement reads how often the listeners' spaces have
+changed. A resource is looked up only if a space has changed. Each client is notified only of its own
+resources, and of a list at most once in `LISTS_EVERY_SECONDS`. Lists are checked only after this process has
+opened the store.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ LISTS_EVERY_SECONDS = 2.0
 
 
 class Watching:
-    """What the subscribers of one server know of the resources below a URI, by who they are and what they
-    have subscribed to.
+    """The last known state of the resources below a URI for the subscribers of one server, by identity and
+    subscription.
 
-    `stamp` returns, of a reader and the rest of a URI, what is another value once that resource has changed.
+    `stamp` returns, for a reader and the rest of a URI, a value that differs after that resource has changed.
     """
 
     def __init__(self, server: Server, prefix: str, stamp: Callable[[Reader, str], object]) -> None:
@@ -45,7 +45,7 @@ class Watching:
         self._busy = Lock()
 
     def begin(self) -> None:
-        """Somebody has subscribed: what comes from now on is new to them."""
+        """Begin to watch for a new subscriber: changes from now on are new to it."""
         with self._busy:
             _try(self._compare, self._subscribers())
         if not self._looks:
@@ -67,7 +67,7 @@ class Watching:
         return subscribers(self._server, self._prefix)
 
     def _compare(self, found: list[Subscriber]) -> None:
-        """Notify those for whom something is different from when it was looked at last."""
+        """Notify those whose resource has changed since the last check."""
         readers = [_readers.reader_for(each.caller) for each in found]
         counts = _store.current().changes({reader.owner for reader in readers})
         now: dict[tuple[str, str, str], tuple[object, object]] = {}
@@ -85,7 +85,7 @@ class Watching:
 
 
 class ListWatching:
-    """What the clients of one server know of the list of resources, by who they are."""
+    """The last known state of the list of resources for the clients of one server, by identity."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -93,7 +93,7 @@ class ListWatching:
         self._busy = Lock()
 
     def look(self) -> None:
-        """Notify those whose list is different from when it was looked at last."""
+        """Notify those whose list has changed since the last check."""
         from fastrpc.subscriptions import list_listeners
 
         if _store.is_open() and (found := list_listeners(self._server)):
@@ -118,12 +118,12 @@ def attach(server: Server) -> None:
 
 
 def _of_reader(counts: Counts, reader: Reader) -> object:
-    """Return how often what a reader may read has changed."""
+    """Return how often the spaces of a reader have changed."""
     return counts.get((reader.owner, ""), 0), counts.get((reader.owner, reader.caller_class), 0)
 
 
 def _in_thread(busy: Lock, compare: Callable[[Any], None], found: Any) -> None:
-    """Compare on a thread, unless a slow database has not answered the look before yet."""
+    """Compare on a thread, unless the last check still waits for a slow database."""
     if not busy.acquire(blocking=False):
         return
 
@@ -139,5 +139,5 @@ def _in_thread(busy: Lock, compare: Callable[[Any], None], found: Any) -> None:
 def _try(compare: Callable[[Any], None], found: Any) -> None:
     from fastrpc.storage import StorageError
 
-    with suppress(StorageError):  # of which the next call tells; the next look may find it well again
+    with suppress(StorageError):  # the next call raises it; the next check may succeed
         compare(found)

@@ -1,6 +1,6 @@
-"""The tools that steps of workflows call besides the server's own, each of the name of a type of nodes.
+"""The tools that only steps of workflows need, each named after a type of nodes.
 
-They are tools, so that guard, limits and audit know them, and callers may call them; no list shows them.
+They are tools, so that guard, limits and audit apply to them, and callers may call them; no list shows them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_CODE = "action.execute_code is switched off here: start the server with --exe
 
 
 class ApiAnswer(TypedDict):
-    """The answer to a request. `body` is what its JSON says, else its text."""
+    """The answer to a request. `body` is the value of its JSON, else its text."""
 
     status: int
     headers: dict[str, str]
@@ -74,7 +74,7 @@ async def execute_code(
 
 
 class ModelAnswer(TypedDict):
-    """What a model has said."""
+    """The answer of a model."""
 
     text: str
     model: str

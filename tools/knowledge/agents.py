@@ -2,7 +2,7 @@
 TOOLS.md and ``/config``.
 
 Agents are folders on the server's machine (`--agents DIR`, `_agent_folders`): every caller reads the same
-agents, and none can write them. The server looks at the files every two seconds and notifies clients of
+agents, and none can write them. The server checks the files every two seconds and notifies clients of
 changes.
 """
 
@@ -45,7 +45,7 @@ class ListedAgents(TypedDict):
 
 
 class Agent(TypedDict):
-    """An agent's texts, empty where it has none, and its configuration with secrets masked."""
+    """An agent's texts, empty if they are missing, and its configuration with secrets masked."""
 
     id: str
     soul: str
@@ -93,7 +93,7 @@ def get(id: Annotated[str, "The agent's id, as agent.list has it"]) -> Agent:
 
 
 def attach(server: Server) -> None:
-    """Serve the agents as resources, and watch their folder, if there is one."""
+    """Serve the agents as resources, and watch their folder, if the settings name one."""
     root = _settings.AGENTS.read()
     if root:
         prefix = f"{_settings.SCHEME.read()}://agents/"
@@ -109,7 +109,7 @@ class Agents:
         self._prefix = prefix
 
     def list(self, cursor: str | None) -> Any:
-        """Return all of them."""
+        """Return all files."""
         from . import _agent_folders
 
         return [
@@ -123,7 +123,7 @@ class Agents:
         ]
 
     def read(self, uri: str) -> Any:
-        """Return a file, None where there is none. Raises BrokenAgent."""
+        """Return a file, None if it does not exist. Raises BrokenAgent."""
         from fastrpc import Contents
 
         from . import _agent_folders
@@ -138,7 +138,7 @@ class Agents:
 
 
 class Watch:
-    """Compares the folder with what it was at the last look, and notifies clients of the differences."""
+    """Compares the folder with its state at the last check, and notifies clients of the differences."""
 
     def __init__(self, server: Server, root: str, prefix: str) -> None:
         self._server = server
@@ -147,7 +147,7 @@ class Watch:
         self._known: dict[str, object] | None = None
 
     def look(self) -> None:
-        """Notify clients of what has changed since the last look."""
+        """Notify clients of changes since the last check."""
         found, known = self._files(), self._known
         self._known = found
         if known is None or known == found:

@@ -1,7 +1,7 @@
 """The tool datetime.now: the time in a time zone, and the day of the week.
 
-Time zones are those of the machine, or of `tzdata` where it has none (`zoneinfo`); a zone that is not known
-is an error that names it.
+Time zones come from the machine, or from `tzdata` if it has none (`zoneinfo`); an unknown zone is an error
+that names it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ else:
     from fastrpc.typing_forms import Annotated
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-"""Not strftime's, which are in the language of the machine."""
+"""Not strftime's, which depend on the machine's locale."""
 
 
 class Now(TypedDict):
@@ -38,7 +38,7 @@ def now(timezone: Annotated[str, "An IANA name, as Europe/Berlin"] = "UTC") -> N
 
     try:
         zone = ZoneInfo(timezone)
-    except (LookupError, ValueError, OSError):  # unknown; no name at all, as ../x; a folder, as Europe
+    except (LookupError, ValueError, OSError):  # unknown; an invalid name, as ../x; a folder, as Europe
         raise ToolError(
             f"timezone: expected an IANA name, as Europe/Berlin; got {timezone[:60]!r}."
         ) from None

@@ -1,8 +1,8 @@
 """The tools document.add, extract, query, list, get and delete.
 
-A document is taken in whole and once; its text is extracted in the call, with progress, in a process of its
-own (`_extraction`), and cut into passages that a question finds. What a document says was written by
-others: in answers it stands enclosed as data (`_outside`).
+A document is stored completely and once. Its text is extracted in the call, with progress, in a separate
+process (`_extraction`), and cut into passages that a question finds. A document's content is untrusted:
+answers enclose it as data (`_outside`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAGE = 50
 LIMIT = 8
 MOST_IDS = 100
 AT_ONCE = 2
-"""Documents that are extracted at a time; each may take a gigabyte. Over HTTP they are of two owners."""
+"""Documents that are extracted at a time; each may take a gigabyte. Over HTTP, only one of each owner."""
 PAGES = re.compile(r"(\d{1,6})(?: ?- ?(\d{1,6}))?")
 STEPS = 4
 
@@ -76,7 +76,7 @@ class Listed(TypedDict):
 
 
 class PageText(TypedDict):
-    """A page, or what of it fits."""
+    """A page, or the part of it that fits."""
 
     page: int
     text: str
@@ -135,7 +135,7 @@ async def add(
 
 
 def _turns_of(ctx: Context) -> Turns:
-    """Return the turns of this event loop's owners, of whom there is one over stdio."""
+    """Return the turns of this event loop's owners; over stdio it has a single one."""
     loop = asyncio.get_running_loop()
     if loop not in _turns:
         _turns[loop] = Turns(AT_ONCE, 1 if ctx.server.over_http else AT_ONCE)
@@ -148,7 +148,7 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary(
 async def _take_in(
     ctx: Context, reader: Reader, path: str, name: str, content: str, base64: str, tags: list[str]
 ) -> AddedDocument:
-    """Take a file in, and extract its text. Raises ToolError."""
+    """Store a file, and extract its text. Raises ToolError."""
     from ._extraction import ExtractionError, extract_data, passages
 
     name, data = await asyncio.to_thread(_given, ctx, path, name, content, base64)
@@ -304,7 +304,7 @@ def uri_of(id: str) -> str:
 
 
 def _given(ctx: Context, path: str, name: str, content: str, base64: str) -> tuple[str, bytes]:
-    """Return the name and the bytes of what is added. Raises ToolError."""
+    """Return the name and the bytes of the added file. Raises ToolError."""
     from ._extraction import FILE_BYTES
 
     named = [each for each, value in (("path", path), ("content", content), ("base64", base64)) if value]
@@ -329,7 +329,7 @@ def _given(ctx: Context, path: str, name: str, content: str, base64: str) -> tup
 
 
 def check_name(name: str) -> None:
-    """Raise ToolError for a name that no document may have."""
+    """Raise ToolError for an invalid name of a document."""
     memory.check_text("name", name)
     if not name.strip() or len(name) > LONGEST_NAME or "/" in name or not name.isprintable():
         raise ToolError(
@@ -354,7 +354,7 @@ def _known(ctx: Context, id: str) -> Document:
 
 
 def _ready(ctx: Context, id: str) -> Document:
-    """Return a document whose text is there. Raises ToolError."""
+    """Return a document whose text is ready. Raises ToolError."""
     document = _known(ctx, id)
     if document.state != "ready":
         why = f": {document.reason}" if document.reason else ""
@@ -367,7 +367,7 @@ def _unknown(id: str) -> ToolError:
 
 
 def _range(pages: str, count: int) -> tuple[int, int]:
-    """Return the first and the last page that are asked for."""
+    """Return the first and the last requested page."""
     if not pages.strip():
         return 1, count
     found = PAGES.fullmatch(pages.strip())
@@ -380,7 +380,8 @@ def _range(pages: str, count: int) -> tuple[int, int]:
 
 
 def _about(document: Document) -> str:
-    """Return a line about a document. Its name and tags are its owner's words, its title is not."""
+    """Return a line about a document. Its owner chose its name and tags, but not its title, which is left
+    out."""
     parts = [document.state if not document.reason else f"{document.state}: {document.reason}"]
     if document.pages:
         parts.append(f"{document.pages:,} {'page' if document.pages == 1 else 'pages'}")

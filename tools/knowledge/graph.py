@@ -1,5 +1,5 @@
-"""The tool memory.traverse: from a person, project, place, organisation, date or topic to what is named
-beside it, and the entries that do so."""
+"""The tool memory.traverse: from a person, project, place, organisation, date or topic to the entities that
+the same entries name, and to these entries."""
 
 from __future__ import annotations
 

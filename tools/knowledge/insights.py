@@ -31,14 +31,14 @@ FLUSH_SECONDS = 10.0
 MOST_PERIODS = 400
 DEFAULT_DAYS = {"day": 14, "week": 84, "month": 365}
 MOST_KEYS = 10_000
-"""Of what is counted between two visits to the store; names beyond count as unknown."""
+"""Keys that are counted between two writes to the store; further names count as unknown."""
 LONGEST_NAME = 128
 NO_ERRORS = ("ok", "refused", "input_required", "cancelled")
 UNKNOWN = "(unknown)"
 
 
 class Period(TypedDict):
-    """A day, or the first day of a week or a month (UTC), and what was counted."""
+    """A day, or the first day of a week or a month (UTC), and the count."""
 
     start: str
     number: int
@@ -128,11 +128,11 @@ class Counter:
             self.flush()
 
     def at_end(self) -> None:
-        """Serving has ended."""
+        """Write the counts when serving has ended."""
         self.flush()
 
     def flush(self) -> None:
-        """Write the counts to the store. Raises StorageError, and keeps them then."""
+        """Write the counts to the store. Raises StorageError; the counts then stay in memory."""
         from ._store import call_counts
 
         with self._lock:

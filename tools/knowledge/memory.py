@@ -1,7 +1,7 @@
 """The tools memory.search, memory.write, memory.read, memory.forget and memory.forget_all.
 
-What memory.search is called, takes and begins its answer with is published, word for word (`_contract`). An
-answer is a text for the model; its structured content says the same to programs.
+The name of memory.search, its parameters and the beginning of its answer are published, word for word
+(`_contract`). An answer is a text for the model; its structured content says the same to programs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ else:
 
 LONGEST_BYTES = 16 * 1024
 LONGEST_LINE = 500
-"""Characters of an entry in a list of those that were found."""
+"""Characters of an entry in a list of results."""
 MOST_TAGS = 32
 LONGEST_TAG = 64
 LONGEST_SOURCE = 1024
@@ -46,8 +46,8 @@ class MemoryEntry(TypedDict):
 
 
 class SearchNote(TypedDict, total=False):
-    """`note` says why a search was by words alone, though there is a model for meaning, and which other words
-    were searched for."""
+    """`note` says why a search was by words alone, although a model for meaning is configured, and which
+    other words were searched."""
 
     note: str
 
@@ -164,7 +164,7 @@ def date_of(seconds: float) -> str:
 
 
 def check(content: str, tags: list[str], source: str) -> None:
-    """Raise ToolError for what no entry may have."""
+    """Raise ToolError for invalid values of an entry."""
     if not content.strip():
         raise ToolError("content: expected what to remember, got an empty text.")
     check_text("content", content)
@@ -177,7 +177,7 @@ def check(content: str, tags: list[str], source: str) -> None:
 
 
 def check_tags(tags: list[str]) -> None:
-    """Raise ToolError for tags that nothing may have."""
+    """Raise ToolError for invalid tags."""
     if len(tags) > MOST_TAGS:
         raise ToolError(f"tags: expected at most {MOST_TAGS}, got {len(tags)}.")
     for at, tag in enumerate(tags):
@@ -187,14 +187,14 @@ def check_tags(tags: list[str]) -> None:
 
 
 def folded_tags(tags: list[str]) -> list[str]:
-    """Return tags as they are kept."""
+    """Return tags in their stored form."""
     from ._search.folding import folded
 
     return [folded(each.strip()) for each in tags]
 
 
 def check_text(name: str, text: str) -> None:
-    """Refuse what a database cannot hold."""
+    """Raise ToolError for text that a database cannot store."""
     if "\0" in text:
         raise ToolError(f"{name}: expected a text, got a NUL in it.")
     try:
@@ -208,7 +208,7 @@ def _unknown(id: str) -> ToolError:
 
 
 def shown(entry: Entry) -> MemoryEntry:
-    """Return an entry as structured content has it."""
+    """Return an entry in the form of structured content."""
     return MemoryEntry(
         id=entry.id,
         uri=uri_of(entry.id),
@@ -228,7 +228,8 @@ def _head(entry: Entry) -> str:
 
 
 def nearest_notes(what: str, like: dict[str, str]) -> list[str]:
-    """Return sentences that say which words nothing has, and by which ones others were found instead."""
+    """Return sentences that name the words without matches, and the similar words that were searched
+    instead."""
     return [f"No {what} has {word}; nearest: {near}." for word, near in like.items()]
 
 

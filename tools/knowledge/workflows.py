@@ -1,8 +1,8 @@
 """The tools workflow.list, .get, .create, .delete, .trigger, .runs, .run and .cancel, and the resources
 ``SCHEME://workflows/{id}``.
 
-A workflow belongs to the owner who created it, and is run as whoever triggers it: each step is a call of its
-own, which the guard decides about. What runs last is `_workflows`.
+A workflow belongs to the owner who created it, and runs in the name of the caller who triggers it: each step
+is a separate call, which the guard checks. `_workflows` runs it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class DeletedWorkflow(TypedDict):
 
 
 class ListedRun(TypedDict):
-    """A run. Times are ISO 8601 (UTC), empty for what has not been."""
+    """A run. Times are ISO 8601 (UTC), empty if the event has not occurred."""
 
     id: str
     workflow: str
@@ -197,8 +197,8 @@ async def create(
 
 
 def _write(found: Workflow, starter: dict[str, Any]) -> tuple[bool, str]:
-    """Keep a workflow, and have its trigger begin runs; return whether it is new, and the secret that was
-    made for it."""
+    """Store a workflow, and activate its trigger; return whether it is new, and the secret if one was
+    generated."""
     from ._store import workflows
     from ._workflows import definition, engine, triggers
 
@@ -207,7 +207,7 @@ def _write(found: Workflow, starter: dict[str, Any]) -> tuple[bool, str]:
     secret, is_made = "", False
     try:
         if trigger["type"] == "cron":
-            _engine()  # without which nothing has times
+            _engine()  # without the engine, schedules do not work
             triggers.check_cron(trigger)
         elif trigger["type"] == "webhook":
             secret, is_made = triggers.secret_for(trigger, "" if before is None else before.secret)
@@ -221,7 +221,7 @@ def _write(found: Workflow, starter: dict[str, Any]) -> tuple[bool, str]:
         raise ToolError(f"workflow: expected at most {workflows.MOST:,} of an owner.")
     if trigger["type"] in ("cron", "file"):
         engine.note_triggers()
-    # Behind the definition, which says what is scheduled: should this fail, `Engine.catch_up` mends it.
+    # After the definition, which contains the schedule: if this fails, `Engine.catch_up` repairs it.
     if trigger["type"] == "cron":
         _engine().schedule(owner, found.id, trigger)
     else:
@@ -241,13 +241,13 @@ def _watched(ctx: Context, trigger: dict[str, str]) -> str:
 
 
 def _unschedule(owner: str, kept: Kept | None) -> None:
-    """Have a workflow that is there begin no more runs by itself."""
+    """Stop beginning runs of an existing workflow by its schedule."""
     if kept is not None and (was := json.loads(kept.definition))["trigger"]["type"] == "cron":
         _engine().unschedule(owner, was["id"])
 
 
 def _starter(ctx: Context) -> dict[str, Any]:
-    """Return who runs are for that a caller begins."""
+    """Return the identity for the runs that a caller begins."""
     return {
         "principal": ctx.principal,
         "owner": _readers.reader_of(ctx).owner,
@@ -305,7 +305,7 @@ async def trigger(
                 break
             ctx.progress(shown["step_count"], message=shown["steps"][-1]["node"] if shown["steps"] else None)
             await asyncio.sleep(POLL_SECONDS)
-    except (Exception, asyncio.CancelledError):  # not what has the client answer and call again
+    except (Exception, asyncio.CancelledError):  # not what makes the client answer and call again
         sampling.close(run)
         raise
     sampling.close(run)
@@ -345,8 +345,8 @@ def cancel(ctx: Context, run_id: str) -> CancelledRun:
 
 
 def attach(server: Server) -> None:
-    """Serve the definitions as resources and their webhooks, and let runs go on that an ended server has left
-    behind."""
+    """Serve the definitions as resources and their webhooks, and continue unfinished runs of ended
+    servers."""
     import asyncio
 
     from ._workflows import engine, hook
@@ -381,7 +381,7 @@ def attach(server: Server) -> None:
 
 
 def _forgive(done: asyncio.Future[None]) -> None:
-    """Leave an error to the next look."""
+    """Ignore an error: the next check repeats the work."""
     done.exception()
 
 
@@ -403,14 +403,14 @@ class Workflows:
         ]
 
     def read(self, uri: str, ctx: Context) -> Any:
-        """Return a definition, None where there is none."""
+        """Return a definition, None if it does not exist."""
         from ._store import workflows
 
         id = uri.removeprefix(self._prefix)
         return workflows.read(_store.current().database, _readers.reader_of(ctx).owner, id)
 
     def watch(self, uri: str) -> None:
-        """Somebody has subscribed to a definition."""
+        """Begin to watch: a client has subscribed to a definition."""
         self._watching.begin()
 
 

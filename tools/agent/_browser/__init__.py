@@ -1,10 +1,11 @@
-"""The headless browser of the tools: started at the first use, kept warm, ended when idle.
+"""The headless browser of the tools: started at the first use, kept running between uses, ended when idle.
 
-It lives in a process of its own (`worker`), below a reaper: with the server it goes, however the
-server goes. This side starts it, hands requests on and bounds them; it imports no playwright. At most four
-pages at a time; more wait. The first use takes about a second, a warm one what the page takes. A browser
-that has died is started anew by the next use. Calls that may reach everything and calls that may not
-(`_reach`) have browsers of their own: the latter goes through an egress proxy, and keeps its sandbox.
+It runs in a separate process (`worker`), below a reaper, and so ends with the server, however the server
+ends. This module starts it, forwards requests to it and bounds them; it does not import playwright. At most
+four pages load at a time; more wait. The first use takes about a second, later ones only what the page takes.
+The next use after a browser has died starts a new one. Calls that may reach everything and calls that may not
+(`_reach`) use separate browsers. The browser of the latter connects through an egress proxy and keeps its
+sandbox.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ WORKER = f"{__package__}.worker"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 START_SECONDS = 30.0
-RETRY_SECONDS = 30.0  # a browser that does not start is left alone for so long
+RETRY_SECONDS = 30.0  # after a failed start, no other is tried for so long
 PAGES_AT_ONCE = 4
-LATE_SECONDS = 8.0  # after its own limit a request must be over
+LATE_SECONDS = 8.0  # a request must be over so long after its own limit
 PAGE_BYTES = 20 * 1024**2
 SVG_BYTES = 10 * 1024**2
 SVG_SECONDS = 20.0
@@ -44,15 +45,15 @@ NOT_FOR_THE_BROWSER = ("DEBUG", "PWDEBUG", "NODE_OPTIONS", "DISPLAY", "WAYLAND_D
 
 
 class NoBrowser(Exception):
-    """There is no browser, or it does not start; the text says why."""
+    """The browser is missing or does not start; the text says why."""
 
 
 class Broken(Exception):
-    """The browser does not work any more; another may."""
+    """The browser no longer works; another one may."""
 
 
 class Browser:
-    """One browser's process, and the requests that it works on."""
+    """One browser's process, and its open requests."""
 
     def __init__(self, executable: str, reach: Reach) -> None:
         self.loop = asyncio.get_running_loop()
@@ -72,7 +73,7 @@ class Browser:
         self.started: asyncio.Future[None] = asyncio.ensure_future(self._start())
         self.started.add_done_callback(self._after_start)
 
-    # --- its life -----------------------------------------------------------------------------------------
+    # --- its lifetime -------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
         _check_playwright()
@@ -127,7 +128,7 @@ class Browser:
         return f": {lines[-1][:300]}" if lines else ""
 
     async def _see_out(self, process: processes.Process, folder: Folder) -> None:
-        """Clean up when nobody is left, whatever ended it."""
+        """Clean up after the process has ended, for whatever reason."""
         try:
             await process.wait()
         except processes.ProgramError:
@@ -137,7 +138,7 @@ class Browser:
         folder.remove()
 
     def end(self) -> None:
-        """End it; who waits for an answer hears that it ended."""
+        """End it. Pending requests fail with an error that says so."""
         self.ended = True
         if self._idle is not None:
             self._idle.cancel()
@@ -154,7 +155,7 @@ class Browser:
             if not answer.done():
                 answer.set_exception(ToolError("The browser ended while it read the page."))
 
-    # --- its wire -----------------------------------------------------------------------------------------
+    # --- its socket ---------------------------------------------------------------------------------------
 
     def connected(self, transport: asyncio.WriteTransport) -> None:
         if self._transport is not None or self.ended:
@@ -179,7 +180,8 @@ class Browser:
     async def _request(
         self, head: dict[str, Any], body: bytes, seconds: float
     ) -> tuple[dict[str, Any], bytes]:
-        """Send a request and return its answer. What does not answer in time is ended, all of it."""
+        """Send a request and return its answer. If the answer does not come in time, the whole browser is
+        ended."""
         self._last_id += 1
         id = self._last_id
         answer = self._answers[id] = self.loop.create_future()
@@ -200,7 +202,7 @@ class Browser:
             del self._answers[id]
 
     async def ask(self, head: dict[str, Any], body: bytes, deadline: float) -> tuple[dict[str, Any], bytes]:
-        """Have the browser do something until `deadline` (of `time.monotonic`). Raises ToolError, Broken."""
+        """Send the browser a request, with a `deadline` (of `time.monotonic`). Raises ToolError, Broken."""
         self._users += 1
         if self._idle is not None:
             self._idle.cancel()
@@ -237,7 +239,7 @@ class Browser:
 
 
 class _Wire(asyncio.Protocol):
-    """Hands what comes over the socket to its browser."""
+    """Passes the data of the socket to its browser."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
@@ -286,9 +288,10 @@ def _check_playwright() -> None:
 
 
 def _sandbox(reach: Reach) -> str:
-    """Return ``on``, which gives way where the system refuses it, ``must`` or ``off``.
+    """Return ``on`` (which falls back where the system refuses the sandbox), ``must`` or ``off``.
 
-    It does not give way unasked where others choose the pages."""
+    Where other people choose the pages, it falls back only if a setting asks for that.
+    """
     if not _settings.BROWSER_SANDBOX.read():
         return "off"
     asked = os.environ.get(_settings.BROWSER_SANDBOX.name, "").strip()
@@ -296,7 +299,8 @@ def _sandbox(reach: Reach) -> str:
 
 
 def _environment(folder: str) -> dict[str, str]:
-    """Return the environment for the browser and its driver: everything they write goes to the folder."""
+    """Return the environment for the browser and its driver: everything that they write goes to the
+    folder."""
     variables = processes.environment(
         {
             "TMPDIR": folder,
@@ -318,7 +322,7 @@ def _warn_once(what: str) -> None:
 
 
 async def _running(reach: Reach, on_start: Callable[[], object] | None = None) -> Browser:
-    """Return a browser that runs. Raises NoBrowser."""
+    """Return a running browser. Raises NoBrowser."""
     global _refusal
     executable = find()
     until, setting, why = _refusal
@@ -347,7 +351,7 @@ async def _ask(
     reach: Reach,
     on_start: Callable[[], object] | None = None,
 ) -> tuple[dict[str, Any], bytes]:
-    """Have a browser do something; when it turns out to be broken, once more by a new one."""
+    """Send a request to a browser; if the browser turns out to be broken, repeat it once with a new one."""
     try:
         return await (await _running(reach, on_start)).ask(head, body, deadline)
     except Broken:
@@ -367,19 +371,19 @@ async def load(
     reach: Reach = EVERYTHING,
     on_start: Callable[[], object] | None = None,
 ) -> tuple[dict[str, Any], bytes]:
-    """Read a page in a fresh context: its facts (`url`, `status`, `content_type`; where the bytes are HTML
-    of UTF-8 `html`, `title`, and the beginnings of its `scripts`) and its bytes.
+    """Read a page in a fresh context. Return its facts (`url`, `status`, `content_type`; where the bytes are
+    HTML of UTF-8 `html`, `title`, and the beginnings of its `scripts`) and its bytes.
 
     `deadline` is of `time.monotonic`. `reach` bounds the page and all that it loads. `on_start` is called if
-    the browser has to be started. Raises NoBrowser, and ToolError for what is no content.
+    the browser has to be started. Raises NoBrowser, and ToolError if the answer has no content.
     """
     head = {"do": "page", "url": address, "wait_ms": wait_ms, "limit": limit}
     return await _ask(head, b"", deadline, reach, on_start)
 
 
 async def picture_of_svg(data: bytes, longest_edge: int, reach: Reach = EVERYTHING) -> bytes:
-    """Return an SVG as a PNG, on white, its longest edge at most that many pixels; without network, files
-    and scripts. `reach` chooses the browser. Raises ToolError, also where there is no browser."""
+    """Return an SVG as a PNG on white, with at most that many pixels on the longest edge; no network, files
+    or scripts. `reach` selects the browser. Raises ToolError, also if the browser is missing."""
     if len(data) > SVG_BYTES:
         raise ToolError(f"The SVG has {len(data)} bytes; the limit is {SVG_BYTES}.")
     head = {"do": "svg", "longest_edge": longest_edge}
@@ -390,6 +394,6 @@ async def picture_of_svg(data: bytes, longest_edge: int, reach: Reach = EVERYTHI
 
 
 def end() -> None:
-    """End the browsers, if any run."""
+    """End the browsers that run."""
     for browser in _browsers.values():
         browser.end()

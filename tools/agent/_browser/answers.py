@@ -1,7 +1,7 @@
 """What the answer to a request for a page is: HTML, text, PDF, a redirect, an error, a download.
 
 Judges status and headers, for the browser (its `Fetch.requestPaused` events) and for plain HTTP alike, and
-words the refusals. No I/O.
+writes the texts of refusals. No I/O.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ FAILURES = {
 
 
 class Refused(Exception):
-    """A sentence for the caller: why there is no content."""
+    """A sentence for the caller that says why the answer has no content."""
 
 
 def headers_of(event: dict[str, Any]) -> dict[str, str]:
@@ -77,7 +77,7 @@ def media_type(event: dict[str, Any]) -> str:
 
 
 def is_html(event: dict[str, Any]) -> bool:
-    """Whether the browser makes a page of it; without a type it looks for itself."""
+    """Whether the browser treats it as HTML; without a type the browser sniffs the data."""
     headers = headers_of(event)
     if headers.get("content-disposition", "").strip().lower().startswith("attachment"):
         return False
@@ -95,7 +95,7 @@ def is_pdf(media: str) -> bool:
 
 
 def looks_readable(media: str, data: bytes) -> bool:
-    """Whether data of a type that tells nothing is a PDF or text after all."""
+    """Whether data of a type that says nothing (such as application/octet-stream) is a PDF or text."""
     if media.startswith(NEVER_TEXT) or not data:
         return False
     if data.startswith(b"%PDF-"):
@@ -110,7 +110,7 @@ def looks_readable(media: str, data: bytes) -> bool:
 
 
 def redirect_of(event: dict[str, Any]) -> str:
-    """Return where an answer leads; empty if it is no redirect."""
+    """Return the target of a redirect; empty for another answer."""
     if event.get("responseStatusCode") not in (301, 302, 303, 307, 308):
         return ""
     location = headers_of(event).get("location", "").strip()
@@ -133,17 +133,17 @@ def facts_of(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def refusal_of(event: dict[str, Any]) -> str:
-    """Return the sentence about an answer that is no content, or nothing."""
+    """Return the sentence about an answer without content; empty if it has content."""
     status = event["responseStatusCode"]
     if 200 <= status < 300 and status not in (204, 205):
         return ""
     if may_be_challenge(event):
-        return ""  # its script may let the browser in; what stays is judged by its status and its text
+        return ""  # its script may admit the browser; the final page is judged by its status and its text
     return status_refused(event["request"]["url"], status)
 
 
 def may_be_challenge(event: dict[str, Any]) -> bool:
-    """Whether an error page comes from a guard that looks at browsers first."""
+    """Whether an error page comes from a service that checks browsers first."""
     headers = headers_of(event)
     if "cf-mitigated" in headers:
         return True
@@ -176,7 +176,8 @@ def went_to(address: str) -> str:
 
 
 def unreached(address: str, reason: str) -> str:
-    """Return the sentence about an address that the egress proxy did not reach, for the reason it gave."""
+    """Return the sentence about an address that the egress proxy did not reach, by the reason that it
+    gave."""
     from fastrpc import egress_proxy
 
     if reason == egress_proxy.NOT_PUBLIC:
@@ -202,7 +203,7 @@ def too_large(limit: int) -> str:
 
 
 def failure(message: str) -> str:
-    """Return a sentence for what the browser says of a failed navigation."""
+    """Return a sentence for the browser's error text of a failed navigation."""
     name = message.partition("net::")[2].partition(" ")[0].strip()
     if name.startswith(("ERR_CERT", "ERR_SSL")):
         return f"The page could not be loaded: its certificate or encryption is not valid ({name})."

@@ -1,8 +1,8 @@
-"""The folder in which a browser keeps its profile while it runs, and the removal of those left behind.
+"""The folder in which a browser keeps its profile while it runs, and the removal of folders of dead servers.
 
-Each lies in the folder for temporary files, for the user's eyes only, and is marked with a lock that ends
-with the server, however it ends. Who makes a folder removes those whose owner is dead. Everything that
-browser and driver write goes in there. Costs a few system calls.
+Each is in the folder for temporary files, private to the user, and marked with a lock that the system
+releases when the server ends. The next server that makes a folder removes those whose owner is dead. The
+browser and its driver write only to this folder. Costs a few system calls.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ..._file_lock import lock
 PREFIX = "fastrpc-browser-"
 LOCK = "lock"
 NEW_SECONDS = 60  # a folder without a lock may be one that is just being made
-LONGEST_BASE = 32  # bytes: the browser makes a socket below, whose whole name may have about a hundred
-SHORT_BASES = ("/tmp", "/var/tmp", "/dev/shm")  # for whoever has a longer one
+LONGEST_BASE = 32  # bytes: the browser makes a socket below it, whose whole path may have about a hundred
+SHORT_BASES = ("/tmp", "/var/tmp", "/dev/shm")  # for users whose folder has a longer path
 
 
 class Folder:
-    """A folder for one browser. `remove` it when the browser is gone."""
+    """A folder for one browser. Call `remove` when the browser has ended."""
 
     def __init__(self) -> None:
         import atexit
@@ -37,7 +37,7 @@ class Folder:
         atexit.register(self.remove)
 
     def remove(self) -> None:
-        """Remove it with everything in it. Never raises OSError; what stays is removed by the next."""
+        """Remove it with its content. Never raises OSError; the next `tidy` removes what remains."""
         import atexit
 
         if self._lock < 0 or os.getpid() != self._owner:
@@ -49,7 +49,7 @@ class Folder:
 
 
 def _base() -> str:
-    """Return the folder for temporary files; another where its name is too long for the browser."""
+    """Return the folder for temporary files; another one if its path is too long for the browser."""
     import tempfile
 
     base = tempfile.gettempdir()
@@ -59,7 +59,7 @@ def _base() -> str:
 
 
 def _locked_file(folder: str) -> int:
-    """Make the lock. It gets its name when it is locked: nobody sees it free."""
+    """Make the lock. The file gets its name after it is locked, so no process finds it unlocked."""
     path = os.path.join(folder, LOCK)
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path + ".new", flags, 0o600)

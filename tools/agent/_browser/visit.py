@@ -1,9 +1,9 @@
-"""One visit of a page: from the address to its HTML, or to the bytes of what is no HTML.
+"""One visit of a page: from the address to its HTML, or to the bytes of what is not HTML.
 
-Runs in the browser's process (`worker`), on a page of playwright's in a context of its own. What
-the page's document answers is seen before the browser uses it, so an error, a download or a PDF never
-becomes a page. Images, media and fonts are not loaded. The page is read in a world of our own, where its
-scripts cannot interfere. Bounded in time by who calls; a document by `limit` bytes.
+Runs in the browser's process (`worker`), on a playwright page in a separate context. The answer for the
+page's document is checked before the browser uses it, so an error, a download or a PDF never becomes a page.
+Images, media and fonts are not loaded. The page is read in an isolated world, where its scripts cannot
+interfere. The caller bounds the time; `limit` bounds a document's bytes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 QUIET_SECONDS = 10.0  # how long a page may take to become quiet
 IDLE_SECONDS = 0.5  # without a request, then it is quiet
-SAME_SECONDS = 0.2  # and its elements do not change for this long
-STATIC_REFRESH_SECONDS = 3.0  # a refresh that comes so soon is waited for
-READ_SECONDS = 10.0  # a page that does not answer for so long is caught in its script
+SAME_SECONDS = 0.2  # and its elements have not changed for this long
+STATIC_REFRESH_SECONDS = 3.0  # a refresh that is due this soon is waited for
+READ_SECONDS = 10.0  # a page that does not answer for so long is stuck in its script
 NAVIGATIONS = 20
 CHUNK = 256 * 1024
 SNIFFED = 64 * 1024
@@ -41,9 +41,9 @@ STATE = """(() => {
             refresh ? refresh.content : ""];
 })()"""
 
-# Scripts and styles say nothing to a reader and are most of many pages. What the page's frames show is put
-# where they stand, if the page may read it itself. What hangs in shadow roots is put where it shows; in a
-# document without a window, where no script of the page runs.
+# Scripts and styles say nothing to a reader and are most of many pages. The content of frames replaces the
+# frames, if the page may read it. The content of shadow roots is put where the browser shows it. This happens
+# in a document without a window, in which no script of the page runs.
 READ = """((limit) => {
     const useless = 'script:not([type^="math/"]), style, link[rel="preload"]';
     const root = document.documentElement;
@@ -99,11 +99,11 @@ READ = """((limit) => {
     }
     return [location.href, document.title, html, scripts];
 })"""
-FRAMES = 50  # of a page whose text is taken; of the others the address
+FRAMES = 50  # of a page whose text is taken; of further ones the address
 
 
 class Visit:
-    """One page that is being read. `unreached` are the places that the egress proxy has refused, if the
+    """One page that is being read. `unreached` holds the addresses that the egress proxy has refused, if the
     browser goes through one."""
 
     def __init__(self, page: Any, address: str, limit: int, unreached: Mapping[tuple[str, int], str]) -> None:
@@ -124,7 +124,8 @@ class Visit:
     async def read(self, wait_ms: int | None) -> dict[str, Any]:
         """Return the answer: `url`, `status`, `content_type`, and `title`, `html` and `scripts`, or `data`.
 
-        Raises Refused, with a sentence, for what is no content."""
+        Raises Refused, with a sentence, if the answer has no content.
+        """
         await self._prepare()
         work = asyncio.ensure_future(self._work(wait_ms))
         try:
@@ -139,7 +140,7 @@ class Visit:
             await asyncio.gather(work, return_exceptions=True)
 
     def stage(self) -> str:
-        """Say how far it has come, for the sentence about a time-out."""
+        """Return the stage that the visit has reached, for the sentence about a time-out."""
         if not self._answer:
             return "did not answer"
         return "was not complete" if not self._complete else "did not become readable"
@@ -161,7 +162,7 @@ class Visit:
         page.on("requestfailed", self._on_request_end)
         page.on("crash", lambda _: self._refuse("The page took more memory than it may, or crashed."))
 
-    # --- what the browser tells -----------------------------------------------------------------------
+    # --- events of the browser ------------------------------------------------------------------------
 
     def _refuse(self, sentence: str) -> None:
         if not self._outcome.done():
@@ -171,7 +172,7 @@ class Visit:
         self._ready, self._loaded = ready, loaded
 
     def _on_stopped(self, event: dict[str, Any]) -> None:
-        if event["frameId"] == self._frame:  # a page that began to go elsewhere has no load event
+        if event["frameId"] == self._frame:  # a page that began to navigate elsewhere has no load event
             self._reached(True, True)
 
     def _on_popup(self, popup: Any) -> None:
@@ -198,7 +199,7 @@ class Visit:
         task.add_done_callback(self._hands.discard)
 
     async def _decide(self, event: dict[str, Any]) -> None:
-        """Let a request or an answer through, or not."""
+        """Continue or abort a request or an answer."""
         id = event["requestId"]
         if event["resourceType"] in NOT_LOADED:
             await self._fail(id, "BlockedByClient")
@@ -216,7 +217,7 @@ class Visit:
         await self._cdp.send("Fetch.failRequest", {"requestId": id, "errorReason": reason})
 
     async def _takes(self, event: dict[str, Any]) -> bool:
-        """Look at what the page's own document answers; whether the browser may go on with it."""
+        """Check the answer for the page's own document; return whether the browser may continue with it."""
         if self._unreached:  # a refusal is an answer of status 403 here, and a failure for https
             address = event["request"]["url"]
             reason = self._unreached.get(web_address.place_of(address))
@@ -224,7 +225,7 @@ class Visit:
                 self._refuse(answers.unreached(address, reason))
                 return False
         if "responseStatusCode" not in event:
-            return True  # it failed: the navigation says how
+            return True  # it failed: the navigation's error says how
         target = answers.redirect_of(event)
         if target:
             if web_address.is_web(target):
@@ -247,7 +248,7 @@ class Visit:
         return False
 
     async def _take_body(self, event: dict[str, Any]) -> None:
-        """Take a document that is no HTML as bytes. A page that starts a download stays a page."""
+        """Read a document that is not HTML as bytes. A page that starts a download stays a page."""
         media = answers.media_type(event)
         readable = None if answers.is_text(media) or answers.is_pdf(media) else False
         taken = await self._cdp.send("Fetch.takeResponseBodyAsStream", {"requestId": event["requestId"]})
@@ -269,7 +270,7 @@ class Visit:
         elif not self._outcome.done():
             self._outcome.set_result({**answers.facts_of(event), "data": bytes(data)})
 
-    # --- the way to the HTML ---------------------------------------------------------------------------
+    # --- the HTML --------------------------------------------------------------------------------------
 
     async def _work(self, wait_ms: int | None) -> dict[str, Any]:
         from playwright.async_api import Error
@@ -281,7 +282,7 @@ class Visit:
             trouble = str(error)
         if trouble:
             if self._hands:
-                await asyncio.wait(set(self._hands))  # one of them may know better
+                await asyncio.wait(set(self._hands))  # one of them may have a more precise error
             raise Refused(answers.failure(trouble))
         while True:
             round = self._navigations
@@ -300,12 +301,12 @@ class Visit:
         return {**self._answer, "url": address, "title": title, "html": html, "scripts": scripts}
 
     async def _wait(self, wait_ms: int | None) -> None:
-        """Wait as long as asked, or until the page is quiet; until its document is complete anyway."""
+        """Wait as long as asked, or until the page is quiet; in any case until its document is complete."""
         begun = time.monotonic()
         while not self._complete and not self._ready:
             await asyncio.sleep(0.02)
             if time.monotonic() - begun > QUIET_SECONDS:
-                await self._look("0")  # is it slow, or caught in its script?
+                await self._look("0")  # is it slow, or stuck in its script?
                 begun = time.monotonic()
         if wait_ms is not None:
             await asyncio.sleep(max(0.0, begun + wait_ms / 1000 - time.monotonic()))
@@ -322,7 +323,7 @@ class Visit:
         if refresh is not None and refresh <= STATIC_REFRESH_SECONDS:
             await asyncio.sleep(refresh)
         elif not before[1]:
-            return  # without scripts it is as it is
+            return  # without scripts it does not change
         await self._wait_until_quiet(end)
 
     async def _wait_until_quiet(self, end: float) -> None:
@@ -339,7 +340,7 @@ class Visit:
             await asyncio.sleep(SAME_SECONDS)
 
     async def _look(self, script: str) -> Any:
-        """Evaluate in a world of our own; None if the page went away meanwhile."""
+        """Evaluate in an isolated world; None if the page navigated away meanwhile."""
         try:
             return await asyncio.wait_for(self._evaluate(script), READ_SECONDS)
         except asyncio.TimeoutError:
@@ -364,7 +365,7 @@ class Visit:
 
 
 async def _quietly(coroutine: Any) -> None:
-    """Await what may fail because its page went away."""
+    """Await something, and ignore errors that occur because the page navigated away."""
     from playwright.async_api import Error
 
     try:
@@ -375,7 +376,7 @@ async def _quietly(coroutine: Any) -> None:
 
 def _bytes_of(piece: dict[str, Any]) -> bytes:
     if not piece.get("base64Encoded"):
-        return str(piece["data"]).encode("utf-8", "surrogateescape")  # what is valid comes decoded
+        return str(piece["data"]).encode("utf-8", "surrogateescape")  # valid text arrives decoded
     import base64
 
     return base64.b64decode(piece["data"])

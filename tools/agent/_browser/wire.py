@@ -1,6 +1,6 @@
-"""The frames that the server and its browser's process send each other: JSON with bytes behind it.
+"""The frames that the server and its browser's process exchange: JSON, followed by bytes.
 
-Eight bytes give the two lengths. Both ends are ours, so a length is bounded only against mistakes.
+Eight bytes give the two lengths. fastrpc writes both ends, so the bound on a length only catches mistakes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def encode(head: dict[str, Any], body: bytes = b"") -> bytes:
 
 
 class Reader:
-    """Takes bytes in as they come and gives whole frames."""
+    """Takes in bytes as they arrive and returns whole frames."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[dict[str, Any], bytes]]:
-        """Return the frames that are complete now. Raises ValueError for what is no frame."""
+        """Return the frames that are complete now. Raises ValueError for an invalid frame."""
         import json
 
         self._data += data

@@ -1,11 +1,12 @@
 """The process in which playwright drives the browser: `python -m fastrpc.tools.agent._browser.worker`.
 
-The server starts it below a reaper (`fastrpc.processes`), so playwright's driver and the browser go with
-it however it ends; and the server itself imports no playwright and answers while it starts. It connects
-to the socket ``s`` in its working directory, starts the browser that the first frame names, and then
-serves requests, each in a browser context of its own: nothing carries over. Where the browser may not reach
-everything, it goes through an egress proxy that runs here, whose password only this process and playwright's
-driver know. All ends when the server hangs up or the browser dies; that directory, made for it, is removed.
+The server starts it below a reaper (`fastrpc.processes`), so playwright's driver and the browser end with it,
+however it ends. The server itself does not import playwright and answers calls while this process starts. The
+process connects to the socket ``s`` in its working directory and starts the browser that the first frame
+names. It then serves requests, each in a separate browser context, so nothing carries over. Where the browser
+may not reach everything, it goes through an egress proxy in this process. Only this process and playwright's
+driver know the proxy's password. When the server closes the connection or the browser dies, everything ends
+and the directory, which was made for it, is removed.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ RENDERER_BYTES = 1024**3
 ALL_BYTES = 4 * 1024**3
 WATCH_SECONDS = 0.25
 CLOSE_SECONDS = 5.0
-# For the address bar of each window, a headless page's too, recent versions of Chromium load two pages of
-# their own: two thirds of the computing that reading a small page takes.
+# For the address bar of each window, even a headless one, recent versions of Chromium load two internal
+# pages. These take two thirds of the processor time of reading a small page.
 OWN_PAGES = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup")
-# Of several --disable-features the browser obeys the last, ours: what playwright 1.56 to 1.65 switches off.
+# Of several --disable-features the browser obeys the last, which is this one. It repeats what playwright 1.56
+# to 1.65 switches off.
 OFF_FOR_PLAYWRIGHT = (
     "AcceptCHFrame",
     "AimEnabled",
@@ -68,7 +70,7 @@ ARGUMENTS = (
 )
 SANDBOX_SIGNS = ("sandbox", "namespace", "zygote", "running as root")
 
-# An SVG as an image: no scripts, nothing from elsewhere. White, since many are black on nothing.
+# An SVG as an image: no scripts, no external resources. White, since many are black on transparent.
 PICTURE = """<!doctype html><style>*{margin:0;padding:0}body{background:#fff;overflow:hidden}
 img{display:block}</style><img src="data:image/svg+xml;base64,%s">"""
 RESIZE = "(image, {width, height}) => { image.width = width; image.height = height; }"
@@ -76,7 +78,7 @@ SMALLEST_PICTURE = 512
 
 
 class Worker:
-    """The browser, and the requests that are being served."""
+    """The browser, and its open requests."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -153,7 +155,7 @@ class Worker:
         )
 
     async def _watch_memory(self) -> None:
-        """End a page's process that takes too much; everything, if all of it together does."""
+        """End a page's process that uses too much memory; end everything if all of it together does."""
         while True:
             await asyncio.sleep(WATCH_SECONDS if self._tasks else 4 * WATCH_SECONDS)
             if not os.path.isdir("/proc/self/fd"):
@@ -167,13 +169,13 @@ class Worker:
                 leave(5)
 
     async def _close(self, context: Any) -> None:
-        """Close a context. A browser that does not manage is done for."""
+        """Close a context. A browser that fails to do so is broken."""
         try:
             await asyncio.wait_for(context.close(), CLOSE_SECONDS)
         except asyncio.TimeoutError:
             leave(6)
         except Exception:
-            pass  # it is gone already
+            pass  # it is closed already
 
     # --- requests ---------------------------------------------------------------------------------------
 
@@ -242,7 +244,7 @@ class Worker:
 
 
 def _first_line(message: str) -> str:
-    """Return what matters of playwright's account of a failed start."""
+    """Return the relevant line of playwright's error for a failed start."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     reasons = [
         line for line in lines if any(sign in line for sign in ("FATAL", "ERROR:", "error while loading"))
@@ -251,7 +253,7 @@ def _first_line(message: str) -> str:
 
 
 def _sizes_below(ancestor: int) -> dict[int, int]:
-    """Return the resident bytes of the processes that descend from one."""
+    """Return the resident bytes of the descendants of a process."""
     parents: dict[int, int] = {}
     sizes: dict[int, int] = {}
     page = os.sysconf("SC_PAGE_SIZE")
@@ -282,7 +284,7 @@ def _is_renderer(pid: int) -> bool:
 
 
 def leave(code: int) -> NoReturn:
-    """End at once, with driver and browser, and leave nothing on disk: nobody else may tidy up."""
+    """End at once, with driver and browser, and remove the folder: no other process may do it."""
     import shutil
 
     for pid in _sizes_below(os.getpid()) if os.path.isdir("/proc/self/fd") else ():
@@ -290,12 +292,12 @@ def leave(code: int) -> NoReturn:
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
-                pass  # gone already
+                pass  # removed already
     for _ in range(5):
         shutil.rmtree(FOLDER, ignore_errors=True)
         if not os.path.exists(FOLDER):
             break
-        time.sleep(0.02)  # somebody who is dying has written
+        time.sleep(0.02)  # a dying process has written to it
     os._exit(code)
 
 

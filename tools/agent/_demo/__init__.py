@@ -1,7 +1,7 @@
 """What `fastrpc demo` shows of the agent's tools: shell, picture, page, tasks, question, skill, callback.
 
-Nothing from outside is needed: the page is served from here. The conversation is handed in; it prints what
-is said and ends the demo when a step goes wrong. Takes about ten seconds.
+It needs no network: this module serves the page. The caller passes the conversation, which prints the
+messages and ends the demo when a step fails. Takes about ten seconds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def run_commands(conversation: Any) -> None:
 
 
 def cancel_a_call(conversation: Any) -> None:
-    """The process must be gone within 2 s of the cancellation."""
+    """The process must end within 2 s of the cancellation."""
     conversation.title("A call that is cancelled")
     note = os.path.join(conversation.folder, "sleeper.pid")
     conversation.cancel("Bash", {"command": "echo $$ > sleeper.pid; exec sleep 60"}, 0.5)

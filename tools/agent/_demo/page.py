@@ -1,4 +1,5 @@
-"""The part of the demo that reads a page: one that is empty until its script has run, served from here."""
+"""The part of the demo that reads a page: one that is empty until its script has run, served by this
+module."""
 
 from __future__ import annotations
 

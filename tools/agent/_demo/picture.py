@@ -1,4 +1,4 @@
-"""The part of the demo that a person can look at: a picture is painted, read, and shown in the terminal."""
+"""The part of the demo with a picture: it is painted, read, and shown in the terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def look_at_a_picture(conversation: Any) -> None:
         with open(kept, "wb") as file:
             file.write(picture)
     except OSError:
-        return  # somebody else's, most likely
+        return  # another program's picture, most likely
     conversation.remark(f"what the model gets: {kept}")
 
 
@@ -58,7 +58,7 @@ def paint(path: str) -> None:
 
 
 def drawn(picture: bytes, colours: bool) -> list[str]:
-    """Return lines of text that show a picture: two pixels a character in colour, else shades."""
+    """Return lines of text that show a picture: two pixels per character in colour, or shades."""
     from PIL import Image
 
     with Image.open(io.BytesIO(picture)) as image:

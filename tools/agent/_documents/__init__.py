@@ -1,9 +1,9 @@
-"""What a fetched page or PDF becomes: clean Markdown, text or HTML, with its title.
+"""Converts a fetched page or PDF to clean Markdown, text or HTML, with its title.
 
-`convert` and `pdf_text` do the work in a process of its own, with limits of memory and time, because what
-they read was written by strangers: a crash or an endless loop there ends in a `ToolError` here. That
-costs a quarter of a second. `to_markdown`, `to_text` and `to_html` do the same in this process.
-Importing this module imports nothing heavy. Fetching is left to others.
+`convert` and `pdf_text` work in a separate process with limits of memory and time, because their input is
+untrusted: a crash or an endless loop there becomes a `ToolError` here. That costs a quarter of a second.
+`to_markdown`, `to_text` and `to_html` do the same in this process. Importing this module imports nothing
+heavy. Other modules fetch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MEMORY = 1536 * 1024 * 1024
 SECONDS = 45
 RESULT_LIMIT = 64 * 1024 * 1024
 
-# Nothing of the working directory is imported: a cloned repository may hold a lxml.py.
+# Nothing is imported from the working directory: a cloned repository may contain a lxml.py.
 BOOTSTRAP = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
     "from fastrpc.tools.agent._documents import worker; worker.main()"
@@ -26,7 +26,8 @@ BOOTSTRAP = (
 
 
 class Document:
-    """A page as it is read: `title` may be empty; `text` is Markdown, plain text or HTML, as was asked."""
+    """A page that was converted: `title` may be empty; `text` is Markdown, plain text or HTML, as
+    requested."""
 
     __slots__ = ("text", "title")
 
@@ -36,7 +37,7 @@ class Document:
 
 
 def to_markdown(html: str, url: str) -> Document:
-    """Return a page's main content as Markdown; `url` is what relative links are relative to."""
+    """Return a page's main content as Markdown; relative links are resolved against `url`."""
     from . import markdown
 
     return Document(*markdown.markdown_of(html, url))
@@ -64,7 +65,7 @@ FORMATS: dict[str, Callable[[str, str], Document]] = {
 
 
 async def convert(html: str, url: str, format: str = "markdown", seconds: float | None = None) -> Document:
-    """Do what `to_markdown`, `to_text` or `to_html` does, in a process of its own.
+    """Do what `to_markdown`, `to_text` or `to_html` does, in a separate process.
 
     It may take `seconds`, but no longer than `SECONDS`. Raises ToolError.
     """
@@ -73,10 +74,10 @@ async def convert(html: str, url: str, format: str = "markdown", seconds: float 
 
 
 async def pdf_text(data: bytes, seconds: float | None = None) -> Document:
-    """Return the text of a PDF, a mark before each page, in a process of its own.
+    """Return the text of a PDF, with a mark before each page. Works in a separate process.
 
-    It may take `seconds`, but no longer than `SECONDS`. Raises ToolError with a sentence when the file is no
-    PDF, is broken, needs a password, or holds pictures only.
+    It may take `seconds`, but no longer than `SECONDS`. Raises ToolError with a sentence when the file is not
+    a PDF, is broken, needs a password, or holds pictures only.
     """
     return await _in_worker("pdf", data, "The PDF", seconds)
 
@@ -95,7 +96,7 @@ async def _in_worker(kind: str, data: bytes, what: str, seconds: float | None) -
         stdin=data,
         timeout_ms=limit * 1000,
         output=processes.Output(RESULT_LIMIT),
-        env=environment("PYTHON"),  # which says where modules lie
+        env=environment("PYTHON"),  # which contains the module search path
     )
     if worker.timed_out:
         raise ToolError(f"{what} could not be read: that took more than {limit} s.")

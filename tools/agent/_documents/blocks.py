@@ -1,6 +1,6 @@
-"""What in a page's content is taken as a whole: code, and the addresses of links and images.
+"""The parts of a page that are converted as a whole: code, and the addresses of links and images.
 
-Code keeps each character, its language and none of the line numbers, whatever the highlighter has made of it.
+Code keeps each character and its language, and loses its line numbers, whatever markup the highlighter uses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ IN_DIVS = re.compile(  # code without `pre`: of Doxygen, SyntaxHighlighter, Cray
 )
 DIAGRAM = re.compile(
     r"(?<!\S)(?:mermaid|plantuml|graphviz|nomnoml|vega)(?!\S)"
-)  # as text, for a script to draw
+)  # as text, from which a script draws
 AS_WRITTEN = re.compile(r"white-space\s*:\s*pre\s*(?:;|$)", re.IGNORECASE)
 ADDRESSES = (
     "data-src", "data-original", "data-lazy-src", "data-lazy", "data-url", "src",
@@ -53,7 +53,7 @@ IS_IMAGE = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)(?:$|[?#])", re.IGNOREC
 WAITING = re.compile(r"/(?:blank|spacer|placeholder|transparent|pixel|1x1|loading)[^/]*$", re.IGNORECASE)
 EXPONENT = re.compile(r"[+−-]?\w{1,6}[+−-]?\)?")
 ORDINAL = re.compile(r"st|nd|rd|th|er|ère|ème|º|ª", re.IGNORECASE)
-ATOMS = re.compile(r"[A-Z][a-z]?$|[)\]]$")  # what a number of atoms stands behind
+ATOMS = re.compile(r"[A-Z][a-z]?$|[)\]]$")  # what precedes a number of atoms
 FRACTION = re.compile(r"\s*[/⁄]\s*")
 SCHEMES = ("http:", "https:", "mailto:", "tel:", "ftp:", "geo:", "magnet:", "xmpp:", "sms:")
 
@@ -62,8 +62,8 @@ SCHEMES = ("http:", "https:", "mailto:", "tel:", "ftp:", "geo:", "magnet:", "xmp
 
 
 def absolute(address: str | None, base: str, link: bool = False) -> str:
-    """Return an absolute address that Markdown can hold; nothing for scripts, data, or what is no address.
-    For links, nothing for a place in the same page either."""
+    """Return an absolute address that Markdown can represent; empty for scripts, data, and invalid addresses.
+    For links, empty also for a place in the same page."""
     if not address:
         return ""
     address = re.sub(r"[\t\r\n]", "", address).strip()
@@ -83,7 +83,7 @@ def absolute(address: str | None, base: str, link: bool = False) -> str:
 
 
 def image_address(element: Any, base: str) -> str:
-    """Return where an image lies; nothing for decoration, counters and images inside the page itself."""
+    """Return an image's address; empty for decoration, counters and images inside the page itself."""
     if element.get("alt") == "" and not _is_shown_alone(element):
         return ""
     if element.get("width") in ("0", "1", "2") or element.get("height") in ("0", "1", "2"):
@@ -106,7 +106,8 @@ def image_address(element: Any, base: str) -> str:
 
 
 def _waiting_address(element: Any, base: str) -> str:
-    """The address that an image keeps for a script, in an attribute of the page's own naming."""
+    """The address that an image keeps for a lazy-loading script, in an attribute with a name of the page's
+    choice."""
     for name, value in element.items():
         if name.startswith("data-") and ANY_ADDRESS.search(name) and IS_IMAGE.search(value):
             address = absolute(value.split()[0].rstrip(","), base)
@@ -116,7 +117,7 @@ def _waiting_address(element: Any, base: str) -> str:
 
 
 def media_address(element: Any, base: str) -> str:
-    """Return where a frame, a video or a sound lies, also where it waits for a script."""
+    """Return the address of a frame, a video or a sound, also if it is loaded lazily."""
     for name in ("src", *ADDRESSES[:5]):
         address = absolute(element.get(name), base)
         if address.startswith("http"):
@@ -125,15 +126,16 @@ def media_address(element: Any, base: str) -> str:
 
 
 def _is_shown_alone(element: Any) -> bool:
-    """Whether an image is all that a figure, or a picture in several sizes, shows."""
+    """Whether an image is all that a figure, or a `picture` in several sizes, shows."""
     return any(above.tag in ("figure", "picture") for above in islice(element.iterancestors(), 4))
 
 
-# --- above and below the line ------------------------------------------------------------------------------
+# --- superscripts and subscripts ---------------------------------------------------------------------------
 
 
 def index_signs(tag: str, element: Any, before: str) -> tuple[str, str]:
-    """What to put around an exponent or an index, so that 10³ is not 103, nor x₁ of another kind than x1."""
+    """Return what to put around an exponent or an index, so that 10³ does not become 103, and x₁ stays
+    distinct from x1."""
     text = plain_text(element).strip()
     if tag == "sup":
         if FRACTION.fullmatch(element.tail or "") and element.getnext() is not None:
@@ -181,7 +183,7 @@ def _is_code_in_divs(element: Any) -> bool:
 
 
 def is_line_numbers(element: Any) -> bool:
-    """Whether an element holds the numbers of lines of code."""
+    """Whether an element holds the line numbers of code."""
     if element.tag not in ("td", "div", "span", "pre", "code") or not element.get("class"):
         return False
     return (
@@ -191,8 +193,8 @@ def is_line_numbers(element: Any) -> bool:
 
 
 def code_text(element: Any) -> str:
-    """Return code as it is shown, line by line."""
-    in_divs = element.tag == "div"  # where what stands between lines is the page's own spacing
+    """Return code in its displayed form, line by line."""
+    in_divs = element.tag == "div"  # where text between lines is only the page's spacing
     has_lines = "\n" in plain_text(element).strip("\n")
     parts: list[str] = []
     walk = lxml.etree.iterwalk(element, events=("start", "end"))
@@ -235,12 +237,12 @@ def code_text(element: Any) -> str:
 
 
 def _is_in_line(parts: list[str]) -> bool:
-    """Whether something stands in the last line so far."""
+    """Whether the last line so far has text."""
     return bool(parts) and bool(parts[-1][-200:].rpartition("\n")[2].strip())
 
 
 def _ends_a_line(element: Any, has_lines: bool, parts: list[str]) -> bool:
-    """Whether a line ends with this element although no line feed says so."""
+    """Whether a line ends with this element although no line feed follows."""
     if parts and parts[-1].endswith("\n"):
         return False
     if element.tag not in LINES:
@@ -252,7 +254,7 @@ def _ends_a_line(element: Any, has_lines: bool, parts: list[str]) -> bool:
 
 
 def language_of(element: Any) -> str:
-    """Return the language of code, as the page names it; nothing if it does not."""
+    """Return the language of code, as the page names it; empty if it does not."""
     near = [element, *element.iterchildren("code")]
     above = element.getparent()
     for _ in range(3):

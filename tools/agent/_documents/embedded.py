@@ -1,9 +1,9 @@
-"""What a page shows that is no text of its own: frames, media, drawings, signs, fields; `settle` says it.
+"""Replaces what a page shows without text (frames, media, drawings, icons, fields) by text: `settle`.
 
-A frame's own document where the page holds it, else `[frame: address]`; video, sound and objects likewise; a
-drawing's title and labels; a sign's label; what is chosen, ticked or typed in a field. What says nothing (an
-icon, a tracker's frame) goes. One walk over such elements, each of which is read at most `LONGEST` characters
-far. What the page shows only when something is pressed is `folded`'s part.
+A frame becomes its document if the page contains it, else `[frame: address]`; video, sound and objects
+likewise. A drawing becomes its title and labels, an icon its label, a field what is chosen, ticked or typed
+in it. What says nothing (a decorative icon, a tracker's frame) is removed. One walk over such elements, each
+of which is read up to `LONGEST` characters. `folded` handles what the page shows only after a click.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 LONGEST = 2_000  # characters of a drawing's or canvas's labels
 LABEL = 200  # characters of a tab's label, a title
 OPTIONS = 30
-STARS = 32  # elements of which a sign may be made
+STARS = 32  # elements of which a row of stars may consist
 ICON = 48  # pixels: a smaller drawing without text is an icon
 TRACKERS = re.compile(
     r"//[^/]*(?:doubleclick|googlesyndication|googletagmanager|recaptcha|hcaptcha|adservice|criteo|facebook)\."
@@ -55,21 +55,21 @@ TICKED = {"true": "[x] ", "false": "[ ] "}
 
 
 def settle(root: Any, base: str) -> None:
-    """Replace what is no text by what says it."""
+    """Replace elements without text by text that describes them."""
     for element in list(root.iter(*FORMS)):
         if element.getparent() is not None:
             FORMS[element.tag](element, base)
 
 
 def reveal(root: Any, base: str) -> None:
-    """Show what a reader gets to see though the page hides or draws it: images that wait for a script, what
-    is struck through by a style, signs, addresses hidden from robots."""
+    """Show what a reader sees although the page hides or draws it: images that wait for a script, text that a
+    style strikes through, icons, addresses hidden from robots."""
     for element in list(root.iter("noscript")):
         _show_without_scripts(element, base)
     for element in list(root.iter(*SIGNS)):
-        if element.getparent() is None:  # it was part of a sign
+        if element.getparent() is None:  # it was part of an icon
             continue
-        if element.get("data-code-marker"):  # of a line in a comparison: added, taken out
+        if element.get("data-code-marker"):  # of a line in a comparison: added, removed
             element.text = element.get("data-code-marker") + (element.text or "")
         elif element.get("data-cfemail"):
             _show_mail_address(element)
@@ -87,7 +87,7 @@ def reveal(root: Any, base: str) -> None:
 
 
 def _show_without_scripts(element: Any, base: str) -> None:
-    """Show the media that stand in for those which a script brings, where these have no address yet."""
+    """Show the media that replace those which a script loads, where the latter have no address yet."""
     found = list(islice(element.iter(*MEDIA), 8))
     if not found or element.getparent().tag == "head":
         return
@@ -107,7 +107,7 @@ def _show_without_scripts(element: Any, base: str) -> None:
 
 
 def _show_mail_address(element: Any) -> None:
-    """Show an address that Cloudflare has hidden from robots: its bytes, each combined with the first."""
+    """Show an address that Cloudflare has hidden from robots: each of its bytes is XORed with the first."""
     try:
         key, *rest = bytes.fromhex(element.get("data-cfemail"))
         address = bytes(byte ^ key for byte in rest).decode()
@@ -124,7 +124,7 @@ def _is_struck(element: Any) -> bool:
 
 
 def _tick(element: Any) -> None:
-    """Say of a box of the page's own making whether it is ticked, and of a task of Confluence."""
+    """Say whether a box that the page draws itself, or a task of Confluence, is ticked."""
     if element.tag == "li":
         is_done = "checked" in (element.get("class") or "").split()
         element.text = TICKED["true" if is_done else "false"] + (element.text or "").lstrip()
@@ -137,12 +137,12 @@ def _tick(element: Any) -> None:
 
 
 def _has_words(element: Any) -> bool:
-    """Whether a box has a label in it, among its first elements."""
+    """Whether a box contains a label, among its first elements."""
     return any((part.text or "").strip() for part in islice(element.iter(), STARS))
 
 
 def _name_sign(element: Any) -> None:
-    """Give an empty sign, of an icon's font or drawn by a style, the name that it has for who cannot see."""
+    """Give an empty icon, of an icon font or drawn by a style, its accessible name as text."""
     if element.get("aria-hidden") == "true" or element.getparent().tag in ("a", "button", *HEADINGS):
         return
     label = element.get("aria-label") if element.get("role") == "img" else element.get("title")
@@ -151,7 +151,8 @@ def _name_sign(element: Any) -> None:
 
 
 def _shows_nothing(element: Any, most: int) -> bool:
-    """Whether an element is at most so many, itself one of them, without text and images: stars in a row."""
+    """Whether an element, with at most so many descendants including itself, has no text or images: a row of
+    stars."""
     parts = list(islice(element.iter(), most + 1))
     if len(parts) > most or any(part.tag == "img" for part in parts):
         return False
@@ -159,7 +160,7 @@ def _shows_nothing(element: Any, most: int) -> bool:
 
 
 def _become(element: Any, tag: str, text: str) -> None:
-    """Make an element one that holds only a text; its names stay, as they say whether it is content."""
+    """Make an element hold only a text; its class names stay, since they say whether it is content."""
     tail, names = element.tail, {name: element.get(name) for name in ("class", "id") if element.get(name)}
     element.clear()
     element.tag, element.tail, element.text = tag, tail, text
@@ -167,7 +168,7 @@ def _become(element: Any, tag: str, text: str) -> None:
 
 
 def _note(element: Any, kind: str, address: str, base: str) -> None:
-    """Say what stands here, by its title and its address."""
+    """Describe the element by its title and its address."""
     title = squeeze(element.get("title") or element.get("aria-label") or "")[:LABEL]
     address = blocks.absolute(address, base)
     if not address.startswith("http"):
@@ -202,7 +203,7 @@ def _frame(element: Any, base: str) -> None:
 
 
 def _take_in(element: Any, html: str) -> None:
-    """Put a document in the place of the frame that shows it; frames in it have no place of their own."""
+    """Replace a frame by its document; frames in that document are dropped."""
     _become(element, "div", "")
     body = parse(html).find("body")
     if body is not None:
@@ -216,7 +217,7 @@ def _object(element: Any, base: str) -> None:
     if _is_tiny(element):
         remove(element)
     elif not address.startswith("http"):
-        element.tag = "div"  # shown is what it holds
+        element.tag = "div"  # its content is shown
     elif (element.get("type") or "").startswith("image/"):
         label = squeeze(element.get("title") or element.get("aria-label") or "") or head(element)
         _become(element, "img", "")
@@ -255,7 +256,7 @@ def _drawing(element: Any, _: str) -> None:
 
 
 def _label(element: Any, label: str, texts: str) -> None:
-    """Put a drawing's title and labels in its place; an icon's title only if nothing else says it."""
+    """Replace a drawing by its title and labels; use an icon's title only if there is no other text."""
     around = element.getparent()
     in_control = around.tag in ("a", "button", "summary", "span", *HEADINGS)
     said = " | ".join(filter(None, (label, texts)))
@@ -271,7 +272,7 @@ def _label(element: Any, label: str, texts: str) -> None:
 
 
 def _is_icon(element: Any) -> bool:
-    """Whether a drawing without labels is one, as far as its size tells; where that is not known, it is."""
+    """Whether a drawing without labels is an icon, by its size; with an unknown size, it is."""
     if element.get("role") in ("img", "graphics-document") and element.get("width") is None:
         return False
     size = re.match(r"\d{1,6}", element.get("width") or (element.get("viewbox") or "").split(" ")[-1])
@@ -287,7 +288,7 @@ def _canvas(element: Any, _: str) -> None:
 
 
 def _map(element: Any, base: str) -> None:
-    """The links of an image: each as a link in a line."""
+    """The links of an image map, each as a link in a line."""
     named = [(area.get("alt") or area.get("title"), area.get("href")) for area in element.iter("area")]
     found = [(squeeze(name)[:LABEL], address) for name, address in named if name and address]
     if not found:
@@ -329,7 +330,7 @@ def _field(element: Any, _: str) -> None:
     value = squeeze(element.get("value") or "")
     if kind in FIELDS and value:
         _become(element, "span", value[:LONGEST])
-    elif not is_tick(element) and kind not in ("submit", "button"):  # those tell a box that asks for consent
+    elif not is_tick(element) and kind not in ("submit", "button"):  # these label a box that asks for consent
         remove(element)
 
 
@@ -352,13 +353,13 @@ def _meter(element: Any, _: str) -> None:
 
 
 def _items(element: Any, _: str) -> None:
-    """A menu of nothing to press is a list."""
+    """A menu without anything to click is a list."""
     if next(element.iter("a", "button", "input"), None) is None:
         element.tag = "ul"
 
 
 def _facade(element: Any, _: str) -> None:
-    """A picture of a video in the video's place, as YouTube's and Vimeo's are often shown."""
+    """A picture of a video in the place of the video, as pages often show those of YouTube and Vimeo."""
     host = "https://vimeo.com/" if "vimeo" in element.tag else "https://www.youtube.com/watch?v="
     id = (element.get("videoid") or element.get("data-videoid") or "").strip()
     element.set("title", element.get("playlabel") or element.get("title") or element.get("videotitle") or "")
@@ -366,7 +367,8 @@ def _facade(element: Any, _: str) -> None:
 
 
 def _button(element: Any, _: str) -> None:
-    """A button that is a heading, or folds a part of the text, is read; one that does something is not."""
+    """Keep the text of a button that is a heading or folds a part of the text; drop one that does
+    something."""
     around = element.getparent()
     if around.tag in HEADINGS:
         if has_many(around) or not squeeze(plain_text(around).replace(plain_text(element), "")):
@@ -375,7 +377,7 @@ def _button(element: Any, _: str) -> None:
     if folded.is_head(element):
         element.tag = "summary"
         element.attrib.pop("role", None)
-    elif next(element.iter("p"), None) is not None:  # a paragraph is no label
+    elif next(element.iter("p"), None) is not None:  # a paragraph is not a label
         element.tag = "div"
         element.attrib.pop("role", None)
 

@@ -1,5 +1,5 @@
-"""What a page shows when something is pressed: the panels of tabs, each under its tab's label, the answers of
-an accordion, spoilers, what folds. Menus stay folded. Linear in the number of elements."""
+"""Shows what a page shows only after a click: the panels of tabs, each under its tab's label, the answers of
+an accordion, spoilers, folded text. Menus stay folded. Linear in the number of elements."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FOLDS = re.compile(
     re.IGNORECASE,
 )
 OPENS_A_MENU = re.compile(r"nav|menu|toggler|drop-?down|modal|search|dialog", re.IGNORECASE)
-UNSEEN = re.compile(r"(?<!\S)(?:hidden|invisible|d-none|is-hidden)(?!\S)")  # a class of its own
+UNSEEN = re.compile(r"(?<!\S)(?:hidden|invisible|d-none|is-hidden)(?!\S)")  # a whole class
 OPENS = ("aria-controls", "data-target", "data-bs-target", "href")
 
 
 def reveal(root: Any) -> None:
-    """Show all that folds, and every panel."""
+    """Show all folded content, and every panel."""
     by_id = {element.get("id"): element for element in root.iter() if element.get("id")}
     for element in root.iter():
         if element.get("aria-expanded") == "false":
@@ -36,7 +36,7 @@ def reveal(root: Any) -> None:
 
 
 def is_head(button: Any) -> bool:
-    """Whether a button is the head of what it folds."""
+    """Whether a button is the heading of what it unfolds."""
     around = button.getparent()
     names = f"{button.get('class') or ''} {around.get('class') or ''}"
     folds = FOLDS.search(names) or next(button.iter("div", "p"), None) is not None
@@ -54,14 +54,14 @@ def _is_hidden(element: Any) -> bool:
 
 
 def _folds(element: Any) -> bool:
-    """Whether the names of an element, or of the one around it, are those of something that unfolds."""
+    """Whether the names of an element, or of its parent, are those of something that unfolds."""
     around = element.getparent()
     names = [element.get("class") or "", "" if around is None else around.get("class") or ""]
     return any(map(FOLDS.search, names))
 
 
 def _is_text(element: Any) -> bool:
-    """Whether something that folds is part of the text, as far as its names and what it stands in tell."""
+    """Whether folded content is part of the text, judged by its names and its surroundings."""
     if next(element.iterancestors("nav", "header", "footer", "form"), None) is not None:
         return False
     names = f"{element.get('class') or ''} {element.get('id') or ''} {element.get('aria-haspopup') or ''}"
@@ -109,7 +109,8 @@ def _show_tabs(root: Any, by_id: dict[str, Any]) -> None:
 
 
 def _tabs_in_order(rows: list[Any]) -> dict[Any, Any]:
-    """The tabs of each row, by the elements in which its panels may stand: beside the row, or one deeper."""
+    """The tabs of each row, by the elements that may contain its panels: beside the row, or one level
+    deeper."""
     found: dict[Any, Any] = {}
     for row in rows:
         tabs = iter([tab for tab in row.iter() if tab.get("role") == "tab"])

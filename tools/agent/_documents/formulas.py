@@ -1,9 +1,9 @@
-"""Formulas as TeX: what the page gives as such, else made of the MathML.
+"""Formulas as TeX: the TeX that the page contains, else converted from MathML.
 
-1/2 and x¹⁰ are numbers of their own in a line of text only where the structure is kept: `\\frac{1}{2}`,
-`x^{10}`. Symbols stay the characters that they are. The two libraries that do this are not kept up, raise on
-a fraction without a denominator, and go as deep as the page does; this goes `DEEPEST` elements deep and
-gives what lies deeper as text. Linear in the length of the formula.
+In a line of text, 1/2 and x¹⁰ are right only if their structure is kept: `\\frac{1}{2}`, `x^{10}`. Symbols
+stay the characters that they are. The two libraries for this are unmaintained, raise on a fraction without a
+denominator, and recurse as deep as the page does. This module goes `DEEPEST` elements deep and gives deeper
+ones as text. Linear in the length of the formula.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def of_math(element: Any) -> str:
 
 
 def of_image(element: Any) -> str:
-    """Return the formula that an image shows, if it is one; else nothing."""
+    """Return the formula that an image shows; empty if it shows none."""
     alt = squeeze(element.get("alt") or "")
     shown = alt and TEX_IMAGE.search(element.get("class") or "") is not None
     return f"${_bare(alt)}$" if shown else ""
 
 
 def _bare(tex: str) -> str:
-    """TeX without the dollars and the style around it."""
+    """TeX without the dollars and style commands around it."""
     tex = squeeze(tex)
     for before, after in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("{\\displaystyle", "}")):
         if tex.startswith(before) and tex.endswith(after) and len(tex) >= len(before) + len(after):
@@ -77,7 +77,7 @@ def _bare(tex: str) -> str:
 
 
 def settle(root: Any) -> None:
-    """Leave of each formula the form that says most: typesetters put several side by side, some hidden."""
+    """Keep the most expressive form of each formula: pages contain several side by side, some hidden."""
     for script in list(root.iter("script")):
         kind = (script.get("type") or "").lower()
         if kind.startswith(("math/tex", "math/mml")):
@@ -102,7 +102,7 @@ def settle(root: Any) -> None:
 
 
 def _show_alone(above: Any) -> None:
-    """Take away what hides the formula in an element, and its pictures for those who cannot read it."""
+    """Remove what hides the formula in an element, and the pictures that repeat it."""
     above.attrib.pop("style", None)
     for twin in list(above):
         if twin.get("aria-hidden") == "true" and next(twin.iter("math"), None) is None:
@@ -159,7 +159,7 @@ def _tex(element: Any, depth: int) -> str:
 
 
 def _joined(parts: list[str]) -> str:
-    """Side by side, with spaces where two letters or numbers would become one."""
+    """The parts side by side, with spaces where two letters or numbers would join."""
     joined: list[str] = []
     last = ""
     for part in parts:
@@ -195,7 +195,7 @@ def _group(part: str) -> str:
 
 
 def _base(part: str) -> str:
-    """What has an index, in braces unless it is one thing."""
+    """The base of an index, in braces unless it is a single token."""
     simple = len(part) == 1 or part.isalnum() or re.fullmatch(r"\\[A-Za-z]+", part) or LIMITS.fullmatch(part)
     return part if simple else f"{{{part}}}"
 
@@ -243,7 +243,7 @@ def _fenced(element: Any, parts: list[str]) -> str:
 
 
 def _multiscripts(_: Any, parts: list[str]) -> str:
-    """Indices behind a base, and before it."""
+    """Indices after a base, and before it."""
     base, *rest = parts or [""]
     middle = rest.index(PRESCRIPTS) if PRESCRIPTS in rest else len(rest)
     shown = "".join(_scripts("{}", *pair) for pair in _pairs(rest[middle + 1 :])) + _base(base)

@@ -1,9 +1,9 @@
-"""The three forms in which a page is handed out: Markdown, plain text, clean HTML.
+"""The three output forms of a page: Markdown, plain text, clean HTML.
 
-markdownify makes the Markdown, from blocks that are flat and whole already; docs/markdown.md says why it.
-Text keeps its characters: only where a paragraph's beginning would be taken for a heading, list or quotation,
-and for bars in cells, a backslash is added. A megabyte of HTML takes about a second. After
-`SECONDS` the rest of a page is given as plain text, and a line says so.
+markdownify makes the Markdown, from blocks that are already flat and complete; docs/markdown.md gives the
+reasons. Characters of the text stay unchanged. A backslash is added only where the beginning of a paragraph
+would be taken for a heading, list or quotation, and before bars in cells. A megabyte of HTML takes about a
+second. After `SECONDS` the rest of a page is plain text, and a line says so.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _batches(blocks: list[str]) -> list[tuple[int, int]]:
 
 
 class _Converter(markdownify.MarkdownConverter):
-    """markdownify, with the language of code, fences that no code ends, and fewer backslashes."""
+    """markdownify, with the language of code, fences that code cannot close, and fewer backslashes."""
 
     class Options:
         heading_style = "ATX"
@@ -117,13 +117,13 @@ class _Converter(markdownify.MarkdownConverter):
         return str(super().convert_strong(el, _without_marks(el, text), parent_tags))  # type: ignore[misc]
 
     def convert_li(self, el: Any, text: str, parent_tags: set[str]) -> str:
-        """An item of a numbered list has the number that it is given, else the next."""
+        """Number an item of a numbered list as the page does, else by counting."""
         parent = el.parent
         if parent is None or parent.name != "ol":
             return str(super().convert_li(el, text, parent_tags))  # type: ignore[misc]
         place = int(
             parent.get("place", 0)
-        )  # kept there: looking for it each time takes as long as the list is
+        )  # stored on it: searching for it each time would take as long as the list is
         parent["place"] = str(place + 1)
         number = el.get("value") or int(parent.get("start") or 1) + place
         mark = f"{number}. "
@@ -139,7 +139,7 @@ class _Converter(markdownify.MarkdownConverter):
 
 
 def _guarded(text: str) -> str:
-    """Put a backslash before what would be taken for a mark at the beginning of a paragraph."""
+    """Put a backslash before a character that would be a mark at the beginning of a paragraph."""
     match = LIKE_A_MARK.match(text)
     if match is None:
         return text
@@ -149,7 +149,8 @@ def _guarded(text: str) -> str:
 
 
 def _without_marks(element: Any, text: str) -> str:
-    """Put a backslash before asterisks at the ends of what is put between such: `*args` is no `**args`."""
+    """Put a backslash before asterisks at either end of text within asterisks: `*args` must not become
+    `**args`."""
     return text if element.find(True) else EDGES.sub(lambda edge: edge[0].replace("*", "\\*"), text)
 
 
@@ -161,12 +162,12 @@ def _cell(text: str) -> str:
 
 
 def plain_from_blocks(blocks: list[str]) -> str:
-    """Return blocks of HTML as text: marks before items of lists, tabs between cells, links by their text."""
+    """Return blocks of HTML as text: marks before items of lists, tabs between cells, the text of links."""
     return "\n\n".join(filter(None, ("\n".join(_plain(block)) for block in blocks)))
 
 
 def _plain(block: str) -> list[str]:
-    """The lines of one block; `writer` bounds how deep it goes."""
+    """The lines of one block; `writer` bounds the depth."""
     lines: list[str] = []
     body = lxml.etree.HTML(f"<body>{block}</body>")[0]
     for element in body:
@@ -204,7 +205,7 @@ def _list_lines(element: Any) -> list[str]:
 
 
 def _parts(item: Any) -> list[list[str]]:
-    """What an item holds: its own text, then the blocks in it."""
+    """The content of an item: its own text, then the blocks in it."""
     blocks = [child for child in item if child.tag in ("p", "ul", "ol", "pre", "table", "blockquote", "hr")]
     inside = [_lines(block) for block in blocks]
     for block in blocks:

@@ -1,5 +1,5 @@
-"""The numbers of the items of a list, as a browser shows them: where it begins, which way it counts, what an
-item says of itself, and whether it counts in letters or Roman numerals."""
+"""The numbers of a list's items as a browser shows them. They depend on the start, the direction, the items'
+own numbers, and the style: letters, Roman numerals or digits."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ROMAN = tuple(
 
 
 def number(text: str | None) -> int | None:
-    """Return the number that an attribute gives, if it does."""
+    """Return the number in an attribute, if it has one."""
     match = NUMBER.fullmatch((text or "").strip())
     return int(match[0]) if match else None
 
 
 class Numbering:
-    """Counts the items of an `ol`. `kind` is empty where it counts in digits."""
+    """Counts the items of an `ol`. `kind` is empty for digits."""
 
     def __init__(self, element: Any) -> None:
         self.kind = _kind_of(element)
@@ -40,7 +40,8 @@ class Numbering:
         self._items = 0
 
     def take(self, item: Any) -> tuple[int, bool]:
-        """Return the number of the next item, and whether it is not the one that follows from the first."""
+        """Return the number of the next item, and whether it differs from the one that follows from the
+        first."""
         given = number(item.get("value")) if item is not None else None
         value = self._next if given is None else given
         expected = self.start + self._items

@@ -1,10 +1,10 @@
-"""Finds the main content of a page: parses it as it comes, takes out what surrounds the content, and
-chooses the element that holds it.
+"""Finds the main content of a page: parses it, removes what surrounds the content, and chooses the element
+that holds it.
 
-What goes: scripts and styles, hidden elements, navigation, page headers and footers, dialogs and cookie
-banners, advertisements, share and subscribe boxes, buttons. The rule above all others: the content
-is never lost. An element that holds the main part of the text is never taken for a surrounding, and where
-too little is left, everything but scripts and hidden elements is kept.
+It removes scripts and styles, hidden elements, navigation, page headers and footers, dialogs and cookie
+banners, advertisements, share and subscribe boxes, buttons. The first rule: the content is never lost. An
+element that holds the main part of the text is never removed as a surrounding. Where too little is left,
+everything but scripts and hidden elements is kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-LITTLE = 60  # characters that are no links: a line of who made the page, not a paragraph
+LITTLE = 60  # characters outside of links: a line about who made the page, not a paragraph
 ENOUGH = 200  # characters: an element with fewer is seldom the content of a page
 CONTROLS = words("button input option optgroup menu nav dialog")
 SURROUNDING_ROLES = words(
@@ -34,8 +34,8 @@ MAIN_NAMES = re.compile(
     re.IGNORECASE,
 )
 
-# Words of class names and ids. A word stands between anything that is no lower-case letter: `ad-slot`,
-# `adSlot` and `AD_SLOT` hold the word ad, `shadow` and `adopt` do not, nor does the number 2ad446 or ad44f.
+# Words of class names and ids. A word ends at anything but a lower-case letter: `ad-slot`, `adSlot` and
+# `AD_SLOT` contain the word ad; `shadow` and `adopt` do not, nor does the number 2ad446 or ad44f.
 WORD = r"(?<![a-z0-9])(?:%s)(?![a-z]|\d+[a-wyz])"
 CONSENT = re.compile(
     WORD
@@ -44,11 +44,11 @@ CONSENT = re.compile(
         r"privacy-(?:banner|notice|popup|wall)"
     )
 )
-LEADING = (  # what leads elsewhere consists of links
+LEADING = (  # boxes that lead elsewhere consist of links
     r"side-?bars?|bread-?crumbs?|nav|navbox|navbar|navigation(?!-not)|menus?|drop-?downs?|toc|table-of-contents|"
     r"pagination|pagers?"
 )
-TOPICS = (  # what a page may write about as well
+TOPICS = (  # subjects that a page may also write about
     r"related|recommend(?:ed|ations?)?|subscription|share|sharing|social|pop-?ups?|modals?|overlays?"
 )
 SURROUNDING = re.compile(
@@ -75,7 +75,7 @@ OF_ANY_PART = re.compile(
 PLACES = words("h1 h2 h3 h4 h5 h6 dt dd tr td th li span a code p pre table tbody")
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 ALONE = words("td th li dd dt p span label a")
-NAMED_OTHERWISE = ("article", "sup")  # after what they are about; a remark that is not printed
+NAMED_OTHERWISE = ("article", "sup")  # named after their topic; a remark that is not printed
 SLUG = re.compile(r"[\W_]+")
 ICON = re.compile(r"icon|symbol|glyph")
 REMARK = re.compile(r"onebox|note|warn|tip|hint|admonition|callout|alert|info|important|caution|danger")
@@ -126,7 +126,7 @@ def read(html: str, url: str) -> Page:
 
 
 def _show(root: Any, base: str) -> None:
-    """Leave what a reader gets to see, as text."""
+    """Keep what a reader sees, as text."""
     formulas.settle(root)
     roles.settle(root)
     embedded.reveal(root, base)
@@ -136,7 +136,7 @@ def _show(root: Any, base: str) -> None:
 
 
 def title_of(root: Any) -> str:
-    """Return the page's title, else its first heading, else nothing."""
+    """Return the page's title, else its first heading, else an empty text."""
     for path in ("./head/title", ".//body//h1", ".//title"):
         for element in root.iterfind(path):
             title = squeeze(plain_text(element))
@@ -162,12 +162,12 @@ def base_of(root: Any, url: str) -> str:
 
 
 def text_length(element: Any) -> int:
-    """Return how many characters an element shows, spaces apart."""
+    """Return the number of characters that an element shows, without spaces."""
     return sum(len(part) for piece in element.itertext() for part in piece.split())
 
 
 class Lengths:
-    """The `text_length` of each element below a root, and how much of it stands in links."""
+    """The `text_length` of each element below a root, and how much of it is in links."""
 
     def __init__(self, root: Any) -> None:
         self.text: dict[Any, int] = {}
@@ -186,7 +186,7 @@ class Lengths:
                 linked[parent] += linked[element]
 
     def left_out(self, outer: Any, inner: Any) -> int:
-        """How much text that is no link stands in one element, but not in another that it holds."""
+        """The length of the text outside of links in one element but not in its given descendant."""
         return self.text[outer] - self.linked[outer] - self.text[inner] + self.linked[inner]
 
 
@@ -217,8 +217,8 @@ def _holders(root: Any, lengths: dict[Any, int]) -> set[Any]:
 
 
 def _drop_consent_boxes(root: Any) -> None:
-    """Take out boxes that ask for consent but have no telling name: short, speaking of cookies, with a
-    button that agrees."""
+    """Remove boxes that ask for consent but have no telling name: short, about cookies, with a button that
+    agrees."""
     buttons = [element for element in root.iter("button", "a", "input") if _agrees(element)]
     if not buttons:
         return
@@ -243,7 +243,7 @@ def _agrees(button: Any) -> bool:
 
 
 class _Surroundings:
-    """Knows what of a page surrounds the content."""
+    """Decides what of a page surrounds the content."""
 
     def __init__(self, root: Any) -> None:
         self.lengths = Lengths(root)
@@ -251,7 +251,7 @@ class _Surroundings:
         self.limit = max(self.lengths.text[root] * 0.4, ENOUGH)
 
     def has(self, element: Any) -> bool:
-        """Whether an element, which is not inside another such, belongs to the surroundings."""
+        """Whether an element that is not inside another surrounding belongs to the surroundings."""
         if element in self.holders:
             return False
         tag = element.tag
@@ -295,7 +295,8 @@ class _Surroundings:
         return PAGES.search(names) is not None
 
     def _leads_elsewhere(self, element: Any) -> bool:
-        """Whether enough of an element is links: a box in a text's margin, a menu of dishes is content."""
+        """Whether so much of an element is links that it leads elsewhere; a box in a text's margin, or a menu
+        of dishes, is content."""
         linked, text = self.lengths.linked[element], self.lengths.text[element]
         if _in_main(element):
             return linked > text * 0.25
@@ -304,7 +305,7 @@ class _Surroundings:
         )
 
     def _does_something(self, element: Any) -> bool:
-        """Whether an element is there to be used or to lead elsewhere, not to be read."""
+        """Whether an element is a control or leads elsewhere, and is not text to read."""
         if not _in_main(element) or element.tag == "aside" or self._leads_elsewhere(element):
             return True
         if self.lengths.text[element] == 0 or next(element.iter("button", "form"), None) is not None:
@@ -313,7 +314,7 @@ class _Surroundings:
         return any((link.get("href") or "#")[0] != "#" for head in heads for link in head.iter("a"))
 
     def _id_tells(self, element: Any) -> bool:
-        """Whether an id says what an element is. Most are places to link to, named after a heading."""
+        """Whether an id describes an element. Most are link targets, named after a heading."""
         id = element.get("id")
         if not id or element.tag in PLACES or _is_linked_to(element, id):
             return False
@@ -323,7 +324,7 @@ class _Surroundings:
         return self.lengths.linked[element] * 2 >= self.lengths.text[element]
 
     def _is_small(self, element: Any) -> bool:
-        """Whether an element holds less than the main part of the text; links hardly count."""
+        """Whether an element holds less than the main part of the text; links count little."""
         return self.lengths.text[element] - self.lengths.linked[element] < self.limit
 
 
@@ -332,7 +333,7 @@ def _in_any(element: Any, tags: tuple[str, ...]) -> bool:
 
 
 def _is_linked_to(element: Any, id: str) -> bool:
-    """Whether an id is that of the heading with which an element begins."""
+    """Whether an id is that of the heading at the beginning of the element."""
     head = next(element.iter(*HEADINGS), None)
     if head is None or head.getparent() is not element:
         return False
@@ -342,8 +343,8 @@ def _is_linked_to(element: Any, id: str) -> bool:
 
 
 def _is_seen(element: Any) -> bool:
-    """Whether words that are hidden from readers aloud stand in a line for all others to see: a price that is
-    read aloud in another form beside it."""
+    """Whether words that screen readers skip are visible in a line for all others: a price, next to a form of
+    it for screen readers."""
     if element.tag not in ("span", "b", "strong", "em", "sup", "sub", "small", "td", "th"):
         return False
     text = squeeze(plain_text(element))
@@ -356,7 +357,7 @@ def _is_seen(element: Any) -> bool:
 
 
 def _says_all(element: Any) -> bool:
-    """Whether words for those who are read to are all that stands in a place: beside a picture, a sign."""
+    """Whether text for screen readers is the only text in its place: beside a picture, an icon."""
     around = element.getparent()
     if element.tag not in ("span", "b", "strong", "em", "small") or around.tag not in ALONE:
         return False
@@ -387,11 +388,11 @@ def _is_remark(element: Any) -> bool:
 
 
 def choose(root: Any) -> tuple[list[Any], int]:
-    """Return the element that holds the main content, and its `text_length`; the page's heading before it,
-    if that stands outside."""
+    """Return the element that holds the main content, and its `text_length`; the page's heading before it, if
+    the heading is outside."""
     body, head = root.find("body"), root.find("head")
     if body is None or (head is not None and text_length(head)):
-        body = root  # without a tag for the body, the parser puts much into the head
+        body = root  # if the body tag is missing, the parser puts much into the head
     both = Lengths(body)
     lengths = both.text
     best = _marked(body, lengths)

@@ -1,6 +1,6 @@
-"""The text of a PDF, page by page, by pypdf: pure Python, so that a hostile file wastes time at worst.
+"""The text of a PDF, page by page, by pypdf: pure Python, so a hostile file can at worst waste time.
 
-A PDF holds glyphs at places, not text. Columns come in the order in which the file draws them. Lines of
+A PDF holds glyphs at positions, not text. Columns come in the order in which the file draws them. Lines of
 right-to-left script are put into reading order (`_page_text`). Runs in the process of `worker`, whose limits
 bound it.
 """
@@ -24,7 +24,8 @@ PAGES = 5_000
 
 
 def read(data: bytes) -> tuple[str, str]:
-    """Return title and text of a PDF. Raises ValueError with the end of a sentence that begins "The PDF"."""
+    """Return title and text of a PDF. Raises ValueError with the rest of a sentence that begins with "The
+    PDF"."""
     if b"%PDF-" not in data[:1024]:
         raise ValueError("could not be read: it is not a PDF file.")
     try:
@@ -39,7 +40,7 @@ def read(data: bytes) -> tuple[str, str]:
         raise ValueError(
             "is encrypted, and the package cryptography, which that takes, is not installed."
         ) from None
-    except Exception as error:  # whatever pypdf stumbles over
+    except Exception as error:  # any exception of pypdf
         raise ValueError(f"could not be read: it is broken ({_short(error)}).") from None
     if not count:
         raise ValueError("has no pages.")

@@ -1,5 +1,5 @@
-"""Elements of the page's own making become those of HTML: by their ARIA roles, AMP's by their names, what is
-in a shadow root by its slots.
+"""Replaces a page's custom elements by those of HTML: by ARIA role, by name (AMP), and by slot (shadow
+roots).
 
 Tables, lists and headings that are made of `div` keep their rows, items and levels. The children of a host go
 into the slots of its shadow root, as in a browser (HTML, 4.12.4). Linear in the number of elements.
@@ -21,7 +21,7 @@ AMP = {f"amp-{tag}": tag for tag in ("img", "video", "audio", "iframe")} | {"amp
 
 
 def settle(root: Any) -> None:
-    """Give elements the tags that their roles, names and slots say."""
+    """Give elements the tags that match their roles, names and slots."""
     for element in root.iter(*AMP):
         element.tag = AMP[element.tag]
     for element in root.iter("template"):
@@ -57,7 +57,8 @@ def _by_role(element: Any, *roles: str) -> Any:
 
 
 def _fill_slots(template: Any) -> None:
-    """Show a shadow root, with the children of its host in its slots; a slot without any shows its own."""
+    """Show a shadow root, with the children of its host in its slots; a slot without any shows its
+    fallback."""
     host = template.getparent()
     slots: dict[str, Any] = {}
     for slot in template.iter("slot"):
@@ -93,7 +94,7 @@ def _says(text: str | None) -> bool:
 
 
 def _put(element: Any, text: str | None) -> None:
-    """Put a text behind all that an element holds."""
+    """Append a text to the content of an element."""
     if len(element):
         element[-1].tail = f"{element[-1].tail or ''}{text}"
     else:

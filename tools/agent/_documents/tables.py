@@ -1,8 +1,9 @@
-"""Tables: which hold data, and the rectangle of cells that each becomes.
+"""Tables: which of them hold data, and the rectangle of cells that each becomes.
 
-A table that only lays out a page is none. One that has headers, or is as regular as data is, stays a table
-whatever a cell holds: paragraphs, items of a list, lines of code and rows of an inner table stand on lines of
-their own in the cell. A cell that spans rows is repeated in each, one of the header in each of its columns.
+A table that only lays out a page is not data. One that has headers, or is as regular as data is, stays a
+table whatever its cells hold. Paragraphs, items of lists, lines of code and rows of inner tables become
+separate lines in the cell. A cell that spans rows is repeated in each; a header cell that spans columns is
+repeated in each column.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-WIDEST = 200  # columns; how many lie beyond is said
-REPEATED = 300  # rows in which a cell that spans more is written again; below, its place is empty
-LONGEST_REPEATED = 1_000  # characters of it; of a longer one the places below are empty
+WIDEST = 200  # columns; a note gives the number of further ones
+REPEATED = 300  # rows in which a spanning cell is repeated; in further ones its place is empty
+LONGEST_REPEATED = 1_000  # characters of a repeated cell; for a longer one the further places are empty
 LONGEST_CELL = 3_000  # characters; a table without headers with a longer one lays out a page
 GROUPS = ("tr", "thead", "tbody", "tfoot")
 HEADS = 4  # rows of headers at most
@@ -28,7 +29,7 @@ BLOCKS = ("pre", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "fieldset")
 
 
 def is_data(element: Any) -> bool:
-    """Whether a table holds data, rather than the layout of a page."""
+    """Whether a table holds data and is not the layout of a page."""
     if element.get("role") in ("presentation", "none"):
         return False
     rows = _rows(element)
@@ -47,7 +48,7 @@ def _has_headers(element: Any, rows: list[list[Any]]) -> bool:
 
 
 def _is_regular(rows: list[list[Any]]) -> bool:
-    """Whether rows are alike, and few cells hold more than text: a layout has few rows, and large cells."""
+    """Whether rows are alike, and few cells hold more than text. A layout has few rows, and large cells."""
     if len(rows) < 3 or len({sum(map(_columns, row)) for row in rows}) > 1:
         return False
     cells = [cell for row in rows for cell in row]
@@ -69,10 +70,11 @@ def _columns(cell: Any) -> int:
 
 
 def _rows(table: Any, stray: list[Any] | None = None) -> list[list[Any]]:
-    """The cells of each row of a table, those of inner tables apart; the footer last, wherever it stands.
+    """The cells of each row of a table, without those of inner tables; the footer comes last, wherever it is.
 
-    Cells without a row make one. What stands between the cells goes into `stray`, text or elements; browsers
-    show it before the table."""
+    Cells without a row form one. Content between the cells goes into `stray`, text or elements; browsers show
+    it before the table.
+    """
     rows: list[list[Any]] = []
     footer: list[list[Any]] = []
     row: list[Any] | None = None
@@ -116,7 +118,7 @@ def write(element: Any, write_cell: Callable[[Any], str]) -> str:
     """Return a table as HTML with one header row and rows of equal length."""
     grid: list[list[str]] = []
     heads: list[bool] = []  # for each row, whether it has header cells only
-    hanging: dict[int, tuple[int, str]] = {}  # column -> for how many rows more, what
+    hanging: dict[int, tuple[int, str]] = {}  # column -> for how many more rows, and what
     beyond = 0
     stray: list[Any] = []
     all_rows = _rows(element, stray)
@@ -181,7 +183,7 @@ def _is_head(row: list[Any]) -> bool:
 
 
 def _hang(hanging: dict[int, tuple[int, str]], line: list[str]) -> None:
-    """Put in what hangs down from the rows above."""
+    """Insert the cells that span down from the rows above."""
     while len(line) in hanging:
         column = len(line)
         rows, text = hanging.pop(column)

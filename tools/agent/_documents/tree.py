@@ -1,6 +1,6 @@
-"""A page as a tree of elements: parsing, and what all that look at it share: its text, its names, taking
-elements out. Linear in the length of the page: 0.2 s a megabyte. Needs lxml; nothing is fetched, no entity or
-DTD loaded."""
+"""A page as a tree of elements: parsing, and the functions that all modules share: text, names, removal.
+Linear in the length of the page: 0.2 s per megabyte. Needs lxml; nothing is fetched, no entity or DTD is
+loaded."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SHALLOW = re.compile(
     r"</?(?:div|span|section|font|center|b|i|em|strong|a|article|main|p)\b[^<>]*>", re.IGNORECASE
 )
 ANY_TAG = re.compile(r"<[^<>]*>")
-# The parser knows no empty elements younger than itself, and puts into them what comes behind.
+# The parser does not know newer void elements, and nests what follows in them.
 VOID = re.compile(r"<(source|track|wbr|embed)\b([^<>]*)>", re.IGNORECASE)
 
 
 def parse(html: str) -> Any:
-    """Return the root of any text taken as HTML. The parser goes 2,048 elements deep and drops what lies
-    deeper; there the elements that only group go first, then all."""
+    """Return the root of any text parsed as HTML. The parser goes 2,048 elements deep and drops deeper ones.
+    For such a page, grouping elements are removed first, then all."""
     for text in (html, None, ""):
         if text is None:
             text = SHALLOW.sub(" ", html)
@@ -77,13 +77,13 @@ def head(element: Any, most: int = 200) -> str:
 
 
 def has_many(element: Any) -> bool:
-    """Whether an element has more children than one looks at for each of them; counting them takes as long as
-    there are."""
+    """Whether an element has more children than this module checks one by one; counting them all takes linear
+    time."""
     return next(islice(element, 8, None), None) is not None
 
 
 def is_tick(element: Any) -> bool:
-    """Whether an element is a box that is ticked or not: in a list of things to do, a table, a form."""
+    """Whether an element is a check box: in a list of things to do, a table, a form."""
     if element.tag != "input" or element.get("type") not in ("checkbox", "radio"):
         return False
     if element.getparent().tag in BESIDE_BOXES:
@@ -103,7 +103,7 @@ def names_of(element: Any, with_id: bool = True) -> str:
 
 
 def drop(root: Any, unwanted: Callable[[Any], bool], whole: str = "") -> None:
-    """Take out the elements that are unwanted, but not the text behind them; nothing of elements `whole`."""
+    """Remove the unwanted elements, but not the text after them, and nothing of the elements `whole`."""
     walk = lxml.etree.iterwalk(root, events=("start",))
     doomed = []
     for _, element in walk:
@@ -130,7 +130,7 @@ def remove(element: Any) -> None:
 
 
 def is_never_shown(element: Any) -> bool:
-    """Whether a browser shows nothing of an element, or nothing that is text."""
+    """Whether a browser shows nothing of an element, or no text of it."""
     if element.tag in NEVER_TEXT:
         return element.tag != "title" or element.getparent().tag not in ("svg", "g")
     if element.get("hidden") is not None and element.get("hidden") != "until-found":

@@ -1,8 +1,8 @@
-"""The process in which documents of strangers are read: input on descriptor 0, one JSON line on 1.
+"""The process that reads untrusted documents: input on descriptor 0, one JSON line on 1.
 
-The memory limit counts address space, the time limit processor time; both are the kernel's and come before
-any library is imported. All libraries are imported before the document is looked at: from then on, on Linux,
-no file, socket or process can be had. Whatever libraries print is thrown away.
+The memory limit counts address space, the time limit processor time; the kernel enforces both, from before
+any library is imported. All libraries are imported before the document is read. From then on, on Linux, the
+process can open no file or socket and start no process. The output of libraries is discarded.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _reader(kind: str) -> Callable[[bytes], tuple[str, str]]:
-    """Return what reads a document. All that it imports is imported then."""
+    """Return the function that reads a document. It imports all that it needs now."""
     if kind == "pdf":
         from ..._page_text import load
         from . import pdf
@@ -49,7 +49,7 @@ def _reader(kind: str) -> Callable[[bytes], tuple[str, str]]:
         load()
         return pdf.read
     from .. import _documents
-    from . import markdown  # noqa: F401  by which each form is made
+    from . import markdown  # noqa: F401 which makes each form
 
     def read_page(data: bytes) -> tuple[str, str]:
         url, _, html = data.decode("utf-8", "replace").partition("\n")

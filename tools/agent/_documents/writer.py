@@ -1,9 +1,9 @@
-"""Writes the chosen content anew as a flat sequence of blocks: plain HTML that any converter understands.
+"""Writes the chosen content as a flat sequence of blocks: plain HTML that any converter understands.
 
-What comes in may be nested a thousand deep, broken, and full of elements that only group; what goes out holds
-headings, paragraphs, lists, tables, code, quotations, rules, links and images, at most `DEEPEST` levels
-deep. Links and images are absolute; of links within the page only the text stays. Code and tables are
-`blocks`' part. Text is never reshaped or reordered. One walk, no recursion but for table cells.
+The input may be nested a thousand deep, broken, and full of elements that only group. The output holds
+headings, paragraphs, lists, tables, code, quotations, rules, links and images, at most `DEEPEST` levels deep.
+Links and images are absolute; of links within the page only the text stays. `blocks` handles code, `tables`
+handles tables. Text is never reshaped or reordered. One walk, without recursion except for table cells.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-DEEPEST = 24  # lists and quotations inside each other; what lies deeper is shown at that level
-LONGEST = 4_000_000  # characters of what is written; what comes after that is left out, and said to be
+DEEPEST = 24  # lists and quotations inside each other; deeper ones are shown at that level
+LONGEST = 4_000_000  # characters of output; the rest is left out, and a note says so
 LEFT_OUT = "<p>[The rest of the page is left out.]</p>"
 SPACES = re.compile(r"[ \t\r\n\f]+")
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
@@ -34,14 +34,14 @@ INLINE = {
     "a": "a",
 }
 LABELS = {"dt": "strong", "summary": "strong", "legend": "strong", "caption": "em", "figcaption": "em"}
-GROUPING = words(  # inline, and of no meaning of their own here
+GROUPING = words(  # inline, and without a meaning here
     "abbr acronym bdi bdo big data font ins label mark nobr output picture q rb rbc rp rt rtc ruby small "
     "span sub sup time u wbr semantics source area"
 )
 ANCHOR_TEXTS = frozenset(("#", "¶", "§", "🔗", "🔗︎", "\uf0c1", "^", "↑", "↩", "↩︎"))
 SIGNED = words("sup sub q rt abbr acronym")
-TITLE = 300  # characters of what an image says when it is pointed at
-ABBREVIATIONS = 500  # whose long form is given, where it first stands
+TITLE = 300  # characters of an image's tooltip
+ABBREVIATIONS = 500  # whose long form is given, at their first use
 INNERMOST = 3  # tables inside cells
 
 
@@ -54,14 +54,14 @@ def write(elements: list[Any], base: str) -> list[str]:
 
 
 def write_cell(element: Any, base: str, depth: int = 1) -> str:
-    """Return what a cell of a table holds, in one line; `depth` says how many tables it stands in."""
+    """Return the content of a table's cell in one line; `depth` is how many tables contain it."""
     writer = Writer(base, depth)
     writer.add(element)
     return "".join(writer.finish())
 
 
 class Writer:
-    """Takes in elements; `finish` hands back the blocks."""
+    """Takes in elements; `finish` returns the blocks."""
 
     def __init__(self, base: str, depth: int = 0) -> None:
         self.base = base
@@ -71,14 +71,14 @@ class Writer:
         self._out: list[str] = []  # the block that is being written
         self._containers: list[str] = []  # open lists, items and quotations; "" for one that is not written
         self._filled: list[bool] = []  # for each, whether something is in it
-        self._numbers: list[Numbering | None] = []  # for each, what counts its items
+        self._numbers: list[Numbering | None] = []  # for each, the counter of its items
         self._cell_lists: list[Numbering | None] = []  # the same in a cell, where no list is written
         self._due = ""  # the mark of an item that has begun, where it is text
         self._signs: list[str] = []  # what closes each open exponent, quotation, reading
         self._named: set[str] = set()  # abbreviations whose long form was given
         self._block: str | None = None  # the open paragraph's tag; "" for text right in an item
         self._heading = ""
-        self._wanted: list[tuple[str, str]] = []  # inline elements around what comes: tag, start tag
+        self._wanted: list[tuple[str, str]] = []  # inline elements around the next text: tag, start tag
         self._opened: list[str] = []  # those of them that are written, as tags; "" for one left out
         self._space = False  # a space is due before the next text
         self._breaks = 0  # line breaks are due
@@ -116,7 +116,7 @@ class Writer:
             self._close_top()
         return self._blocks
 
-    # --- text and what stands in a line -----------------------------------------------------------------
+    # --- text and inline elements -----------------------------------------------------------------------
 
     def text(self, text: str) -> None:
         """Add text; runs of white space count as one space."""
@@ -130,7 +130,7 @@ class Writer:
         self._space = squeezed[-1] == " "
 
     def inline(self, html: str) -> None:
-        """Add a piece of HTML that stands in a line."""
+        """Add a piece of inline HTML."""
         self._open(before_text=False)
         self._out.append(html)
 
@@ -222,7 +222,7 @@ class Writer:
             self._filled[-1] = True
 
     def _end_block(self) -> None:
-        """What comes now stands in another paragraph; in a heading or a cell, behind a break."""
+        """End the paragraph; in a heading or a cell, add a line break."""
         if self._block is None:
             return
         if self._one_line or self._heading:
@@ -274,7 +274,7 @@ class Writer:
             else:
                 self._open_item()
         numbers = Numbering(element) if tag == "ol" else None
-        if numbers is None or numbers.kind:  # letters are no numbers to Markdown: they stand in the items
+        if numbers is None or numbers.kind:  # Markdown has no letters as numbers: the items contain them
             self._open_container(tag, "<ul>", numbers)
         else:
             start = f' start="{numbers.start}"' if numbers.start != 1 else ""
@@ -295,13 +295,13 @@ class Writer:
         self._due = f"{numbers.label(value)} " if numbers.kind else ""
 
     def _mark_item(self, element: Any) -> None:
-        """Put the mark of an item before what it holds, in a cell."""
+        """Put the mark of an item before its content, in a cell."""
         self._end_block()
         numbers = self._cell_lists[-1] if self._cell_lists else None
         self._due = "- " if numbers is None else f"{numbers.label(numbers.take(element)[0])} "
 
     def _close(self, tag: str) -> None:
-        """Close the innermost such container and what is still open in it."""
+        """Close the innermost container with this tag, and all that is open in it."""
         self._end_block()
         for container in reversed(self._containers):
             if container == tag or not container:
@@ -328,7 +328,7 @@ class Writer:
     # --- elements ---------------------------------------------------------------------------------------
 
     def _is_whole(self, element: Any) -> bool:
-        """Write an element that is not walked through, if it is such a one."""
+        """Write an element without walking through it, if it is one of those. Return whether it is."""
         tag = element.tag
         if tag == "br":
             self._line_break()
@@ -415,7 +415,7 @@ class Writer:
                 self._wanted.append((LABELS[tag], f"<{LABELS[tag]}>"))
 
     def _open_grouping(self, tag: str, element: Any) -> None:
-        """Say by a sign what a browser says by a place above or below the line, or by quotation marks."""
+        """Express by a sign what a browser expresses by superscript, subscript or quotation marks."""
         opening, closing = "", ""
         if tag == "q":
             opening, closing = "“", "”"
@@ -436,7 +436,7 @@ class Writer:
             self._spell_out(squeeze(plain_text(element)), squeeze(element.get("title")))
 
     def _spell_out(self, short: str, long: str) -> None:
-        """Give the long form of an abbreviation, where it first stands."""
+        """Give the long form of an abbreviation, at its first use."""
         if len(short) < 2 or not short.isalnum() or short in self._named or "code" in self._opened:
             return
         self._named.add(short)
@@ -476,7 +476,7 @@ def _has_brackets(element: Any) -> bool:
 
 
 def _is_in_text(element: Any) -> bool:
-    """Whether an element of the page's own making stands in a line of text, as far as its neighbours say."""
+    """Whether a custom element is inline, as far as its neighbours tell."""
     above, before = element.getparent(), element.getprevious()
     if above is None or element.tag.startswith("mjx-"):
         return above is not None
@@ -487,7 +487,7 @@ def _is_in_text(element: Any) -> bool:
 
 
 def _is_anchor(element: Any) -> bool:
-    """Whether a link is only a mark: to link to a heading by, or to get back from a note."""
+    """Whether a link is only a mark: a permalink of a heading, or the way back from a note."""
     text = squeeze(plain_text(element))
     if text:
         return text in ANCHOR_TEXTS and "#" in (element.get("href") or "#")
@@ -495,7 +495,7 @@ def _is_anchor(element: Any) -> bool:
 
 
 def _names_the_quoted(element: Any) -> bool:
-    """Whether a quotation begins with this name of who is quoted."""
+    """Whether a quotation begins with this name of the quoted person."""
     above = element.getparent()
     for _ in range(2):
         if element.getprevious() is not None or (above.text or "").strip():

@@ -1,1 +1,1 @@
-"""Reading images: the file, the pool of processes that decode, and what runs in them."""
+"""Reading images: the file, the pool of decoding processes, and the program that they run."""

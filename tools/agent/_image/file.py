@@ -1,8 +1,8 @@
-"""Opens the file that ReadImage is to show, and says what a file is that cannot be shown.
+"""Opens the file that ReadImage shows, and says what a file is that cannot be shown.
 
-Regular files only: opened without following a symbolic link and without waiting (a pipe would never end, and
-`/dev/stdin` is the wire), then looked at through the descriptor, so that nobody can swap it in between.
-The opening runs on a thread of its own, since a network folder may take its time.
+Regular files only. The file is opened without following a symbolic link and without blocking (a pipe would
+never end, and `/dev/stdin` carries the protocol). It is checked through the descriptor, so no program can
+replace it in between. The opening runs on a separate thread, since a network folder may be slow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .._file_names import MOST, looking_like, the_one_meant
 from .._in_thread import in_thread
 from .._text import quoted
 
-HEAD = 4096  # bytes that tell what a file is
+HEAD = 4096  # bytes, enough to identify a file
 
 LONGEST_PATH = 4096
 ACCEPTED = "PNG, JPEG, GIF, WebP, BMP, TIFF, ICO, PPM or SVG"
@@ -42,7 +42,7 @@ _BRANDS = {
 
 
 class File:
-    """An open regular file: its descriptor, how long it is, and how it begins."""
+    """An open regular file: its descriptor, its length, and its first bytes."""
 
     __slots__ = ("descriptor", "head", "path", "size")
 
@@ -63,7 +63,7 @@ class File:
         return bytes(content)
 
     def __del__(self) -> None:
-        self.close()  # of one that was opened when nobody waited for it any more
+        self.close()  # of a file that was opened after its caller was cancelled
 
     def close(self) -> None:
         if self.descriptor >= 0:
@@ -72,8 +72,8 @@ class File:
 
 
 async def open_file(given: str, limit: int) -> File:
-    """Open the file of a path, which counts from the working directory or begins with ``~``. Raises
-    ToolError for whatever is not a regular file with 1 to `limit` bytes."""
+    """Open the file at a path, which is relative to the working directory or begins with ``~``. Raises
+    ToolError for anything but a regular file with 1 to `limit` bytes."""
     path = os.path.join(os.getcwd(), os.path.expanduser(given)) if given else ""
     return await in_thread(_open, path, limit)
 
@@ -134,7 +134,7 @@ def _why_not(path: str, error: OSError) -> str:
 
 
 def _alternatives(path: str) -> str:
-    """Name what is there with a similar name."""
+    """Name the files with similar names."""
     folder, name = os.path.split(path)
     try:
         names = os.listdir(folder or ".")[:MOST]
@@ -146,16 +146,16 @@ def _alternatives(path: str) -> str:
 
 
 def _target(path: str) -> str:
-    """Say where a link leads, so that the next call may name that."""
+    """Return the target of a link, so that the next call may name it."""
     try:
         target = os.path.realpath(path, strict=True)
-    except OSError:  # nowhere, or it is no link any more
+    except OSError:  # a dangling link, or no longer a link
         return ""
     return f"; it leads to {quoted(target)}"
 
 
 def is_svg(head: bytes) -> bool:
-    """Whether a file that begins so is an SVG drawing; HTML with a drawing in it is not."""
+    """Whether a file that begins like this is an SVG drawing; HTML that contains a drawing is not."""
     text = head.decode("utf-8", "ignore").lstrip("\ufeff \t\r\n").lower()
     at = text.find("<svg")
     return text.startswith("<") and at >= 0 and "<html" not in text[:at] and "<!doctype html" not in text[:at]
@@ -166,7 +166,7 @@ def begins_like_an_image(head: bytes) -> bool:
 
 
 def what_it_is(head: bytes) -> str:
-    """Return what a file is that begins so, for one that is no image; empty where that cannot be told."""
+    """Return the kind of a file that is not an image, by its first bytes; empty if it is unknown."""
     for beginning, name in _BEGINNINGS:
         if head.startswith(beginning):
             return name

@@ -1,18 +1,18 @@
 """A program, not a module: decodes one image file after another for ReadImage, within limits.
 
-`pool` starts it in a process of its own, since a file may be hostile and decoders have holes. It is
-handed open descriptors through a socket and opens nothing itself: while a file is read, the limits leave no
-descriptor free, no file may be written, and memory and processor time are bounded. It knows Pillow and
-the standard library, of fastrpc one file. Starting costs about 45 ms, a small picture after that 2 ms.
+`pool` starts it as a separate process, since a file may be hostile and decoders have vulnerabilities. It
+receives open descriptors through a socket and opens nothing itself. While it reads a file, the limits leave
+no descriptor free, no file may be written, and memory and processor time are bounded. It imports Pillow and
+the standard library, and one file of fastrpc. Starting costs about 45 ms, a small picture after that 2 ms.
 
-A file that fits, stands upright and uses the whole range of its greys is decoded whole, to know that it can
-be, and handed back byte for byte. Any other is turned upright, scaled and encoded anew, so that what is
-handed back is never longer than was asked.
+A file that fits, is upright and uses the whole range of its greys is decoded completely, to check that it can
+be, and returned byte for byte. Any other is turned upright, scaled and encoded anew, so that the result is
+never longer than was asked.
 """
 
 from __future__ import annotations
 
-import copy  # what Pillow imports late could not be opened then
+import copy  # could not be opened later, when Pillow imports it
 import io
 import math
 import os
@@ -39,10 +39,10 @@ try:
         WebPImagePlugin,
     )
 except ImportError:
-    if __name__ == "image_worker":  # the program; the self-test imports whatever there is
+    if __name__ == "image_worker":  # as a program; the self-test imports every module
         raise
 else:
-    LOADED = (  # before the first file, and nothing later
+    LOADED = (  # imported before the first file; nothing is imported later
         *(copy, ImageCms),  # the latter converts LAB
         *(BmpImagePlugin, GifImagePlugin, IcoImagePlugin, JpegImagePlugin, MpoImagePlugin),
         *(PngImagePlugin, PpmImagePlugin, TiffImagePlugin, WebPImagePlugin),
@@ -65,13 +65,13 @@ FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM")
 PASSING = ("PNG", "JPEG", "GIF", "WEBP")
 TO_PNG = ("BMP", "TIFF", "ICO", "PPM")
 
-# What is asked: the file's size, the most bytes of the answer, longest edge, megapixels, seconds. What is
-# answered: how it went, the lengths of the text and of the picture. The same stands in pool.
+# The request: the file's size, the most bytes of the answer, longest edge, megapixels, seconds. The answer:
+# the outcome, the lengths of the text and of the picture. `pool` repeats these definitions.
 ORDER = struct.Struct("=QQIII")
 ANSWER = struct.Struct("=BII")
 DONE, UNKNOWN, BROKEN, TOO_LARGE, NO_MEMORY = 1, 2, 3, 4, 5
 
-JPEG_AT_MOST = 65_535**2  # what may be announced: a JPEG is decoded at an eighth of its size if need be
+JPEG_AT_MOST = 65_535**2  # as announced: a JPEG is decoded at an eighth of its size if need be
 GRAPHIC_COLOURS = 4_096  # a sample with more colours is a photograph
 GRAPHIC_GREYS = 64
 SAMPLE_EDGE = 512
@@ -88,7 +88,7 @@ class Refusal(Exception):
 
 
 class Order:
-    """What may come back."""
+    """The limits of the result."""
 
     __slots__ = ("edge", "limit", "pixels", "size")
 
@@ -100,7 +100,8 @@ class Order:
 
 
 def examine(file: BinaryIO, order: Order) -> tuple[str, bytes]:
-    """Return the facts of an image file and the bytes to show. Raises Refusal, or whatever Pillow raises."""
+    """Return the facts of an image file and the bytes to show. Raises Refusal, and any exception of
+    Pillow."""
     file.seek(0)
     data = file.read(order.size) if order.size <= order.limit else b""
     source: BinaryIO = io.BytesIO(data) if data else file
@@ -118,9 +119,9 @@ def examine(file: BinaryIO, order: Order) -> tuple[str, bytes]:
         shrink_while_decoding(image, order)
     image.load()
     if name != "TIFF":
-        turn = turn_of(image)  # not before: in a PNG this decodes, and would swallow what is wrong with it
+        turn = turn_of(image)  # not earlier: in a PNG this decodes, and would hide its errors
     if name == "ICO":
-        width, height = image.size  # of the picture inside, which may differ from what the list says
+        width, height = image.size  # of the picture inside, which may differ from the directory's entry
     facts = f"{name} {width} {height} {frames} {turn}"
     if fits and frames == 1 and name in PASSING and turn == 1 and not is_too_dark(image):
         if not ends_whole(name, data):
@@ -135,28 +136,27 @@ def examine(file: BinaryIO, order: Order) -> tuple[str, bytes]:
 
 
 def turn_of(image: Image.Image) -> int:
-    """Return the orientation that EXIF data ask for, 1 to 8."""
+    """Return the orientation in the EXIF data, 1 to 8."""
     try:
         turn = image.getexif().get(0x0112, 1)
-    except Exception:  # whatever is wrong with the EXIF data, the picture may be sound
+    except Exception:  # whatever is wrong with the EXIF data, the picture may be valid
         return 1
     return int(turn) if turn in TURNS else 1
 
 
 def shrink_while_decoding(image: Image.Image, order: Order) -> None:
-    """Let a large JPEG be decoded at a half, a quarter or an eighth, as far as that loses nothing, or
-    as far as the limit demands."""
+    """Have a large JPEG decoded at a half, a quarter or an eighth: as far as that loses nothing, or as far as
+    the limit requires."""
     edge = order.edge * 2 if image.width * image.height <= order.pixels else order.edge
     scale = max(1.0, max(image.size) / edge)
     image.draft(None, (max(1, int(image.width / scale)), max(1, int(image.height / scale))))
 
 
-# --- whole or cut short -------------------------------------------------------------------------------------
-# The decoders stop at the last pixel and do not look whether the file goes on as it must.
+# --- complete or truncated ----------------------------------------------------------------------------------
 
 
 def ends_whole(name: str, data: bytes) -> bool:
-    """Whether a file that could be decoded also has its end."""
+    """Whether a file that could be decoded is also complete at its end."""
     if name == "PNG":
         return _png_ends(data)
     if name == "JPEG":
@@ -177,11 +177,11 @@ def _png_ends(data: bytes) -> bool:
 
 
 def _jpeg_ends(data: bytes) -> bool:
-    """Walk along the markers: the end marker may stand in a thumbnail too."""
+    """Walk along the markers, since a thumbnail may contain an end marker too."""
     at = 2
     while 0 <= at < len(data) - 1:
         if data[at] != 0xFF:
-            at = data.find(b"\xff", at)  # entropy-coded data, or rubbish between segments
+            at = data.find(b"\xff", at)  # entropy-coded data, or invalid bytes between segments
             continue
         marker = data[at + 1]
         if marker == 0xD9:
@@ -210,13 +210,13 @@ def scaled(image: Image.Image, edge: int) -> Image.Image:
 
 
 def plain(image: Image.Image) -> Image.Image:
-    """Return the picture as L, LA, RGB or RGBA, without an alpha channel that says nothing."""
+    """Return the picture as L, LA, RGB or RGBA, without an alpha channel that is all opaque."""
     mode = image.mode
     if mode.startswith("I;16"):
         image = _to_bytes(image.convert("I"), 0, greys_of(image))
     elif mode in ("I", "F"):
         low, high = _extrema(image)
-        if mode == "I" and low >= 0 and 255 < high < 65_536:  # how 16-bit values come, too
+        if mode == "I" and low >= 0 and 255 < high < 65_536:  # which is also how 16-bit values come
             low, high = 0, 65_535
         image = _to_bytes(image, low, high)
     elif image.has_transparency_data:
@@ -229,8 +229,8 @@ def plain(image: Image.Image) -> Image.Image:
 
 
 def greys_of(image: Image.Image) -> int:
-    """Return the value of white in an image of 16 bits. Cameras and scanners give 10, 12 or 14 of them, of
-    which TIFF may tell; else few bits are assumed where the highest ones are nowhere used."""
+    """Return the value of white in an image of 16 bits. Cameras and scanners use 10, 12 or 14 of them, and
+    TIFF may say so. Otherwise few bits are assumed if no value uses the highest ones."""
     tags = getattr(image, "tag_v2", {})
     white = _first(tags.get(0x0119))  # MaxSampleValue
     bits = _first(tags.get(0x0102))  # BitsPerSample
@@ -242,13 +242,14 @@ def greys_of(image: Image.Image) -> int:
 
 
 def _first(value: object) -> int:
-    """Return the number of a tag, or the first one; 0 if there is none."""
+    """Return the number in a tag, or the first of several; 0 without any."""
     first = value[0] if isinstance(value, tuple) and value else value
     return first if isinstance(first, int) else 0
 
 
 def is_too_dark(image: Image.Image) -> bool:
-    """Whether an image of 16 bits uses only the lower ones of them: shown as it is, it would be black."""
+    """Whether an image of 16 bits uses only the lower ones of them, so that it would be black if shown
+    unchanged."""
     return image.mode.startswith("I;16") and greys_of(image) < 65_535
 
 
@@ -260,7 +261,7 @@ def _extrema(image: Image.Image) -> tuple[float, float]:
 
 
 def _to_bytes(image: Image.Image, low: float, high: float) -> Image.Image:
-    """Spread values from `low` to `high` over those of a byte."""
+    """Map the values from `low` to `high` onto those of a byte."""
     factor = 255 / (high - low) if high > low else 1.0
     return image.point(lambda value: value * factor - low * factor).convert("L")
 
@@ -277,7 +278,7 @@ def preferences(picture: Image.Image, name: str, few_colours: bool) -> tuple[tup
 
 
 def is_graphic(picture: Image.Image) -> bool:
-    """Whether a picture has few colours, as drawings and screens do."""
+    """Whether a picture has few colours, like a drawing or a screenshot."""
     scale = SAMPLE_EDGE / max(picture.size)
     if scale < 1:
         size = (max(1, int(picture.width * scale)), max(1, int(picture.height * scale)))
@@ -288,7 +289,7 @@ def is_graphic(picture: Image.Image) -> bool:
 def encode(
     picture: Image.Image, forms: tuple[tuple[str, dict[str, int]], ...], limit: int
 ) -> tuple[str, Image.Image, bytes]:
-    """Return the encoding and the bytes of a picture, made smaller until they fit."""
+    """Return the encoding and the bytes of a picture, which is made smaller until they fit."""
     profile = picture.info.get("icc_profile")
     if picture.mode not in ("RGB", "RGBA") or not _is_small_profile(profile):
         profile = None
@@ -312,14 +313,14 @@ def _is_small_profile(profile: object) -> bool:
 
 
 def limit_time(seconds: int) -> None:
-    """Allow so many seconds of processor time from now; beyond them the system ends this process."""
+    """Allow so many seconds of processor time from now; after them the system ends this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     allowed = math.ceil(used.ru_utime + used.ru_stime) + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.RLIM_INFINITY))
 
 
 def serve(channel: socket.socket) -> None:
-    """Examine files until nobody asks for more."""
+    """Examine files until the socket is closed."""
     while True:
         order, descriptors, _, _ = socket.recv_fds(channel, ORDER.size, 1)
         if len(order) < ORDER.size or len(descriptors) != 1:
@@ -344,12 +345,12 @@ def answer(descriptor: int, order: Order) -> tuple[int, str, bytes]:
             return TOO_LARGE, "", b""
         except MemoryError:
             return NO_MEMORY, "", b""
-        except Exception as error:  # Pillow raises whatever a decoder stumbles over
+        except Exception as error:  # any exception of a decoder
             return BROKEN, f"{error}", b""
 
 
 def main() -> None:
-    """Arguments: the address of the socket in hexadecimal, and how much memory there may be."""
+    """Arguments: the address of the socket in hexadecimal, and the memory limit."""
     from _process_limits import limit  # type: ignore[import-not-found]
     from _system_calls import (  # type: ignore[import-not-found]
         DESCRIPTORS,
@@ -363,7 +364,7 @@ def main() -> None:
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     channel.connect(bytes.fromhex(sys.argv[1]))
     limit(int(sys.argv[2]))
-    # One descriptor more than are open now: the file that is handed over.
+    # One descriptor more than are open now: the received file.
     beyond = channel.fileno() + 2
     os.closerange(channel.fileno() + 1, 1024)
     resource.setrlimit(resource.RLIMIT_NOFILE, (beyond, beyond))

@@ -1,9 +1,9 @@
-"""The processes that decode images for ReadImage: two at a time, kept for half a minute, never trusted.
+"""The processes that decode images for ReadImage: two at a time, reused for half a minute, never trusted.
 
-Each runs `image_worker` below a reaper of `fastrpc.processes`, so that it ends however the call or the
-server ends. It gets an open descriptor through a Unix socket and sends back a few facts and at most
-`limit` bytes, which are taken apart here without faith. One that refuses a file, breaks, or takes too
-long is ended; the next file gets a fresh one.
+Each runs `image_worker` below a reaper of `fastrpc.processes`, so that it ends however the call or the server
+ends. It receives an open descriptor through a Unix socket and sends back a few facts and at most `limit`
+bytes, which this module validates. A process that refuses a file, breaks, or takes too long is ended; the
+next file gets a fresh one.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 WORKERS = 2
 IDLE_SECONDS = 30.0
 START_SECONDS = 20.0
-EXIT_SECONDS = 5.0  # that a worker may take to end once it has closed its socket
+EXIT_SECONDS = 5.0  # for a worker to end after it has closed its socket
 TEXT_LIMIT = 200
-OUTPUT_LIMIT = 16 * 1024  # of what libraries print; only a failing start shows it
+OUTPUT_LIMIT = 16 * 1024  # of the output of libraries; only a failed start shows it
 
 ORDER = struct.Struct("=QQIII")  # as in image_worker
 ANSWER = struct.Struct("=BII")
 DONE, UNKNOWN, BROKEN, TOO_LARGE, NO_MEMORY = 1, 2, 3, 4, 5
-SLOW, CRASHED = 6, 7  # what no worker says of itself
+SLOW, CRASHED = 6, 7  # outcomes that no worker reports
 
-PIXELS = 100  # megapixels that are decoded at most
+PIXELS = 100  # megapixels, the most that are decoded
 ABSTRACT = sys.platform == "linux"  # sockets with a name outside of the file system
 INSTALL = "ReadImage needs Pillow; install it with: pip install 'fastrpc-mcp[tools]'"
 
-# The worker knows two folders beside the standard library, and only while it starts.
+# The worker may import from two folders beside the standard library, and only while it starts.
 BOOTSTRAP = "import sys; sys.path += sys.argv[3:]; import image_worker; image_worker.main()"
 
 
 class Picture:
-    """An image as it is to be sent, and what it was."""
+    """An image to be sent, and the facts of the original."""
 
     __slots__ = (
         "data", "form", "frames", "height", "original_form", "original_height", "original_width", "passed",
@@ -53,7 +53,7 @@ class Picture:
     )  # fmt: skip
 
     def __init__(self, facts: bytes, data: bytes) -> None:
-        """Take a worker's facts apart. Raises ValueError."""
+        """Parse a worker's facts. Raises ValueError."""
         original, *numbers, form, width, height, passed = facts.decode("ascii").split(" ")
         if original not in MIME_OF or form not in SENT or not data:
             raise ValueError(original)
@@ -79,7 +79,7 @@ SENT = ("PNG", "JPEG", "GIF", "WEBP")
 
 
 class Refused(Exception):
-    """A file is not shown: `kind` says why, the text what the worker has to add."""
+    """A file is not shown: `kind` says why, the text is the worker's detail."""
 
     def __init__(self, kind: int, text: str = "") -> None:
         super().__init__(text)
@@ -95,15 +95,15 @@ class Worker:
         self.timer: asyncio.TimerHandle | None = None
 
     def end(self) -> None:
-        """End it now, whatever it does."""
+        """End it now, whatever it is doing."""
         if self.timer is not None:
             self.timer.cancel()
         self.channel.close()
         self.process.terminate_soon(0.0)
 
     def waits(self) -> bool:
-        """Whether it waits for a file. One that has died has closed the socket, whether or not the loop has
-        heard of its end yet; with its reaper it may be lost, too."""
+        """Whether it waits for a file. One that has died has closed the socket, even if the loop has not been
+        notified yet. If its reaper has died, the notice may never come."""
         if self.process.ended or self.process.gone:
             return False
         try:
@@ -115,7 +115,7 @@ class Worker:
         return False
 
     async def examine(self, descriptor: int, order: bytes, limit: int) -> Picture:
-        """Have a file decoded. Raises Refused."""
+        """Send it a file to decode. Raises Refused."""
         loop = asyncio.get_running_loop()
         try:
             socket.send_fds(self.channel, [order], [descriptor])
@@ -132,7 +132,7 @@ class Worker:
             raise await self._post_mortem() from None
 
     async def _post_mortem(self) -> Refused:
-        """Say why the worker has closed its socket."""
+        """Return the reason for which the worker has closed its socket."""
         try:
             await asyncio.wait_for(self.process.wait(), EXIT_SECONDS)
         except (ToolError, asyncio.TimeoutError):
@@ -163,12 +163,12 @@ class Pool:
     async def examine(
         self, descriptor: int, size: int, *, limit: int, edge: int, seconds: int, memory: int
     ) -> Picture:
-        """Have a file decoded, in an idle worker or a new one; a third at a time waits for its turn."""
+        """Decode a file in an idle worker or a new one; a third call at a time waits for its turn."""
         order = ORDER.pack(size, limit, edge, PIXELS, seconds)
         async with self.free:
             worker = self._take() or await _start(memory)
             try:
-                # Processor time is limited in the worker; this is for one that waits or was stopped.
+                # The worker limits processor time; this is for one that blocks or was stopped.
                 picture = await asyncio.wait_for(worker.examine(descriptor, order, limit), seconds * 2)
             except asyncio.TimeoutError:
                 worker.end()
@@ -203,17 +203,17 @@ _pool: Pool | None = None
 
 
 def pool() -> Pool:
-    """Return the running loop's workers."""
+    """Return the pool of the running loop."""
     global _pool
     if _pool is None or _pool.loop is not asyncio.get_running_loop():
         for worker in _pool.idle if _pool is not None else ():
-            worker.channel.close()  # its loop is no more
+            worker.channel.close()  # its loop is closed
         _pool = Pool()
     return _pool
 
 
 async def _start(memory: int) -> Worker:
-    """Start a worker and wait until it has called. Raises ToolError."""
+    """Start a worker and wait until it has connected. Raises ToolError."""
     import importlib.util
 
     pillow = importlib.util.find_spec("PIL")
@@ -243,7 +243,7 @@ async def _start(memory: int) -> Worker:
 
 
 async def _called_by(process: Process, listener: socket.socket) -> socket.socket:
-    """Return the socket on which the worker has called, and nobody else."""
+    """Return the socket on which the worker, and no other process, has connected."""
     loop = asyncio.get_running_loop()
     ending = asyncio.ensure_future(process.wait())
     calling = asyncio.ensure_future(_accept(loop, listener, process.pid))
@@ -259,7 +259,8 @@ async def _called_by(process: Process, listener: socket.socket) -> socket.socket
 
 
 def _listen() -> tuple[socket.socket, bytes, Callable[[], None]]:
-    """Return a socket that one worker may call, its address, and what takes that address away again."""
+    """Return a socket to which one worker may connect, its address, and a function that removes the
+    address."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.setblocking(False)
     if ABSTRACT:
@@ -268,7 +269,7 @@ def _listen() -> tuple[socket.socket, bytes, Callable[[], None]]:
         return listener, listener.getsockname(), lambda: None
     import tempfile
 
-    folder = tempfile.mkdtemp(prefix="fastrpc-")  # for this user alone
+    folder = tempfile.mkdtemp(prefix="fastrpc-")  # private to this user
     path = os.path.join(folder, "s")
     listener.bind(path)
     listener.listen(1)
@@ -286,7 +287,7 @@ async def _accept(loop: asyncio.AbstractEventLoop, listener: socket.socket, pid:
         channel.setblocking(False)
         if not ABSTRACT or _caller(channel) == pid:
             return channel
-        channel.close()  # an abstract name is open to everybody on the machine
+        channel.close()  # any process on the machine can connect to an abstract name
 
 
 def _caller(channel: socket.socket) -> int:

@@ -1,8 +1,8 @@
-"""The search engines behind WebSearch: a file an engine; what they share is in files that start with ``_``.
+"""The search engines of WebSearch, one file for each; modules that they share start with ``_``.
 
-To add an engine, add a file here that sets ``ENGINE`` (see `_engine`) and a page of its shape under
+To add an engine, add a file here that sets ``ENGINE`` (see `_engine`) and a sample page under
 ``tests/fixtures/search/``. Nothing else names an engine, except `PUBLISHED`, which fixes the order of the
-first eleven. Importing this imports nothing; an engine is imported by the first search that asks it.
+first eleven. Importing this imports nothing; the first search that asks an engine imports it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Engine:
-    """Return an engine. Raises whatever its import raises: a library may be missing."""
+    """Return an engine. Raises any exception of its import: a library may be missing."""
     from importlib import import_module
 
     engine: Engine = import_module(f"{__name__}.{name}").ENGINE

@@ -1,10 +1,10 @@
-"""Asks several engines at once, a task each, and says what became of each.
+"""Asks several engines at once, one task for each, and returns the outcome of each.
 
-`search` returns when all have ended, at the latest 5 s after they were asked and 8 s after the call; and,
-unless it is told to wait for all, from 2.5 s on as soon as three engines have brought results that make ten
-pages together. Who has not answered by then has timed out. A failure (blocked, timeout, error) counts with
-the engine's breaker, unless no engine at all could be connected to: then it is our own network that is away.
-The first search imports the engines and their libraries.
+`search` returns when all have ended, at the latest 5 s after they were asked and 8 s after the call. Unless
+asked to wait for all, it returns from 2.5 s on, as soon as three engines have results that make ten pages
+together. An engine without an answer by then has timed out. A failure (blocked, timeout, error) counts with
+the engine's breaker, unless no engine at all could be connected to: then the local network is down. The first
+search imports the engines and their libraries.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BREAKER = Breaker()
 
 
 class Outcome:
-    """What became of one engine: ``ok``, ``empty``, ``blocked``, ``timeout``, ``error``; or not asked:
+    """The outcome of one engine: ``ok``, ``empty``, ``blocked``, ``timeout``, ``error``; or it was not asked:
     ``dropped`` by its breaker, ``not set``, ``unknown``. `reason` is for people."""
 
     __slots__ = ("hits", "milliseconds", "name", "reason", "unreachable", "word")
@@ -64,12 +64,12 @@ def chosen() -> list[str]:
 
 
 def needs(error: ImportError) -> str:
-    """Return which library is missing, and which extra contains it."""
+    """Return the missing library, and the extra that contains it."""
     return f"needs {error.name or 'a library'}: pip install 'fastrpc-mcp[tools]'"
 
 
 def bad_setting() -> str:
-    """Return what is wrong with the settings so that nothing can be asked; nothing if all is well."""
+    """Return what is wrong with the settings so that no engine can be asked; empty if they are right."""
     stand_in = _settings.SEARCH_ADDRESS.read()
     if stand_in and not stand_in.startswith(("http://", "https://")):
         return f"FASTRPC_SEARCH_ADDRESS: expected an address with http:// or https://, got {stand_in[:80]!r}."
@@ -113,7 +113,7 @@ async def search(
 
 
 def _prepare(query: str, engines: list[str]) -> tuple[Network, dict[str, Engine | Outcome]]:
-    """Import what a search needs. On a thread: the first time it takes some tenths of a second."""
+    """Import what a search needs. On a thread, since the first time takes some tenths of a second."""
     from ._network import Network, ssl_context
 
     stand_in = _settings.SEARCH_ADDRESS.read()
@@ -178,7 +178,7 @@ async def _ask(engine: Engine, query: str, network: Network) -> Outcome:
 
 
 async def _try(engine: Engine, query: str, network: Network) -> Outcome:
-    """Ask one engine. Whatever goes wrong is its outcome: no engine may spoil the others."""
+    """Ask one engine. Any error is its outcome: no engine may disturb the others."""
 
     def fetch(request: Request) -> Awaitable[Page]:
         return network.fetch(engine, request)
@@ -201,7 +201,7 @@ async def _try(engine: Engine, query: str, network: Network) -> Outcome:
 
 
 def _report(breaker: Breaker, outcomes: list[Outcome]) -> None:
-    """Tell the breaker what became of those that were asked."""
+    """Report the outcomes of the engines that were asked to the breaker."""
     offline = all(outcome.unreachable for outcome in outcomes)
     for outcome in outcomes:
         if outcome.answered:

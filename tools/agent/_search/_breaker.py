@@ -1,8 +1,8 @@
-"""A circuit breaker an engine: three failures in a row, and it is left alone for an hour.
+"""A circuit breaker for each engine: after three failures in a row the engine is not asked for an hour.
 
-After the hour one search may try it again (the breaker is half open): an answer closes the breaker, a
-failure keeps it open for another hour. The state lives in memory, in this process; the clock is monotonic.
-Imports nothing but `time`.
+After the hour one search may try it again (the breaker is half open): an answer closes the breaker, a failure
+keeps it open for another hour. The state is in the memory of this process; the clock is monotonic. Imports
+nothing but `time`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Breaker:
         return self._states.setdefault(name, _State())
 
     def enter(self, name: str) -> bool:
-        """Say whether an engine may be asked now. Who was let in reports back by one of the next three."""
+        """Return whether an engine may be asked now. If so, the caller reports back by one of the next three
+        methods."""
         state = self._state(name)
         if state.until is None:
             return True
@@ -57,16 +58,16 @@ class Breaker:
         state.trying = False
 
     def left(self, name: str) -> None:
-        """Note that nothing came out: the search was cancelled."""
+        """Note that the search was cancelled without an outcome."""
         self._state(name).trying = False
 
     def seconds_left(self, name: str) -> float:
-        """Return for how long an engine is still left alone; 0 if it is not."""
+        """Return for how long an engine is not asked; 0 if it may be."""
         state = self._state(name)
         return 0.0 if state.until is None else max(0.0, state.until - self._clock())
 
     def shown(self, name: str) -> str:
-        """Return the state of an engine's breaker for a person."""
+        """Return the state of an engine's breaker as a text for people."""
         state = self._state(name)
         if state.until is None:
             return f"closed ({state.failures} of {FAILURES} failures)" if state.failures else "closed"

@@ -1,7 +1,8 @@
-"""The command ``fastrpc search-check [QUERY]``: asks every chosen engine for real and prints what came.
+"""The command ``fastrpc search-check [QUERY]``: asks every chosen engine over the network and prints the
+results.
 
-Each engine has its whole 5 s. Exit code 0 if at least one brought results, else 1. Where
-FASTRPC_SEARCH_ADDRESS is set, the stand-in answers instead of the engines, and the first line says so.
+Each engine has its whole 5 s. Exit code 0 if at least one has results, else 1. Where FASTRPC_SEARCH_ADDRESS
+is set, the stand-in answers instead of the engines, and the first line says so.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Engines that the library ddgs keeps working: its requests and its XPath, over our own connections.
+"""Engines that the library ddgs maintains: its requests and its XPath, over connections of `_network`.
 
 From ddgs come the address, the form, the cookies and headers, the expressions that find results and the
-filter for advertisements: what changes when an engine changes, and then an update of ddgs repairs it. Not
-used are its HTTP client, which blocks a thread, cannot be cancelled, hides status and redirects and takes
-pages of any size; and its clean-up of texts, which removes joiners and marks of direction and decodes
-addresses until they lead elsewhere. Importing an engine of ddgs imports all of them and primp, about 25 ms
-together.
+filter for advertisements. These change when an engine changes, and then an update of ddgs repairs them. Its
+HTTP client is not used: it blocks a thread, cannot be cancelled, hides status and redirects and reads pages
+of any size. Nor is its clean-up of texts, which removes joiners and marks of direction and decodes addresses
+until they lead elsewhere. Importing an engine of ddgs imports all of them and primp, about 25 ms together.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class DdgsEngine(HtmlEngine):
-    """An engine of ddgs. `region` is what ddgs calls so; `welcome` a page that ddgs reads before it asks."""
+    """An engine of ddgs. `region` is ddgs's parameter; `welcome` is a page that ddgs reads before it
+    searches."""
 
     module = ""
     region = "us-en"
@@ -65,11 +65,11 @@ class DdgsEngine(HtmlEngine):
         try:
             kept: list[_Row] = theirs.post_extract_results([row])
         except (ValueError, LookupError):
-            return []  # an address in a form that ddgs does not know: this row only
+            return []  # an address in a form that ddgs cannot parse: drop this row only
         return kept
 
     def _theirs(self, welcome: str = "") -> Any:
-        """Return ddgs's engine without its HTTP client: a recorder stands in the place of that."""
+        """Return ddgs's engine with a recorder in place of its HTTP client."""
         from importlib import import_module
 
         known = getattr(import_module(f"ddgs.engines.{self.module}"), self.module.capitalize())
@@ -80,7 +80,7 @@ class DdgsEngine(HtmlEngine):
 
 
 class _Row:
-    """A result in the form that ddgs's filters take, without its clean-up."""
+    """A result in the form that ddgs's filters accept, without its clean-up."""
 
     def __init__(self, title: str, body: str) -> None:
         self.title = title
@@ -89,7 +89,7 @@ class _Row:
 
 
 class _Recorder:
-    """Takes what ddgs would tell its HTTP client, and has the one page that it may ask for."""
+    """Records the request that ddgs would make, and returns the one page that it may ask for."""
 
     def __init__(self, text: str) -> None:
         self.text = text or "<p></p>"  # ddgs parses it

@@ -1,8 +1,8 @@
-"""What a search engine is: how it is asked, and how its page is read into hits, or into the reason why not.
+"""What a search engine is: how to ask it, and how to read its page into hits or into the reason for none.
 
-A page is judged in this order: its status; its hits; its own words for "nothing found"; the signs of a
-captcha. A page with none of these has changed its shape, and that is an error rather than no results, so
-that it is noticed. Costs nothing to import; lxml comes with the first page of HTML.
+A page is judged in this order: its status; its hits; its own text for "nothing found"; the signs of a
+captcha. A page with none of these has changed its structure. That is an error and not an empty result, so
+that it is noticed. Costs nothing to import; the first page of HTML imports lxml.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_HITS = 20  # taken from one engine
 
-# Signs of a page that asks for a person. What begins with // is XPath, the rest is text that is shown.
+# Signs of a page that asks for a person. What begins with // is XPath, the rest is visible text.
 BLOCKED = (
     "captcha",
     "unusual traffic",
@@ -37,19 +37,20 @@ BLOCKED = (
 
 
 class Blocked(Exception):
-    """The engine does not want to answer a program, or not so often."""
+    """The engine refuses programs, or so many requests."""
 
 
 class Failed(Exception):
-    """The engine did not answer as it should: its server, the network or the shape of its page."""
+    """The engine did not answer as it should: because of its server, the network or the structure of its
+    page."""
 
 
 class Unreachable(Failed):
-    """No connection came about: the engine's fault, or that of our own network."""
+    """No connection was made, because of the engine or of the local network."""
 
 
 class Request:
-    """One request: parameters are the query of a GET, the form of a POST."""
+    """One request: the parameters are the query of a GET, the form of a POST."""
 
     __slots__ = ("cookies", "headers", "method", "parameters", "url")
 
@@ -70,7 +71,7 @@ class Request:
 
 
 class Page:
-    """What an engine answered; `url` is its own address, also where another server stands in for it."""
+    """An engine's answer; `url` is the engine's own address, even if a stand-in has answered."""
 
     __slots__ = ("body", "headers", "status", "url")
 
@@ -82,7 +83,7 @@ class Page:
 
     @property
     def text(self) -> str:
-        """The body as text: in the charset of the header where Python knows it, else as UTF-8."""
+        """The body as text: in the header's charset if Python knows it, else as UTF-8."""
         charset = self.headers.get("content-type", "").rpartition("charset=")[2].strip("\"' ;")
         try:
             return self.body.decode(charset or "utf-8", "replace")
@@ -114,32 +115,32 @@ class Hit:
 
 
 class Engine:
-    """One engine. An engine says how it is asked (`request`) and how a page is read (`rows`)."""
+    """One engine: how to ask it (`request`) and how to read its page (`rows`)."""
 
     name = ""
-    domain = ""  # requests and redirects stay on it and below it
-    captcha_addresses: tuple[str, ...] = ()  # a redirect to an address that holds one of these is a block
+    domain = ""  # requests and redirects stay on it and its subdomains
+    captcha_addresses: tuple[str, ...] = ()  # a redirect to an address that contains one of these is a block
     nothing: tuple[str, ...] = ()  # the engine's own signs of "no results", as in BLOCKED
     blocked: tuple[str, ...] = ()  # its signs of a block, besides BLOCKED
 
     def missing(self) -> str:
-        """Return why this engine cannot be asked as things are set; nothing if it can."""
+        """Return why this engine cannot be asked with these settings; empty if it can."""
         return ""
 
     def request(self, query: str) -> Request:
         raise NotImplementedError
 
     def rows(self, page: Page) -> list[tuple[str, str, str]] | None:
-        """Return title, address and snippet of each result, as they stand there. None or nothing: the
-        page has no results that could be recognised. Raises Blocked, or anything for a broken page."""
+        """Return title, address and snippet of each result, unchanged. None or nothing: no results could be
+        recognised in the page. Raises Blocked, or any exception for a broken page."""
         raise NotImplementedError
 
     def has_no_results(self, page: Page, query: str) -> bool:
-        """Return whether a page states that there are no results. Raises Blocked for a captcha."""
+        """Return whether a page says that it has no results. Raises Blocked for a captcha."""
         raise NotImplementedError
 
     async def ask(self, query: str, fetch: Fetch) -> list[Hit]:
-        """Return the engine's results. Raises Blocked or Failed. Pages are read on a thread."""
+        """Return the engine's results. Raises Blocked or Failed. Pages are parsed on a thread."""
         page = await fetch(self.request(query))
         return await in_thread(self.read, page, query)
 
@@ -159,7 +160,8 @@ class Engine:
 
 
 class HtmlEngine(Engine):
-    """An engine with a page for people: `item` finds the results, the others are relative to one."""
+    """An engine with a page for people: `item` finds the results, the other expressions are relative to
+    one."""
 
     item = ""
     title = ""
@@ -191,7 +193,7 @@ class HtmlEngine(Engine):
 
 
 class JsonEngine(Engine):
-    """An engine that answers with JSON. What is no JSON asks for a person, or is broken."""
+    """An engine that answers with JSON. An answer that is not JSON asks for a person, or is broken."""
 
     def data(self, page: Page) -> Any:
         import json
@@ -208,7 +210,7 @@ class JsonEngine(Engine):
 
 
 def tidy(rows: list[tuple[str, str, str]], base: str) -> list[Hit]:
-    """Return the hits among rows: cleaned, with whole addresses behind no redirect, each address once."""
+    """Return the hits among rows: cleaned, with whole addresses without redirects, each address once."""
     hits: list[Hit] = []
     seen: set[str] = set()
     for title, address, snippet in rows:
@@ -223,7 +225,7 @@ def tidy(rows: list[tuple[str, str, str]], base: str) -> list[Hit]:
 
 
 def language_of(text: str) -> str:
-    """Return the language of a text as far as its script tells: "ar", "ru" …, else "en"."""
+    """Return the language of a text as far as its script shows: "ar", "ru" …, else "en"."""
     for character in text:
         code = ord(character)
         if code >= 0x370:

@@ -19,7 +19,7 @@ K = 60
 
 
 class Entry:
-    """One page, as the engine shows it that ranks it highest, and the engines that found it."""
+    """One page, in the form of the engine that ranks it highest, and the engines that found it."""
 
     __slots__ = ("engines", "score", "snippet", "title", "url")
 
@@ -34,7 +34,7 @@ class Entry:
 
 
 def merge(lists: Mapping[str, list[Hit]]) -> list[Entry]:
-    """Return one entry a page, best first. `lists` has each engine's hits, best first, by its name."""
+    """Return one entry per page, best first. `lists` has each engine's hits, best first, by its name."""
     found: dict[str, dict[str, tuple[int, str, Hit]]] = {}
     for name, hits in lists.items():
         for rank, hit in enumerate(hits, 1):

@@ -1,11 +1,11 @@
 """Asks engines over HTTP: connections of one search, bounded pages, no waiting for silent name servers.
 
-httpcore does the HTTP. It is used without httpx because all that httpx adds is either not wanted here
-(brotli, cookies that stay, redirects to anywhere) or done in a few lines with a bound (gzip). Names are
-looked up on threads that are left behind: an event loop's own look-up cannot be given up, and a silent name
-server would hold the end of the process for as long. Redirects are followed on the engine's own domain only.
+httpcore does the HTTP. httpx is not used, because what it adds is either unwanted here (brotli, cookies that
+stay, redirects to any host) or takes a few lines with a bound (gzip). Names are looked up on threads that may
+outlive the search. An event loop's own look-up cannot be abandoned, and a silent name server would delay the
+end of the process. Redirects are followed on the engine's own domain only.
 
-With a stand-in, every request goes to ``<stand-in>/<engine>/<path of the engine>`` and nowhere else.
+With a stand-in, every request goes to ``<stand-in>/<engine>/<path of the engine>`` and to no other address.
 Importing this imports httpcore, anyio and ssl.
 """
 
@@ -40,7 +40,7 @@ TIME_OUTS = {"connect": 5.0, "read": 5.0, "write": 5.0, "pool": 5.0}  # each sea
 
 
 class Network:
-    """The connections of one search. `query` decides the language that is asked for."""
+    """The connections of one search. `query` decides the language in the request."""
 
     def __init__(self, query: str, stand_in: str = "", user_agent: str = "") -> None:
         self.stand_in = stand_in.rstrip("/")
@@ -57,7 +57,7 @@ class Network:
             await pool.aclose()
 
     async def fetch(self, engine: Engine, request: Request) -> Page:
-        """Return the page that a request leads to. Raises Blocked or Failed."""
+        """Return the page of a request, after redirects. Raises Blocked or Failed."""
         url, form = request.url, None
         if request.method == "GET" and request.parameters:
             url += ("&" if "?" in url else "?") + urlencode(request.parameters)
@@ -74,7 +74,7 @@ class Network:
         raise Failed("redirected too often")
 
     def _redirected(self, engine: Engine, url: str, location: str) -> str:
-        """Return the engine's address that a redirect leads to. Raises Blocked or Failed."""
+        """Return the target of a redirect, on the engine's domain. Raises Blocked or Failed."""
         target = urljoin(url, self._original(engine, location))
         if any(part in target for part in engine.captcha_addresses):
             raise Blocked("redirected to a captcha")
@@ -87,7 +87,7 @@ class Network:
         return target
 
     def _original(self, engine: Engine, location: str) -> str:
-        """Return a redirect of the stand-in as one of the engine."""
+        """Translate a redirect of the stand-in to one of the engine."""
         if self.stand_in:
             own = f"{self.stand_in}/{engine.name}"
             location = location.removeprefix(own) if location.startswith(own) else location
@@ -125,7 +125,7 @@ class Network:
         return Page(url, answer.status, received, body)
 
     def _pool(self, host: str) -> Any:
-        """Return the pool for a host: direct, or through the proxy that the environment names."""
+        """Return the pool for a host: direct, or through the proxy in the environment."""
         proxy = "" if self.stand_in else _proxy_for(host)
         if proxy not in self._pools:
             self._pools[proxy] = _new_pool(proxy)
@@ -166,7 +166,7 @@ def ssl_context() -> ssl.SSLContext:
 
 
 async def _body(chunks: AsyncIterator[bytes], encoding: str) -> bytes:
-    """Return a page's bytes. One over the limit is refused while it comes, packed or not."""
+    """Return a page's bytes. A page over the limit is refused while it arrives, compressed or not."""
     if encoding.lower() not in ("", "identity", "gzip", "x-gzip"):
         raise Failed(f"a page packed with {encoding[:40]}")
     unpacker = zlib.decompressobj(wbits=31) if "gzip" in encoding.lower() else None
@@ -182,7 +182,7 @@ async def _body(chunks: AsyncIterator[bytes], encoding: str) -> bytes:
 
 
 def _escaped(url: str) -> str:
-    """Return an address with nothing but ASCII in it, as the wire needs it."""
+    """Return an address in ASCII only, as HTTP requires."""
     return quote(url, safe="!#$%&'()*+,/:;=?@[]~")
 
 
@@ -209,7 +209,7 @@ class Backend(httpcore.AnyIOBackend):
                     address, port, ADDRESS_SECONDS, local_address, socket_options
                 )
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
-                pass  # the next one
+                pass  # the next address
         return await super().connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
 
 

@@ -1,7 +1,7 @@
 """Makes texts of foreign pages fit for a result: one line, no control characters, bounded. Imports nothing.
 
-Nothing else is changed. Joiners, marks of direction and combining marks stay, and so does the form of
-Unicode (NFC or NFD): Arabic, Persian and emoji need them.
+Nothing else is changed. Joiners, marks of direction and combining marks stay, and so does the Unicode
+normalization form (NFC or NFD): Arabic, Persian and emoji need them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _character(character: str) -> str:
 
 
 def _cut(line: str, length: int) -> str:
-    """Cut at a blank if one is near, else at least not within what is shown as one character."""
+    """Cut at a blank if one is near, else at least not within a grapheme."""
     blank = line.rfind(" ", length - LOOK_BACK, length + 1)
     if blank > 0:
         return line[:blank]

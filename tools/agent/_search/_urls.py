@@ -1,7 +1,7 @@
-"""Addresses of results: out of an engine's redirect, without tracking, and in one form to be compared by.
+"""Addresses of results: without an engine's redirect, without tracking, and in one form for comparison.
 
-`shown` is what a reader gets, `canonical` only a key: http and https, with and without ``www.``, with and
-without a slash at the end are one page there. Imports urllib.parse; no address is ever looked up.
+`shown` is for readers, `canonical` only a key: for it, http and https, with and without ``www.``, with and
+without a slash at the end are one page. Imports urllib.parse; no name is looked up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123
 KEPT = UNRESERVED | frozenset("!$&'()*+,;=:@/?[]|")
 PORTS = {"http": 80, "https": 443}
 
-# parameters that say where a reader came from, and nothing about the page
+# parameters that say where a reader came from, and do not select the page
 _tracking = re.compile(
     r"(?:utm_|mtm_|hsa_|oly_|guce_|_hs)\w*|(?:fb|g|d|y|ys|tw|tt)clid|gclsrc|msclkid|mkt_tok|[gw]braid"
     r"|li_fat_id|igshid|igsh|epik|mc_[ce]id|srsltid|ref_(?:src|url)|vero_id|wickedid|_ga|_gl|guccounter|s_kwcid"
@@ -24,7 +24,7 @@ _piece = re.compile(r"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 
 
 def shown(address: str, base: str) -> str:
-    """Return the address that a link leads to, fit to be shown; nothing if it is none of http or https."""
+    """Return the target address of a link, ready to be shown; empty if it is not http or https."""
     try:
         url = unwrap(urljoin(base, address.strip()))
         parts = urlsplit(url)
@@ -41,7 +41,7 @@ def shown(address: str, base: str) -> str:
 
 
 def unwrap(url: str) -> str:
-    """Return the address behind the redirects of search engines; without one the address itself."""
+    """Return the target of a redirect of a search engine; without a redirect the address itself."""
     while True:
         target = _target(url)
         if not target.startswith(("http://", "https://")) or len(target) >= len(url):
@@ -50,7 +50,7 @@ def unwrap(url: str) -> str:
 
 
 def _target(url: str) -> str:
-    """Return where an engine's redirect leads to; nothing for any other address."""
+    """Return the target of an engine's redirect; empty for any other address."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").removeprefix("www.")
@@ -84,7 +84,7 @@ def _from_base64(text: str) -> str:
 
 
 def canonical(url: str) -> str:
-    """Return the key by which two addresses are the same page. Applied again it changes nothing."""
+    """Return a key that is equal for two addresses of the same page. It is idempotent."""
     while (simpler := _simpler(url)) != url:
         url = simpler
     return url
@@ -104,7 +104,7 @@ def _simpler(url: str) -> str:
         host = f"{host}:{port}"
     path = _percent(parts.path).rstrip("/")
     query = _percent(_without_tracking(parts.query))
-    # a fragment that begins like a path is the page itself in some single-page applications
+    # in some single-page applications a fragment that begins like a path selects the page
     fragment = _percent(parts.fragment) if parts.fragment.startswith(("/", "!")) else ""
     return urlunsplit(("https", host, path, query, fragment))
 
@@ -132,7 +132,7 @@ def _without_tracking(query: str) -> str:
 
 
 def _percent(text: str) -> str:
-    """Return a part of an address with the same characters escaped in the same way (RFC 3986, 6.2.2)."""
+    """Return a part of an address with its characters escaped in one form (RFC 3986, 6.2.2)."""
     return "".join(map(_normal, _piece.findall(text)))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class DuckDuckGo(DdgsEngine):
     name = module = "duckduckgo"
     domain = "duckduckgo.com"
-    region = "wt-wt"  # none
+    region = "wt-wt"  # no region
     captcha_addresses = ("/anomaly",)
     nothing = ("//*[contains(@class, 'no-results')]", "no results found", "no more results")
     blocked = ("//*[contains(@class, 'anomaly-modal')]", "bots use duckduckgo too")

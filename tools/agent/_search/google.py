@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._engine import Page
 
-# the nearest box around a title: of the page without scripts, or of the other one
+# the nearest box around a title, on either page
 BOX = (
     "ancestor::div[contains(@class, 'Gx5Zad') or contains(@class, 'MjjYud')"
     " or contains(concat(' ', @class, ' '), ' g ')][1]"
@@ -54,7 +54,7 @@ class Google(HtmlEngine):
 
 
 def _own(url: str) -> bool:
-    """Whether an address is one of the search itself: pictures, more of the same, advertisements."""
+    """Whether an address is part of the search itself: pictures, further results, advertisements."""
     return url.startswith(("https://www.google.com/search", "https://www.google.com/aclk"))
 
 

@@ -1,4 +1,4 @@
-"""Mojeek, an index of its own, as ddgs reads it."""
+"""Mojeek, which has an independent index, as ddgs reads it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._engine import Page
 
-STAND_IN = "https://searxng.invalid"  # nobody has this name; only a stand-in may answer for it
+STAND_IN = "https://searxng.invalid"  # a reserved name (RFC 2606), which only a stand-in answers
 
 
 class Searxng(JsonEngine):

@@ -1,4 +1,4 @@
-"""Startpage, as ddgs reads it: its first page holds a token that the search must bring."""
+"""Startpage, as ddgs reads it: its first page holds a token that the search must send."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Wikipedia: the search of its published interface (MediaWiki), in the language of the query.
+"""Wikipedia: the search of its public interface (MediaWiki), in the language of the query.
 
-ddgs asks for the one article whose title begins like the query, in two requests; this finds ten by their
-text in one.
+ddgs asks, in two requests, for the one article whose title begins like the query. This engine finds ten by
+their text in one request.
 """
 
 from __future__ import annotations

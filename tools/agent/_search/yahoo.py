@@ -1,4 +1,4 @@
-"""Yahoo, as ddgs reads it. In Europe it may ask for consent first: that is a block."""
+"""Yahoo, as ddgs reads it. In Europe it may ask for consent first, which counts as a block."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
 """The state that outlives a server: one SQLite database in the state folder, shared by all servers.
 
-`reading` and `changing` are the two ways in. What a `changing` block has written is on disk when the block
-is over, or none of it is. Both wait for other servers, ten seconds at most, and say what is wrong in a
-ToolError. A file that is damaged, not ours or of a newer version is refused and left as it is. SQLite is
-imported at the first use (3 ms); a change costs an fsync, so it belongs on a worker thread. What the
-tables mean is left to the tools.
+`reading` and `changing` are the two entry points. At the end of a `changing` block, all that it has written
+is on disk, or none of it is. Both wait for other servers, ten seconds at most, and raise a ToolError that
+says what is wrong. A file that is damaged, of another program or of a newer version is refused and not
+changed. The first use imports SQLite (3 ms). A change costs an fsync, so it belongs on a worker thread. The
+tools define what the tables mean.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from _thread import allocate_lock, start_new_thread  # threading itself would be an import at the start
+from _thread import allocate_lock, start_new_thread  # threading itself would cost an import at the start
 
 from fastrpc import ToolError, regular_files
 from fastrpc.settings import STATE_DIR
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     Value = TypeVar("Value")
 
 WAIT_SECONDS = 10.0
-LATE_SECONDS = 2.0  # how much later than its deadline an opening may answer
+LATE_SECONDS = 2.0  # how much later than its deadline an opening may finish
 FILE = "state.sqlite3"
-KEPT_OPEN = 2  # connections between two uses; while in use there are as many as threads want
+KEPT_OPEN = 2  # connections that stay open between uses; in use there are as many as threads want
 
-# Version n of the schema is made from version n - 1 by the statements at index n - 1. What was released
-# is never edited: a change is a new entry at the end. Times are Unix seconds.
+# The statements at index n - 1 make version n of the schema from version n - 1. Released statements are never
+# edited: a change is a new entry at the end. Times are Unix seconds.
 MIGRATIONS: list[tuple[str, ...]] = [
     (
         """CREATE TABLE projects (
@@ -87,37 +87,37 @@ OWNED = ("plan_mode", "callbacks")
 """The tables whose rows belong to a server, by their column ``instance``."""
 
 _opening = allocate_lock()
-_checked: dict[str, tuple[int, int]] = {}  # path -> the file that was found sound, by device and inode
+_checked: dict[str, tuple[int, int]] = {}  # path -> the file that passed the check, by device and inode
 _idle: list[Held] = []
 
 
 def path() -> str:
-    """Return the path of the database; it need not exist yet."""
+    """Return the path of the database, which need not exist yet."""
     return os.path.join(STATE_DIR.read(), FILE)
 
 
 def reading(wait_seconds: float = WAIT_SECONDS) -> Transaction:
-    """Return a block that sees the database as it was at its beginning:
-    ``with reading() as db: rows = db.execute(…).fetchall()``."""
+    """Return a block that sees the database in its state at the block's beginning: ``with reading() as db:
+    rows = db.execute(…).fetchall()``."""
     return Transaction(False, wait_seconds)
 
 
 def changing(wait_seconds: float = WAIT_SECONDS) -> Transaction:
     """Return a block that is one change: on disk at its end, undone by an exception.
 
-    Others wait meanwhile, so it should be short. Blocks are not to be nested.
+    Others wait meanwhile, so it should be short. Blocks must not be nested.
     """
     return Transaction(True, wait_seconds)
 
 
 def close() -> None:
-    """Close what is kept open. The last server to do so leaves the database as a single file."""
+    """Close the idle connections. The last server to do so leaves the database as a single file."""
     while _idle:
         _idle.pop().connection.close()
 
 
 class Held:
-    """A connection, and the file that it has open: the path may lead to another one by now."""
+    """A connection, and the file that it has open: the path may lead to another file now."""
 
     def __init__(self, place: str, file: tuple[int, int] | None, connection: Connection) -> None:
         self.place = place
@@ -126,7 +126,7 @@ class Held:
 
 
 class Transaction:
-    """A block with a connection whose rows can be read by name. Raises ToolError, also at its end."""
+    """A block with a connection whose rows have column names. Raises ToolError, also at its end."""
 
     def __init__(self, changes: bool, wait_seconds: float) -> None:
         self._changes = changes
@@ -153,11 +153,11 @@ class Transaction:
         db = self._held.connection
         _patiently(lambda: db.execute("BEGIN IMMEDIATE" if self._changes else "BEGIN"), self._deadline)
         version = _patiently(lambda: _number(db, "user_version"), self._deadline)
-        if version > len(MIGRATIONS):  # a newer server has been here since the file was opened
+        if version > len(MIGRATIONS):  # a newer server has used the database since the file was opened
             raise ToolError(state_file.newer(self._held.place, version, len(MIGRATIONS)))
 
     def _look(self, place: str) -> bool:
-        """Read on a full or read-only disk, where a usual connection cannot be opened."""
+        """Read on a full or read-only disk, where the usual connection cannot be opened."""
         import sqlite3
 
         try:
@@ -180,14 +180,14 @@ class Transaction:
                 _Aside(lambda: _committed(held, until)).result(held.place, until, "the change may be lost")
             elif error is None:
                 db.execute("COMMIT")
-            elif db.in_transaction:  # a full disk has ended it already
+            elif db.in_transaction:  # a full disk has ended the transaction already
                 db.execute("ROLLBACK")
         except sqlite3.Error as failure:
             broken, error = True, error or failure
         if not broken:
             _put_back(held)
             return
-        db.close()  # which undoes what is still open; the next one begins afresh
+        db.close()  # this undoes an open transaction; the next block uses another connection
         if isinstance(error, sqlite3.DatabaseError) and type(error) not in (
             sqlite3.IntegrityError,
             sqlite3.ProgrammingError,
@@ -202,7 +202,8 @@ def _told(error: Exception, place: str) -> ToolError:
 
 
 def _patiently(action: Callable[[], Value], deadline: float) -> Value:
-    """Do what another server may be in the way of. SQLite waits itself too, a little while each time."""
+    """Retry an operation that another server may block. SQLite itself also waits, a little while each
+    time."""
     import sqlite3
 
     while True:
@@ -211,7 +212,7 @@ def _patiently(action: Callable[[], Value], deadline: float) -> Value:
         except sqlite3.OperationalError as error:
             if not state_file.is_busy(error) or time.monotonic() >= deadline:
                 raise
-        time.sleep(0.001)  # some answers come at once
+        time.sleep(0.001)  # some locks are released at once
 
 
 def _number(db: Connection, pragma: str) -> int:
@@ -231,7 +232,7 @@ def _identity(place: str) -> tuple[int, int] | None:
 
 
 def _take(place: str, deadline: float) -> Held:
-    """Return a connection of our own for a while, opened only if none is at hand."""
+    """Return a connection for the caller alone, opened only if none is idle."""
     file = _identity(place)
     while True:
         try:
@@ -239,9 +240,9 @@ def _take(place: str, deadline: float) -> Held:
         except IndexError:
             return _open(place, deadline)
         if held.place == place and held.file == file:
-            state_file.check_kinds(place)  # without a log SQLite opens the journal with each change
+            state_file.check_kinds(place)  # without a WAL, SQLite opens the journal for each change
             return held
-        held.connection.close()  # the file was replaced, or the settings say another folder
+        held.connection.close()  # the file was replaced, or the settings name another folder
 
 
 def _put_back(held: Held) -> None:
@@ -263,9 +264,9 @@ def _open(place: str, deadline: float) -> Held:
 
 
 class _Aside:
-    """A connection that is being opened, or whose change is being finished, on a thread of its own: SQLite
-    waits for ever for a FIFO that is put in the place of a file or of the folder after the look, and for a
-    disk that does not answer. One that comes too late is closed there."""
+    """A connection that is opened, or whose change is finished, on a separate thread. SQLite would wait for
+    ever for a FIFO that replaces a file or the folder after the check, and for a disk that does not answer.
+    The thread closes a connection that comes too late."""
 
     def __init__(self, action: Callable[[], Held]) -> None:
         self._action = action
@@ -290,7 +291,8 @@ class _Aside:
         self._over.release()
 
     def result(self, place: str, deadline: float, means: str = "nothing was changed") -> Held:
-        """Return the connection, or raise what the action has raised; ToolError if it does not answer."""
+        """Return the connection, or raise the exception of the action; ToolError if it does not finish in
+        time."""
         self._over.acquire(timeout=max(0.0, deadline - time.monotonic()) + LATE_SECONDS)
         with self._deciding:
             self._given_up = self._held is None and self._error is None
@@ -307,16 +309,16 @@ def _committed(held: Held, deadline: float) -> Held:
 
 
 def _opened(place: str, deadline: float) -> Held:
-    """Look at what is there, make what is not, and connect. Of all threads only one at a time."""
+    """Check what exists, make what is missing, and connect. Only one thread at a time."""
     try:
         _private_folder.make(os.path.dirname(place))
-    except OSError as error:  # a ToolError, so that nothing is read from there either
+    except OSError as error:  # a ToolError, so that the caller does not try to read there either
         raise state_file.explained(error, place) from error
     state_file.check_kinds(place)
     file = _identity(place)
     if file is None or _checked.get(place) != file:
-        # Closing any descriptor of the file ends all locks that this process has on it, as POSIX
-        # has it. Here no connection to it is open yet.
+        # Closing any descriptor of the file releases all locks of this process on it (POSIX). Here no
+        # connection to it is open yet.
         file = _made(place)
         state_file.check(place, len(MIGRATIONS), deadline)
     connection = state_file.connect(place, "mode=rw")
@@ -352,14 +354,14 @@ def _looked(place: str) -> Held:
 
 
 def _made(place: str) -> tuple[int, int]:
-    """Make the file, empty and for its owner alone, unless it is there."""
+    """Make the file, empty and private to its owner, unless it exists."""
     try:
         descriptor = regular_files.open_regular(place, os.O_RDWR | os.O_CREAT, follow=False)
     except OSError:
         file = _identity(place)
         if file is None:
             raise
-        return file  # it cannot be written, but perhaps be read
+        return file  # it cannot be written, but may be readable
     try:
         facts = os.fstat(descriptor)
         return facts.st_dev, facts.st_ino
@@ -374,20 +376,20 @@ def _prepare(db: Connection, place: str, deadline: float) -> None:
     network = state_file.on_network(os.path.dirname(place))
     wanted = "delete" if network else "wal"
     mode = db.execute("PRAGMA journal_mode").fetchone()[0]
-    if mode != wanted:  # stays as it is where the file system cannot share memory
+    if mode != wanted:  # it stays as it is if the file system cannot share memory
         mode = _patiently(lambda: db.execute(f"PRAGMA journal_mode={wanted}").fetchone()[0], deadline)
-    # Without the log the folder has to be synchronised too, for a change to be final.
+    # Without a WAL, a change is durable only after the folder is synchronised too.
     db.execute(f"PRAGMA synchronous={'FULL' if mode == 'wal' else 'EXTRA'}")
     db.execute("PRAGMA foreign_keys=ON")
 
 
 def _migrate(db: Connection, deadline: float) -> None:
-    """Bring the schema to the newest version, in one change: a server killed here leaves the old one."""
+    """Bring the schema to the newest version in one change: if the server is killed, the old one remains."""
     _patiently(lambda: db.execute("BEGIN IMMEDIATE"), deadline)
     for statements in MIGRATIONS[_number(db, "user_version") :]:
         for statement in statements:
             db.execute(statement)
     db.execute(f"PRAGMA application_id={state_file.APPLICATION}")
-    if _number(db, "user_version") < len(MIGRATIONS):  # another server may have been first
+    if _number(db, "user_version") < len(MIGRATIONS):  # another server may have done it
         db.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
     _patiently(lambda: db.execute("COMMIT"), deadline)

@@ -1,8 +1,8 @@
-"""The command ``fastrpc state``: shows what the tools keep in the state folder, and clears it.
+"""The command ``fastrpc state``: shows what the tools store in the state folder, and clears it.
 
-`--clean` takes away what nobody needs any more: output files that no server writes, and the plan modes,
-callbacks and lock files of servers that have ended. Tasks go only when they are asked for. What running
-servers have is never touched, nor is a database that cannot be read.
+`--clean` removes what is no longer used: output files that no server writes, and the plan modes, callbacks
+and lock files of servers that have ended. Tasks are removed only on request. It never touches data of running
+servers, or a database that cannot be read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST_TEXT = 60
 
 
 def main(arguments: list[str]) -> int:
-    """Show or clear; return 0, or 1 where the database cannot be used."""
+    """Show or clear; return 0, or 1 if the database cannot be used."""
     options = _options(arguments)
     return _clean(options) if options.clean else _show()
 
@@ -133,7 +133,7 @@ def _owner(row: Row) -> str:
 
 
 def _short(text: str, most: int = LONGEST_TEXT) -> str:
-    """Return a text that can be shown on a terminal, on one line."""
+    """Return a text on one line that is safe on a terminal."""
     plain = "".join(
         " " if character < " " or "\x7f" <= character < "\xa0" else character for character in text
     )
@@ -174,7 +174,7 @@ def _clean(options: Namespace) -> int:
         with _state.changing() as db:
             plans, callbacks = _clean_ended(db)
             tasks = _clean_tasks(db, options)
-            # Only now: the rows of a server whose lock file is gone belong to a dead server, too.
+            # Only now: the rows of a server without a lock file also belong to a dead server.
             dead = [id for id in _instances.dead() if not _instances.left(db, id)]
     except ToolError as error:
         print(error)
@@ -187,7 +187,7 @@ def _clean(options: Namespace) -> int:
 
 
 def _clean_ended(db: Connection) -> list[int]:
-    """Remove the rows of ended servers; return how many of each table."""
+    """Remove the rows of ended servers; return their number for each table."""
     removed = []
     for table in _state.OWNED:
         owners = [owner for (owner,) in db.execute(f"SELECT DISTINCT instance FROM {table}")]
@@ -197,7 +197,7 @@ def _clean_ended(db: Connection) -> list[int]:
 
 
 def _clean_tasks(db: Connection, options: Namespace) -> int | None:
-    """Remove tasks with their steps as far as asked for; return how many."""
+    """Remove the requested tasks with their steps; return their number."""
     if not (options.tasks or options.all):
         return None
     where, values = ("", ()) if options.all else (" WHERE path = ?", (_project.key(),))

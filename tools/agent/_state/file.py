@@ -1,11 +1,11 @@
-"""The database file itself: whether it is ours and sound, and what is said when it cannot be used.
+"""The database file itself: whether it is ours and intact, and the messages when it cannot be used.
 
-`check` looks at a file before SQLite opens it for writing, and changes nothing: neither the file nor what
-lies beside it. It reads the whole file once, which is a millisecond for a usual state. `check_kinds` looks
-at what SQLite will open by name, each time before it does: SQLite itself would wait for a FIFO. Between that
-look and SQLite's own opening a program of the same user can still put something else there: SQLite follows
-no link beside the database, `check_opened` asks it what it has opened before anything is written, and
-`_state` waits no longer than its deadline.
+`check` examines a file before SQLite opens it for writing, and changes neither the file nor the files beside
+it. It reads the whole file once, which takes a millisecond for a usual state. `check_kinds` examines the
+files that SQLite opens by name, each time before it does, since SQLite itself would wait for a FIFO. A
+program of the same user can still replace a file between that check and SQLite's opening. Against that,
+SQLite follows no link beside the database, `check_opened` asks SQLite which file it has opened before
+anything is written, and `_state` does not wait longer than its deadline.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-APPLICATION = 0x66525043  # "fRPC", which SQLite keeps in the header: files of others are known by it
-BUSY_SECONDS = 0.05  # how long SQLite itself waits; it begins with short waits, so asking anew is fair
+APPLICATION = 0x66525043  # "fRPC", which SQLite stores in the header: it tells our files from others
+BUSY_SECONDS = 0.05  # how long SQLite itself waits; it begins with short waits, so a retry is fair
 PAUSE_SECONDS = 0.05
 
-_BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite opens; no link is followed, by it neither
+_BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite opens; neither it nor this module follows links
 _MAGIC = b"SQLite format 3\0"
 _CURE = "Move it away, so that a new one is made, or set FASTRPC_STATE_DIR to another folder."
 _REMOTE = (
@@ -55,16 +55,16 @@ def connect(place: str, how: str) -> Connection:
 
 
 def look(place: str) -> Connection:
-    """Open the database so that nothing can be changed, not even beside it."""
+    """Open the database so that nothing can be changed, not even the files beside it."""
     check_kinds(place)
-    # What was written last stands in the -wal file; while there is none nobody writes: no lock is needed.
+    # The -wal file has the latest changes. Without one, no server writes and no lock is needed.
     return connect(place, "mode=ro" if _size(place + "-wal") else "mode=ro&immutable=1")
 
 
 def check_kinds(place: str) -> None:
-    """Raise ToolError for what is no regular file where the database and the files beside it are expected.
+    """Raise ToolError if the database or a file beside it exists and is not a regular file.
 
-    Nothing is opened: closing a descriptor would end the locks of the connections that this process has.
+    Nothing is opened: closing a descriptor would release the locks of this process's connections.
     """
     for ending in _BESIDE:
         try:
@@ -76,13 +76,13 @@ def check_kinds(place: str) -> None:
 
 
 def check(place: str, newest: int, deadline: float) -> None:
-    """Raise ToolError if a file is not ours, damaged, or of a version above `newest`."""
+    """Raise ToolError if a file is of another program, damaged, or of a version above `newest`."""
     seen = None
     while True:
         problem = _problem(place, newest)
         if problem is None:
             return
-        # Another server may be writing just now: believed is what fails twice without a change between.
+        # Another server may be writing at this moment: only two failures without a change between them count.
         signature = _signature(place)
         if signature == seen or time.monotonic() >= deadline:
             raise ToolError(problem)
@@ -91,8 +91,8 @@ def check(place: str, newest: int, deadline: float) -> None:
 
 
 def check_opened(db: Connection, place: str) -> None:
-    """Raise ToolError unless a connection has a database of ours open, or an empty one, by its own name:
-    SQLite follows a link in the place of the database, which may have been put there since the look."""
+    """Raise ToolError unless the connection has opened a database of ours, or an empty one, at its own path.
+    SQLite follows a link in the place of the database, which may have been put there since the check."""
     kept, db.text_factory = db.text_factory, bytes
     try:
         opened: bytes = db.execute("PRAGMA database_list").fetchone()[2]
@@ -134,7 +134,7 @@ def _problem(place: str, newest: int) -> str | None:
     if version > newest:
         return newer(place, version, newest)
     if os.path.lexists(place + "-journal"):
-        return None  # somebody was killed while making it: SQLite undoes that first
+        return None  # a server was killed while it made the file: SQLite undoes that first
     return _unsound(place)
 
 
@@ -153,7 +153,7 @@ def _unsound(place: str) -> str | None:
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
-            return None  # the real opening tells it better
+            return None  # the error of the real opening is more precise
         verdict = str(error)
     finally:
         connection.close()
@@ -172,8 +172,8 @@ def newer(place: str, version: int, newest: int) -> str:
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether another server is in the way, for now."""
-    said = str(error)  # error codes are there from CPython 3.11 on only
+    """Whether another server blocks the database at the moment."""
+    said = str(error)  # error codes exist from CPython 3.11 on only
     return "locked" in said or "locking protocol" in said
 
 
@@ -182,7 +182,7 @@ def is_damage(error: Exception) -> bool:
 
 
 def explained(error: Exception, place: str) -> ToolError:
-    """Return what a user is told of an error of SQLite's or the system's."""
+    """Return the message to the user for an error of SQLite or the system."""
     said = str(error)
     if isinstance(error, OSError):
         return ToolError(f"The state cannot be stored in {os.path.dirname(place)}: {error.strerror}.")
@@ -200,7 +200,7 @@ def explained(error: Exception, place: str) -> ToolError:
 
 
 def on_network(folder: str) -> bool:
-    """Whether a folder lies on a file system whose servers share no memory, which SQLite's log needs."""
+    """Whether a folder is on a network file system: its servers share no memory, which SQLite's WAL needs."""
     try:
         with open("/proc/self/mountinfo", "rb") as file:
             table = file.read()
@@ -211,12 +211,12 @@ def on_network(folder: str) -> bool:
 
 
 def file_system_of(folder: bytes, table: bytes) -> str:
-    """Return the kind of file system that a folder lies on, by the system's table of mounts."""
+    """Return the type of file system of a folder, from the system's table of mounts."""
     longest, kind = -1, ""
     inside = folder.rstrip(b"/") + b"/"
     for line in table.splitlines():
         before, _, after = line.partition(b" - ")
         mount = before.split()[4].replace(b"\\040", b" ").rstrip(b"/") + b"/"
-        if inside.startswith(mount) and len(mount) >= longest:  # of two on one place the later one counts
+        if inside.startswith(mount) and len(mount) >= longest:  # of two at one path the later one counts
             longest, kind = len(mount), after.split()[0].decode("ascii", "replace")
     return kind

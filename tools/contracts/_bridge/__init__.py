@@ -1,1 +1,1 @@
-"""The nine verbs by an engine that somebody else runs, which speaks tachyon's wire: over HTTP or stdio."""
+"""The nine verbs by an external engine that speaks tachyon's wire format, over HTTP or stdio."""

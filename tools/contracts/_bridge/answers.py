@@ -1,7 +1,7 @@
 """Validates the answers of an engine, including the members that a verb's data must have.
 
-An engine is another program, perhaps of another version: each answer becomes data or an EngineError,
-ENGINE_PROTOCOL if it does not follow the wire. No I/O.
+An engine is another program, perhaps of another version. Each answer becomes data or an EngineError,
+ENGINE_PROTOCOL if it does not follow the wire format. No I/O.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ MEMBERS: dict[str, dict[str, type]] = {
 
 OF_COMPILERS = (SOLC_FAILED, VYPER_FAILED, FORGE_FAILED)
 FINAL = (*OF_COMPILERS, ASSERTION_FAILED, INVALID_REQUEST, ARTIFACT_NOT_FOUND, CHAIN_NOT_FOUND)
-"""Failures of the request itself: `retry` is false here, though tachyon sets it for some of them."""
+"""Failures of the request itself: `retry` is false here, although tachyon sets it for some of them."""
 
 OF_SOURCES = (*OF_COMPILERS, ASSERTION_FAILED, TEST_FAILED)
 """Failures whose message may contain a URL of a manual, which is shown. In the messages of other failures
 URLs are those of nodes and may contain keys: they are masked."""
 
 FEW_DIGITS = 18
-"""So many digits are no integer beyond 64 bits, of which orjson makes a float."""
+"""An integer of so many digits exceeds 64 bits, and orjson makes it a float."""
 
 _URL = re.compile(r"https?://[^\s\"'<>\\]+")
 _URL_WITH_USER = re.compile(r"https?://[^\s\"'<>/\\]*@[^\s\"'<>\\]+")
@@ -65,7 +65,7 @@ def parsed(text: bytes | str) -> Any:
         try:
             return orjson.loads(text)
         except ValueError:
-            pass  # the strict parser decides, which also takes halves of surrogate pairs
+            pass  # the strict parser decides, which also accepts lone surrogates
     try:
         return _strict_json.decode(text if isinstance(text, str) else text.decode())
     except (ValueError, RecursionError):

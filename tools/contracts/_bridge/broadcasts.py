@@ -1,11 +1,13 @@
-"""Sends transactions through an engine, each once: the ledger is written before, the receipt read afterwards.
+"""Sends each transaction through an engine once: the ledger is written before, the receipt is read
+afterwards.
 
 Before a transaction is sent, its arguments, libraries and cap are checked and the same call is simulated. The
-engine's wire has no receipts: if the chain's node can be reached from here, its receipt decides whether the
-transaction has succeeded, whatever the engine returns. If an answer is lost, the engine's registry is asked
-once; if it does not have the key, the outcome is unknown and nothing is sent again, except a deployment by
-CREATE2, which cannot happen twice. All servers of a project together send one transaction at a time on a
-chain. If the caller is cancelled after the transaction was sent, it goes on, and the ledger gets its outcome.
+engine's wire format has no receipts. If this machine can reach the chain's node, its receipt decides whether
+the transaction has succeeded, whatever the engine returns. If an answer is lost, the engine's registry is
+asked once. If the registry does not have the key, the outcome is unknown and nothing is sent again, except a
+deployment by CREATE2, which cannot happen twice. All servers of a project together send one transaction at a
+time on a chain. If the caller is cancelled after the transaction was sent, the transaction goes on, and the
+ledger gets its outcome.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ class Broadcasts:
     # --- deployments ----------------------------------------------------------------------------------
 
     async def deploy(self, given: dict[str, Any], report: Report) -> dict[str, Any]:
-        """Deploy, or return what the key has deployed before. Raises EngineError."""
+        """Deploy, or return the earlier deployment with the key. Raises EngineError."""
         target = await self._targets.of(given)
         artifact, known_as = await self._engine.artifact(given["contract"], given.get("project_id"))
         plan = deployment_plan.plan_of(given, artifact, target.number)
@@ -91,8 +93,8 @@ class Broadcasts:
     async def _to_its_end(
         self, verb: str, run: Callable[[], Coroutine[Any, Any, dict[str, Any]]], sending: _Sending
     ) -> dict[str, Any]:
-        """Run a transaction. If the caller is cancelled before it was sent, it is cancelled too; later it
-        goes on, and the ledger gets its outcome."""
+        """Run a transaction to its end. If the caller is cancelled before the transaction was sent, it is
+        cancelled too. Later it goes on, and the ledger gets its outcome."""
         task = asyncio.ensure_future(run())
         self._going.add(task)
         task.add_done_callback(self._ended)
@@ -111,7 +113,7 @@ class Broadcasts:
             task.exception()  # retrieved, or asyncio would log it if the caller was cancelled
 
     async def remembered(self, given: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the ledger's entry for a key that the engine's registry does not have (any more)."""
+        """Return the ledger's entry for a key that the engine's registry does not have, or no longer has."""
         if not await self._knows(given["idempotency_key"]):
             return None
         target = await self._targets.of(given)
@@ -127,8 +129,8 @@ class Broadcasts:
         }
 
     async def _knows(self, key_or_address: str) -> bool:
-        """Whether this key or address is in the ledger, by a set in memory, which is read once: deployments
-        that another server has made since are not in it."""
+        """Whether this key or address is in the ledger, by a set in memory that is read once. It does not
+        include deployments that another server has made since."""
         if self._deployed is None:
             self._deployed = await self._store.soon(Store.deployed)
         return key_or_address in self._deployed
@@ -147,7 +149,7 @@ class Broadcasts:
         if "rpc_url" in given:
             raise invalid("chain_id", "a chain, for a transaction", "rpc_url, which is only for reading")
         target = await self._targets.of(given)
-        given = {**given, "chain_id": target.id}  # it may be another one that is active by then
+        given = {**given, "chain_id": target.id}  # another chain may be active by then
         wire["chain_id"] = given["chain_id"]
         call = _Call(self, given, abi, entry, data, wire, target, report)
         return await self._to_its_end("call", call.run, call)
@@ -171,7 +173,7 @@ class Broadcasts:
         return [], {}
 
     async def abi_at(self, given: dict[str, Any]) -> list[dict[str, Any]]:
-        """The ABI of what was deployed to an address through this bridge; empty if nothing was."""
+        """The ABI of the contract that this bridge has deployed to an address; empty if it has not."""
         line = await self._line_at(given)
         if line is None:
             return []
@@ -186,7 +188,7 @@ class Broadcasts:
         self, error: EngineError, given: dict[str, Any], abi: list[dict[str, Any]] | None = None
     ) -> EngineError:
         """Return the error of a failed simulation with the revert decoded, if the chain's node can be asked:
-        engines pass on a text only."""
+        engines pass on only a text."""
         if error.code != SIMULATE_FAILED or "rpc_url" in given:
             return error
         node = await (await self._targets.of(given)).node()
@@ -215,7 +217,7 @@ class Broadcasts:
         block: str = "latest",
         refused: str,
     ) -> transactions.Trial:
-        """Say what a transaction would do, as the chain's node does. Raises EngineError."""
+        """Return what a transaction would do, according to the chain's node. Raises EngineError."""
         return await transactions.try_out(node, self._store, transaction, abi, block=block, refused=refused)
 
     async def _line_at(self, given: dict[str, Any]) -> Deployment | None:
@@ -224,10 +226,10 @@ class Broadcasts:
         target = await self._targets.of(given)
         return await self._store.soon(Store.deployment_at, target.number, given["to"])
 
-    # --- what both need -------------------------------------------------------------------------------
+    # --- for deployments and calls --------------------------------------------------------------------
 
     async def sender_on(self, target: Target) -> str:
-        """The account that the engine has sent from before; "" if that is not known."""
+        """The account that the engine has sent from before; "" if it is unknown."""
         return await self._store.soon(Store.sender_on, target.number)
 
     async def keep(self, line: Deployment) -> None:
@@ -242,12 +244,12 @@ class Broadcasts:
         return await self._store.soon(Store.deployment, plan.chain, plan.key)
 
     async def ask(self, verb: str, wire: Wire) -> dict[str, Any]:
-        """Have the engine do a verb, once."""
+        """Send the engine a verb, once."""
         return await self._engine.ask(verb, wire)
 
 
 class _Sending:
-    """A transaction on its way. `is_sent`: the engine may have got it."""
+    """A transaction that is being sent. `is_sent`: the engine may have received it."""
 
     def __init__(self, broadcasts: Broadcasts, target: Target, report: Report) -> None:
         self.broadcasts = broadcasts
@@ -256,8 +258,8 @@ class _Sending:
         self.is_sent = False
 
     async def check_cap(self, value: int, gas: int | None, cap: int | None) -> None:
-        """Refuse what may cost more than the cap: its value and, where the chain's node tells the price, its
-        gas."""
+        """Refuse a transaction that may cost more than the cap: its value plus, if the chain's node gives the
+        price, its gas."""
         if cap is None:
             return
         if value > cap:
@@ -272,7 +274,7 @@ class _Sending:
 
     async def receipt(self, tx_hash: str | None) -> dict[str, Any] | None:
         """Return the receipt from the chain's node; None if the node cannot be asked or returns an error. The
-        transaction was sent, so that is no failure of it."""
+        transaction was sent, so such an error is not a failure of it."""
         node = await self.target.node() if tx_hash else None
         if node is None or tx_hash is None:
             return None
@@ -283,7 +285,7 @@ class _Sending:
             return None
 
     async def has_no_code(self, address: str) -> bool:
-        """Whether the chain's node says that there is no contract at an address."""
+        """Whether the chain's node reports that the address has no contract."""
         node = await self.target.node()
         try:
             return node is not None and not await transactions.has_code(node, address)
@@ -335,7 +337,7 @@ class _Deployment(_Sending):
             return await self._send(line)
 
     async def _try(self) -> None:
-        """Simulate the creation, and look at the cap. Raises EngineError for one that would revert."""
+        """Simulate the creation, and check the cap. Raises EngineError for one that would revert."""
         node = await self.target.node()
         gas = None
         if node is not None:
@@ -353,8 +355,8 @@ class _Deployment(_Sending):
         await self.check_cap(0, gas, self.plan.cap)
 
     async def _send(self, line: Deployment) -> dict[str, Any]:
-        """Have the engine deploy. If its answer is lost, ask its registry once; a creation by CREATE2, which
-        cannot happen twice, is then sent again."""
+        """Send the deployment to the engine. If its answer is lost, ask its registry once; a creation by
+        CREATE2, which cannot happen twice, is then sent again."""
         try:
             data = await self.broadcasts.ask("deploy", self.wire)
         except EngineError as error:
@@ -371,7 +373,7 @@ class _Deployment(_Sending):
         return self._answer(await self._finished(line, data), existing=existing)
 
     async def _settled(self, known: Deployment) -> Deployment | None:
-        """Return the outcome of a deployment that was begun before; None if it has to be sent. Raises
+        """Return the outcome of a deployment that was begun before; None if it must be sent. Raises
         EngineError if its outcome is unknown."""
         if known.state != DONE:
             found = await self._registered(known)
@@ -379,7 +381,7 @@ class _Deployment(_Sending):
                 self._check_repeatable(EngineError(ENGINE_UNAVAILABLE, EARLIER_ANSWER_LOST))
             return found
         if await self.has_no_code(known.address):
-            await self.broadcasts.forget(known)  # the chain is not the one of before
+            await self.broadcasts.forget(known)  # the chain was replaced since
             return None
         return known
 
@@ -389,8 +391,8 @@ class _Deployment(_Sending):
             raise _unknown(error, self.plan) from None
 
     async def _registered(self, line: Deployment) -> Deployment | None:
-        """Ask the engine's registry once for the key. Return the deployment; None if it has none, or does not
-        answer."""
+        """Ask the engine's registry once for the key. Return the deployment; None if the registry does not
+        have it, or does not answer."""
         lookup = {"idempotency_key": self.plan.key, "chain_id": self.wire["chain_id"]}
         try:
             data = await self.broadcasts.ask("registry_lookup", lookup)
@@ -399,7 +401,8 @@ class _Deployment(_Sending):
         return await self._finished(line, data) if data["found"] else None
 
     async def _finished(self, line: Deployment, data: dict[str, Any]) -> Deployment:
-        """The line with its address and receipt. Raises EngineError for one that has reverted."""
+        """The ledger's line with its address and receipt. Raises EngineError for a deployment that has
+        reverted."""
         address, tx_hash = _address(data.get("address")), _text(data.get("tx_hash"))
         receipt = await self.receipt(tx_hash)
         reverted = receipt is not None and not transactions.succeeded(receipt)
@@ -504,7 +507,7 @@ def _may_be_sent(error: EngineError) -> bool:
 
 
 def _unknown(error: EngineError, plan: deployment_plan.Plan | None) -> EngineError:
-    """Return the error for a transaction that the engine may or may not have sent."""
+    """Return the error for a transaction that the engine may have sent."""
     key = "" if plan is None else f" The key {_values.quoted(plan.key)} sends nothing more."
     return EngineError(
         error.code,
@@ -528,7 +531,8 @@ def _hint(sender: str) -> str:
 
 
 def _called(result: Any, entry: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
-    """The data of a call; `result` is what it returns, or would return, as 0x text."""
+    """The data of a call; `result` is its return value (or, if only simulated, its expected one), as 0x
+    text."""
     decoded = None
     if entry is not None and (returned := _values.bytes_of(result)):
         decoded = abi_codec.decode_outputs(entry.get("outputs", []), returned)

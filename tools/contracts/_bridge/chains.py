@@ -1,7 +1,7 @@
 """The chains of an engine and their nodes, which are asked for receipts and code after a transaction.
 
 A node on this machine is asked only if the engine runs on this machine, any other through the checking proxy.
-If it cannot be asked, or is of another chain, transactions are judged by the engine's answer alone.
+If the node cannot be asked, or is of another chain, the engine's answer alone decides about a transaction.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Target:
-    """A chain that a transaction goes to: its id, and its number as text."""
+    """A chain to which a transaction is sent: its id, and its number as text."""
 
     def __init__(self, id: str, number: str, node: Node | None) -> None:
         self.id = id
@@ -31,7 +31,7 @@ class Target:
         self._is_checked = False
 
     async def node(self) -> Node | None:
-        """Its node, if it can be asked from here."""
+        """Its node, if this machine can ask it."""
         if self._node is not None and not self._is_checked:
             self._is_checked = True
             try:
@@ -44,7 +44,7 @@ class Target:
 
 
 class Targets:
-    """The chains that `chains`, the engine's list, has. `is_local`: the engine runs on this machine."""
+    """The chains in `chains`, the engine's list. `is_local`: the engine runs on this machine."""
 
     def __init__(self, chains: Callable[[], Awaitable[dict[str, Any]]], *, is_local: bool) -> None:
         self._chains = chains
@@ -65,7 +65,7 @@ class Targets:
         raise _values.unknown_chain(str(asked), [str(each.get("id")) for each in listed["chains"]])
 
     async def _node_at(self, url: Any) -> Node | None:
-        """Return the node at a URL of the engine's list; None if it cannot be asked from here."""
+        """Return the node at a URL of the engine's list; None if this machine cannot ask it."""
         if not isinstance(url, str):
             return None
         try:

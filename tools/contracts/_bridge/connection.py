@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     Report = Callable[[str], None]
-    """What is called with the name of each phase of a request."""
+    """A function that is called with the name of each phase of a request."""
 
     class Transport(Protocol):
         """The connections to one engine."""
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
             """Close the connections."""
 
     class Engine(Protocol):
-        """What transactions want of the engine behind the bridge."""
+        """The methods of an engine that transactions use."""
 
         async def ask(self, verb: str, wire: dict[str, Any], *, reads: bool = False) -> dict[str, Any]:
             """Return the data of its answer. Raises EngineError."""
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
             """Return the data of chain_list, with the URLs unmasked. Raises EngineError."""
 
         async def artifact(self, name: str, project: str | None) -> tuple[dict[str, Any], dict[str, str]]:
-            """An artifact, and the parameters by which the engine knows it. Raises EngineError."""
+            """An artifact, and the parameters that identify it to the engine. Raises EngineError."""
 
 
-LONGEST_MESSAGE = 20_000  # characters; of a compiler's output some pages
+LONGEST_MESSAGE = 20_000  # characters; some pages of a compiler's output
 MOST_FAILURES = 5
 OPEN_SECONDS = 5.0
 
 
 class Unreachable(EngineError):
-    """The engine cannot be reached, or its answer was lost. `was_sent`: it may have got the request."""
+    """The engine cannot be reached, or its answer was lost. `was_sent`: it may have received the request."""
 
     def __init__(self, message: str, *, was_sent: bool) -> None:
         super().__init__(ENGINE_UNAVAILABLE, message, retry=True)
@@ -76,7 +76,7 @@ class Refused(EngineError):
 class Breaker:
     """Refuses requests for `OPEN_SECONDS` after `MOST_FAILURES` transport failures in a row.
 
-    Then it lets one request through, and all others after that one has succeeded.
+    Then it admits one request, and all others after that one has succeeded.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """The bridge: the nine verbs by an engine at a URL, or one that a command starts (`--engine`).
 
-After a transport failure requests that only read are repeated twice, all others never, so that the engine
-does everything once. Transactions go through `broadcasts`. After five failures in a row a breaker refuses
-requests for some seconds. `_requests` validates parameters before they are sent; sources cannot configure the
-engine. What it costs besides the engine's own answer is in docs/contracts.md.
+After a transport failure, requests that only read are repeated twice and all others never, so that the engine
+does everything once. `broadcasts` sends transactions. After five failures in a row a breaker refuses requests
+for some seconds. `_requests` validates parameters before they are sent; sources cannot configure the engine.
+docs/contracts.md gives the cost besides the engine's own answer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ logger = logging.getLogger("fastrpc")
 
 
 class BridgedEngine:
-    """The engine at `address`, a URL or ``stdio:COMMAND``. Its ledger, locks and registered chains are kept
+    """The engine at `address`, a URL or ``stdio:COMMAND``. Its ledger, locks and registered chains are stored
     below `folder`. Raises EngineError for an address that cannot be used."""
 
     grace_seconds = 20.0
@@ -80,8 +80,8 @@ class BridgedEngine:
         return run
 
     async def ask(self, verb: str, wire: dict[str, Any], *, reads: bool = False) -> dict[str, Any]:
-        """Send a verb to the engine and return the data of its answer. Raises EngineError; Unreachable if the
-        engine cannot be reached, for a request that only `reads` after the third try."""
+        """Send a verb to the engine and return the data of its answer. Raises EngineError. Raises Unreachable
+        if the engine cannot be reached; for a request that only `reads`, after the third try."""
         seconds = min(VERBS[verb].seconds, self._most_seconds)
         pauses = iter(REPEAT_PAUSES if reads else ())
         while True:
@@ -133,7 +133,7 @@ class BridgedEngine:
         return {"passed": 0, "failed": 0, "skipped": skipped, **data}
 
     async def _do(self, verb: str, given: dict[str, Any]) -> dict[str, Any]:
-        """Send a verb once. If the call is cancelled, the request is closed; the engine may go on."""
+        """Send a verb once. If the call is cancelled, the request is closed; the engine may continue."""
         try:
             return await self.ask(verb, to_wire(verb, given))
         except asyncio.CancelledError:
@@ -167,10 +167,10 @@ class BridgedEngine:
         return {"artifact": chosen(found, given.get("include"))}
 
     async def artifact(self, name: str, project: str | None) -> tuple[dict[str, Any], dict[str, str]]:
-        """An artifact, and the parameters by which the engine knows it. Raises EngineError.
+        """An artifact, and the parameters that identify it to the engine. Raises EngineError.
 
         Without a project it is that of the newest compilation of this bridge that has made such a contract,
-        else the engine's own default. An engine that knows contracts by their names alone is asked by name.
+        else the engine's own default. An engine that identifies contracts only by name is asked by name.
         """
         path, _, short = name.rpartition(":")
         if project is None:
@@ -225,7 +225,7 @@ async def _check_sources(given: dict[str, Any]) -> None:
     allowed: bool = _settings.PROJECT_CONFIG.read()
     if "sources" in given:
         await asyncio.to_thread(source_files.gathered, given["sources"], None, allowed)
-    elif not allowed:  # these configure forge, and can have it run programs
+    elif not allowed:  # these configure forge, and can make it run programs
         for name in (source_files.CONFIG, source_files.REMAPPINGS, ".env"):
             if os.path.lexists(os.path.join(given["project_root"], name)):
                 raise invalid(
@@ -234,7 +234,8 @@ async def _check_sources(given: dict[str, Any]) -> None:
 
 
 def _artifact_of(artifact: dict[str, Any]) -> dict[str, Any]:
-    """An artifact of the engine, as ours are. Raises EngineError(ENGINE_PROTOCOL)."""
+    """An artifact of the engine, in the form of the embedded engine's. Raises
+    EngineError(ENGINE_PROTOCOL)."""
     found = {"name": "", "path": "", "compiler": None, **artifact}
     abi = found.get("abi")
     if not isinstance(found["name"], str) or not isinstance(found["path"], str) or not found["name"]:

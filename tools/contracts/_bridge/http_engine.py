@@ -1,8 +1,8 @@
-"""An engine over HTTP: JSON-RPC 2.0, a POST a request, on connections that are kept.
+"""An engine over HTTP: JSON-RPC 2.0, one POST for each request, on reused connections.
 
-The token is read for each request, from the setting or the file, and never sent over plain http to another
-machine. Redirects are not followed: they would take the request, and what it does, elsewhere. Answers are
-bounded. What it costs is in docs/contracts.md.
+The token is read for each request, from the setting or the file, and is never sent over plain http to another
+machine. Redirects are not followed: they would send the request, with its effects, to another server. Answers
+are bounded. docs/contracts.md gives the cost.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ PATH = "/rpc"
 HEADERS = {"content-type": "application/json", "accept": "application/json"}
 HEADER_LINES = header_lines(HEADERS)
 MOST_BYTES = 32 * 1024 * 1024
-LARGE_BYTES = 256 * 1024  # that are parsed on a worker thread
+LARGE_BYTES = 256 * 1024  # longer answers are parsed on a worker thread
 BUSY = (429, 502, 503, 504)
 
 
 def _encode(request: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(request)
-    except TypeError:  # integers beyond 64 bits, halves of surrogate pairs
+    except TypeError:  # integers beyond 64 bits, lone surrogates
         return json.dumps(request, separators=(",", ":")).encode()
 
 
 class HttpEngine:
-    """The engine at a URL. Raises EngineError(ENGINE_UNAVAILABLE) for one that cannot be used."""
+    """The engine at a URL. Raises EngineError(ENGINE_UNAVAILABLE) for a URL that cannot be used."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -70,8 +70,8 @@ class HttpEngine:
         return answers.result_of(await self._answer(id, PREFIX + verb, parameters, seconds), id)
 
     async def verbs(self) -> set[str]:
-        """Return the names of our tools for which the engine does not return "method not found". Raises
-        EngineError."""
+        """Return the names of the toolset's tools for which the engine does not return "method not found".
+        Raises EngineError."""
         found = set()
         for verb in VERBS:
             answer = await self._answer(next(self._numbers), PREFIX + verb, 0, VERBS["chain_list"].seconds)
@@ -91,7 +91,7 @@ class HttpEngine:
         try:
             with TimeLimit(seconds):
                 content = await self._post(body)
-        except ValueError as error:  # of a token that cannot be one
+        except ValueError as error:  # of an invalid token
             raise Refused(ENGINE_UNAUTHORIZED, str(error)) from None
         except InvalidAnswer as error:
             raise answers.protocol_error(f"cannot be understood: {error}") from None
@@ -105,8 +105,8 @@ class HttpEngine:
         return parse(content) if len(content) < LARGE_BYTES else await asyncio.to_thread(parse, content)
 
     async def _post(self, body: bytes) -> bytes:
-        """Send a request and return the body of its answer; on an idle connection, where it comes whole, by
-        the shortest way. Raises EngineError for another status than 200, and as `Wire.send`."""
+        """Send a request and return the body of its answer. On an idle connection, an answer that arrives
+        whole takes a shorter path. Raises EngineError for another status than 200, and as `Wire.send`."""
         begun = self._wire.post_at_once(HEADER_LINES, body, None, None)
         if begun is not None:
             try:
@@ -148,7 +148,7 @@ def _token_source() -> Any:
 
 
 class TokenFile:
-    """Reads the token from the first line of a file, again whenever the file has changed."""
+    """Reads the token from the first line of a file, again after each change of the file."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -1,10 +1,9 @@
 """An engine that is a child process and speaks MCP over its standard input and output (``stdio:COMMAND``).
 
-Such an engine does one thing at a time. While it compiles, lookups are answered by a second child, which is
-started then, reads the state that the first has written, and is ended when the first is free again. A request
-is one line, which the engine takes up to 1 MiB. The child ends with the server, however that ends; one that
-has died is started again at the next request, and the chains that were registered with it are registered
-again, since it keeps them in memory.
+Such an engine does one thing at a time. While it compiles, a second child answers lookups. It is started
+then, reads the state that the first has written, and is ended when the first is free again. A request is one
+line, of up to 1 MiB. The child ends with the server, however the server ends. After a child has died, the
+next request starts another one and registers the chains again, since the child keeps them in memory.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ FRAME = 1024
 """Bytes of a line besides the arguments."""
 QUICK = ("chain_list", "chain_register", "artifact_get", "registry_lookup")
 STOPPABLE = ("compile", "test")
-"""Verbs that leave nothing behind when the engine is ended in their middle."""
+"""Verbs without effect if the engine is ended while they run."""
 
 
 class StdioEngine:
-    """The engine that a command starts. `registrations` are the chains that it has to know, as parameters of
+    """The engine that a command starts. `registrations` are the chains that it must know, as parameters of
     chain_register."""
 
     is_local = True
@@ -72,7 +71,7 @@ class StdioEngine:
             return found
         except BaseException:
             if verb in STOPPABLE and not child.is_busy:
-                await child.close()  # else it would go on compiling, and later requests would wait
+                await child.close()  # else it would continue to compile, and later requests would wait
             raise
         finally:
             await self._leave_second()
@@ -113,7 +112,7 @@ class _Child:
 
     @property
     def is_busy(self) -> bool:
-        """Whether it does something that a lookup would have to wait for."""
+        """Whether it does something for which a lookup would have to wait."""
         return self._slow > 0
 
     async def ask(self, verb: str, parameters: dict[str, Any]) -> Any:

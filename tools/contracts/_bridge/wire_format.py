@@ -1,7 +1,8 @@
-"""Parameters as tachyon's wire has them: integers as decimal text, each digit kept; numbers where it wants
+"""Parameters in tachyon's wire format: integers as decimal text with every digit, numbers where it requires
 numbers.
 
-The engine reads JSON numbers as float64 and changes long ones. What it cannot be told is refused here. Pure.
+The engine reads JSON numbers as float64 and changes long ones. Values that the format cannot express are
+refused here. Pure.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ LOCAL_ONLY = ("include",)
 
 
 def to_wire(verb: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """The parameters, read by `_requests`, for the engine. Raises EngineError(INVALID_REQUEST)."""
+    """The parameters, which `_requests` has read, in the engine's form. Raises
+    EngineError(INVALID_REQUEST)."""
     kinds = VERBS[verb].parameters
     return {
         name: WRITERS[kind](name, value) if (kind := kinds[name][0]) in WRITERS else value

@@ -1,1 +1,1 @@
-"""Chains as every engine meets them: nodes over JSON-RPC, the ABI, transactions, what is to be deployed."""
+"""Chains, for every engine: nodes over JSON-RPC, the ABI, transactions, deployments."""

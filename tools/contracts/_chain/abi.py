@@ -1,9 +1,9 @@
-"""From JSON arguments to calldata, and back: the ABI of Solidity's contracts, by eth-abi.
+"""Converts JSON arguments to calldata, and back: the ABI of Solidity's contracts, by eth-abi.
 
-Arguments are checked against their types here, with the path of the one that does not fit; what eth-abi would
-say is for programmers. Integers keep every digit: they come as JSON integers or as decimal or 0x texts, and
-go back as decimal texts, since clients' JSON may know no more than 53 bits. Imports eth-abi, 0.3 s at first
-use.
+Arguments are checked against their types here, and an error gives the path of the invalid one; eth-abi's own
+errors are for programmers. Integers keep every digit. They come as JSON integers or as decimal or 0x texts,
+and are returned as decimal texts, since clients' JSON may be limited to 53 bits. The first use imports
+eth-abi, 0.3 s.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INTEGER = re.compile(r"(u?)int([0-9]+)\Z")
 _BYTES = re.compile(r"bytes([0-9]+)\Z")
 _SIGNED = re.compile(r"-?(?:[0-9]{1,78}|0[xX][0-9a-fA-F]{1,64})\Z")
 LONGEST_TEXT = 1_000
-"""Characters of a revert's reason: its bytes are there, too."""
+"""Characters of a revert's reason; its bytes are shown too."""
 ERROR_STRING, PANIC = "08c379a0", "4e487b71"
 PANICS = {
     0x01: "an assertion failed",
@@ -41,7 +41,7 @@ PANICS = {
 
 
 def type_of(parameter: Entry) -> str:
-    """The canonical type, tuples written out."""
+    """The canonical type, with tuples expanded."""
     kind = str(parameter["type"])
     if not kind.startswith("tuple"):
         return kind
@@ -65,18 +65,19 @@ def shown_signature(entry: Entry, name: str = "") -> str:
     return f"{name or entry.get('name', '')}({', '.join(inputs)})"
 
 
-# ---------------------------------------------------------------------------------------- to the chain
+# --- to the chain ------------------------------------------------------------------------------------
 
 
 def encode_constructor(contract: str, abi: list[Entry], arguments: list[Any]) -> bytes:
-    """The constructor's arguments, to be put behind the bytecode."""
+    """The constructor's arguments, to be appended to the bytecode."""
     entry = next((each for each in abi if each.get("type") == "constructor"), {})
     inputs = entry.get("inputs", [])
     return encode_inputs("constructor_args", shown_signature(entry, contract), inputs, arguments)
 
 
 def encode_call(method: str, abi: list[Entry], arguments: list[Any]) -> tuple[bytes, Entry]:
-    """The calldata of a method, and its entry. `method` is a name, or a signature where several bear it."""
+    """The calldata of a method, and its entry. `method` is a name, or a signature where several methods have
+    the name."""
     entry = find_method(method, abi, len(arguments))
     encoded = encode_inputs("args", shown_signature(entry), entry.get("inputs", []), arguments)
     return selector_of(entry) + encoded, entry
@@ -110,7 +111,7 @@ def entry_of(data: bytes, abi: list[Entry]) -> Entry | None:
 
 
 def calldata_of(given: dict[str, Any], abi: list[Entry]) -> tuple[bytes, Entry | None]:
-    """The calldata that the parameters of a call stand for, and its method, if that is known."""
+    """The calldata for the parameters of a call, and its method, if that is known."""
     if "data" in given:
         data = bytes.fromhex(given["data"][2:])
         return data, entry_of(data, abi)
@@ -136,8 +137,8 @@ def encode_inputs(parameter: str, shown: str, inputs: list[Entry], arguments: li
 
 
 def converted(path: str, parameter: Entry, value: Any) -> Any:
-    """A JSON value as what eth-abi takes for this type, which is a known one. Raises EngineError with the
-    path of what does not fit."""
+    """A JSON value in eth-abi's form for this type, which must be known. Raises EngineError with the path of
+    an invalid part."""
     kind = str(parameter["type"])
     if array := ARRAY.match(kind):
         return _array(path, {**parameter, "type": array[1]}, array[2], value)
@@ -213,8 +214,8 @@ def _string(path: str, value: Any) -> str:
 
 
 def decode_outputs(outputs: list[Entry], data: bytes) -> Any:
-    """What a function returns: a value, an array of several, None for nothing. Raises EngineError(INVALID…)
-    never: what cannot be decoded is given back as hex."""
+    """The return value of a function: a value, an array of several, None for nothing. Never raises
+    EngineError(INVALID…): what cannot be decoded is returned as hex."""
     if not outputs:
         return None
     values = decoded(outputs, data)
@@ -225,7 +226,7 @@ def decode_outputs(outputs: list[Entry], data: bytes) -> Any:
 
 
 def decode_answer(calldata: bytes, abi: list[Entry], returned: bytes) -> dict[str, Any] | None:
-    """The method that was called, and what it returns; None where the ABI does not have it."""
+    """The method that was called, and its return value; None if the ABI does not have it."""
     entry = entry_of(calldata, abi)
     if entry is None:
         return None
@@ -233,7 +234,7 @@ def decode_answer(calldata: bytes, abi: list[Entry], returned: bytes) -> dict[st
 
 
 def decoded(parameters: list[Entry], data: bytes) -> tuple[Any, ...] | None:
-    """The values; None where the bytes are none of these, or stand for more than they could hold."""
+    """The values; None if the bytes are invalid, or encode more values than they have room for."""
     if not all(map(is_known, parameters)) or not is_plain(parameters, data):
         return None
     from eth_abi.abi import decode
@@ -264,7 +265,7 @@ def to_json(parameter: Entry, value: Any) -> Any:
 
 
 def named(parameters: list[Entry], values: tuple[Any, ...]) -> dict[str, Any]:
-    """Decoded values by name; those without one by their number."""
+    """Decoded values by name; those without a name by their number."""
     return {
         str(each.get("name") or index): to_json(each, value)
         for index, (each, value) in enumerate(zip(parameters, values, strict=True))
@@ -272,7 +273,8 @@ def named(parameters: list[Entry], values: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def decode_revert(data: bytes, abi: list[Entry]) -> dict[str, Any]:
-    """What a revert says: Error(string), Panic(uint256), an error of the contract, or the bytes alone."""
+    """The content of a revert: Error(string), Panic(uint256), an error of the contract, or the bytes
+    alone."""
     found: dict[str, Any] = {"data": "0x" + data.hex()}
     selector = data[:4].hex()
     if selector == ERROR_STRING and (values := decoded([{"type": "string"}], data[4:])):
@@ -292,7 +294,7 @@ def decode_revert(data: bytes, abi: list[Entry]) -> dict[str, Any]:
 
 
 def decode_logs(logs: list[dict[str, Any]], abi: list[Entry]) -> list[dict[str, Any]]:
-    """The events of a receipt that the contract's ABI knows; the rest with their bytes."""
+    """The events of a receipt: decoded if the contract's ABI has them, the others as bytes."""
     from eth_hash.auto import keccak
 
     events = {

@@ -1,10 +1,10 @@
-"""Which types an ABI may have, and whether encoded bytes stand for more values than they have words.
+"""Which types an ABI may have, and whether encoded bytes encode more values than they have words.
 
-Arrays and texts are named by where they begin, and any number of arrays may name the same one: 20 kB that a
-contract returns can stand for millions of values, which would be a decoder's time and memory. An encoder uses
-each word once. And eth-abi takes twice the time for each tuple that the values are within: 31 of them, around
-one integer, are hours. Costs one step for each value that is not of fixed size, and never more than there are
-words.
+Arrays and texts are encoded by the offset at which they begin, and any number of arrays may have the same
+offset. So 20 kB that a contract returns can encode millions of values, and cost a decoder that much time and
+memory. An encoder uses each word once. And eth-abi's time doubles for each tuple around the values: 31 tuples
+around one integer take hours. Costs one step for each value of variable size, and never more steps than there
+are words.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
 
 MOST_LEVELS = 32
-"""Of arrays and tuples within each other."""
+"""The depth of nested arrays and tuples."""
 MOST_MEMBERS = 1_000
-"""Elementary types that one parameter is made of."""
+"""Elementary types in one parameter."""
 MOST_STEPS = 65_536
-"""Of decoding, half a second: a word within no tuple is one, within each tuple it is twice as much."""
+"""Steps of decoding, half a second. A word outside of tuples is one step; each tuple around it doubles
+that."""
 ARRAY = re.compile(r"(.*)\[((?:[1-9][0-9]{0,8})?)\]\Z")
 _SIZES = "|".join(str(bits) for bits in range(8, 257, 8))
 _ELEMENTARY = re.compile(
@@ -31,12 +32,12 @@ _ELEMENTARY = re.compile(
 
 
 def is_known(parameter: Entry) -> bool:
-    """Whether there is such a type, in Solidity or Vyper, and it is of a size that contracts have."""
+    """Whether the type exists, in Solidity or Vyper, and has a size that contracts use."""
     return 0 < _members(parameter, MOST_LEVELS) <= MOST_MEMBERS
 
 
 def _members(parameter: Entry, levels: int) -> int:
-    """How many elementary types a parameter is made of; 0 if there is no such type, or one of more levels."""
+    """The number of elementary types in a parameter; 0 if the type does not exist, or is nested deeper."""
     kind = str(parameter["type"])
     while levels and (array := ARRAY.match(kind)):
         kind = array[1]
@@ -48,27 +49,28 @@ def _members(parameter: Entry, levels: int) -> int:
 
 
 def steps_of(parameters: list[Entry], data: bytes) -> int:
-    """How many steps it takes to decode the bytes, of known types."""
+    """The number of steps to decode the bytes, of known types."""
     return (len(data) // 32 + 1) << max(map(_tuples_around, parameters), default=0)
 
 
 def _tuples_around(parameter: Entry) -> int:
-    """How many tuples the innermost value is within."""
+    """The number of tuples around the innermost value."""
     if not str(parameter["type"]).startswith("tuple"):
         return 0
     return 1 + max(map(_tuples_around, parameter["components"]))
 
 
 class _TooMuch(Exception):
-    """It stands for more values than it has words."""
+    """The bytes encode more values than they have words."""
 
 
 class _TooShort(Exception):
-    """It ends before its values do: a decoder sees that, too, and no later."""
+    """The bytes end before their values do; a decoder detects that too, and no later."""
 
 
 def is_plain(parameters: list[Entry], data: bytes) -> bool:
-    """Whether the bytes, of known types, stand for no more than they have room for, and are soon decoded."""
+    """Whether the bytes, of known types, encode no more values than they have room for, and are quickly
+    decoded."""
     if steps_of(parameters, data) > MOST_STEPS:
         return False
     try:
@@ -88,7 +90,7 @@ class _Count:
         self._left = 2 * (len(data) // 32 + 8)
 
     def members(self, parameters: list[Entry], at: int) -> None:
-        """The members of a tuple that begins there."""
+        """The members of a tuple that begins at this offset."""
         head = at
         for each in parameters:
             words = fixed_words(each)
@@ -98,7 +100,7 @@ class _Count:
             head += 32 * (words or 1)
 
     def _elsewhere(self, parameter: Entry, at: int) -> None:
-        """A value of no fixed size, which begins there."""
+        """A value of variable size that begins at this offset."""
         kind = str(parameter["type"])
         if array := ARRAY.match(kind):
             item = {**parameter, "type": array[1]}
@@ -130,7 +132,7 @@ class _Count:
 
 
 def fixed_words(parameter: Entry) -> int | None:
-    """The words of a value of this type; None where that is not fixed."""
+    """The number of words of a value of this type; None if it is variable."""
     kind = str(parameter["type"])
     if array := ARRAY.match(kind):
         each = fixed_words({**parameter, "type": array[1]})

@@ -1,7 +1,7 @@
-"""What is to be deployed: code with arguments, salt, cap; and what an idempotency key stands for.
+"""What is to be deployed: code with arguments, salt, cap; and what an idempotency key identifies.
 
-Made of the parameters of a deployment and an artifact, before any chain is asked. Pure. How it is sent, and
-what becomes of the ledger's line, is left to each engine.
+Computed from the parameters of a deployment and an artifact, before any chain is asked. Pure. Each engine
+decides how to send it, and how to record its outcome in the ledger.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 CREATE2_DEPLOYER = "0x4e59b44847b379578588920cA78FbF26c0B4956C"
-"""The deterministic deployment proxy, at the same address on nearly every chain; anvil has it."""
+"""The deterministic deployment proxy, at the same address on nearly every chain, anvil's included."""
 
 NO_NONCE = -1
-"""Of a contract that no transaction of ours has made, as far as is known."""
+"""The nonce in the line of a contract that no known transaction of this server has created."""
 
 _PLACEHOLDER = re.compile(r"__\$[0-9a-fA-F]{34}\$__")
 
 
 class Plan(NamedTuple):
-    """What is to be deployed."""
+    """A deployment."""
 
     chain: str
     key: str
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
         return f"{self.artifact['path']}:{self.artifact['name']}"
 
     def fingerprint(self, sender: str) -> str:
-        """Of what the key stands for."""
+        """The hash of everything that the key identifies."""
         salt, deployer = self.create2 or (b"", "")
         text = json.dumps([self.chain, self.code.hex(), salt.hex(), deployer, sender])
         return hashlib.sha256(text.encode()).hexdigest()
@@ -77,12 +77,12 @@ def plan_of(given: dict[str, Any], artifact: dict[str, Any], chain: str) -> Plan
 
 
 def _create2_of(given: dict[str, Any]) -> tuple[bytes, str]:
-    """Salt and deployer of the parameter."""
+    """Salt and deployer in the parameter."""
     return bytes.fromhex(given["salt"][2:]), given.get("deployer", CREATE2_DEPLOYER)
 
 
 def check_same(known: Deployment, plan: Plan, sender: str) -> None:
-    """Raise EngineError(INVALID_REQUEST) where the key stands for something else."""
+    """Raise EngineError(INVALID_REQUEST) if the key identifies another deployment."""
     if known.fingerprint != plan.fingerprint(sender):
         raise EngineError(
             INVALID_REQUEST,

@@ -1,10 +1,10 @@
-"""JSON-RPC to a chain's node, over HTTP: one connection pool a chain, bounded answers, errors with their
-data.
+"""JSON-RPC to a chain's node over HTTP: one connection pool for each chain, bounded answers, errors with
+their data.
 
-A node's own error becomes RpcError, with the bytes that a revert has left; a node that cannot be reached or
-answers something else is EngineError(CHAIN_RPC_FAILED), with the URL's secrets masked. The local chain is
-reached directly; all others through the checking proxy, which connects to public addresses and to the
-networks of FASTRPC_CONTRACTS_NETWORKS alone. Redirects are not followed. Imports httpx at first use.
+An error of the node becomes RpcError, with the bytes of a revert. A node that cannot be reached or answers
+something else raises EngineError(CHAIN_RPC_FAILED), with the URL's secrets masked. The local chain is reached
+directly. All others are reached through the checking proxy, which connects only to public addresses and to
+the networks of FASTRPC_CONTRACTS_NETWORKS. Redirects are not followed. The first use imports httpx.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ TIMEOUT_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
 
 TOO_MANY = (-32005, 429)
-"""Codes of a node that has been asked too often (EIP-1474), and of those that take HTTP's."""
+"""Codes of a node that was asked too often (EIP-1474), and of nodes that use HTTP's code."""
 
 
 class RpcError(Exception):
-    """The node has answered with an error. `data`: the bytes of a revert, if there are any. `retry`: the same
-    request can be answered later."""
+    """The node has answered with an error. `data`: the bytes of a revert, if it has any. `retry`: the same
+    request may succeed later."""
 
     def __init__(self, code: int, message: str, data: bytes | None) -> None:
         super().__init__(message)
@@ -47,7 +47,8 @@ class RpcError(Exception):
 
 
 class Node:
-    """The node at a URL. `is_local`: it is our own child. Its connections are made anew after `close`."""
+    """The node at a URL. `is_local`: it is a child of this server. After `close`, it makes new
+    connections."""
 
     def __init__(self, url: str, *, is_local: bool) -> None:
         self.url = url
@@ -70,7 +71,7 @@ class Node:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is being asked."""
+        """Whether no request is pending."""
         return self._running == 0
 
     async def _ask(self, method: str, params: tuple[Any, ...], seconds: float, most_bytes: int) -> Any:
@@ -87,7 +88,7 @@ class Node:
         except httpx.HTTPError as error:
             raise self._unreached(type(error).__name__) from None
         if self._proxy is not None and self._proxy.refusals:
-            raise self._unreached("")  # it was the proxy that has answered
+            raise self._unreached("")  # the proxy has answered, not the node
         return self._result(status, content)
 
     async def number(self, method: str, *params: Any) -> int:
@@ -115,7 +116,7 @@ class Node:
             await proxy.close()
 
     async def _connect(self) -> httpx.AsyncClient:
-        """The client, with its proxy: one for all that ask at once."""
+        """The client, with its proxy: one for all concurrent requests."""
         import httpx
 
         async with self._connecting:
@@ -161,7 +162,7 @@ class Node:
         return answer["result"]
 
     def _unreached(self, reason: str) -> EngineError:
-        """Return the error for a node that was not reached; `reason`: if the proxy has recorded none."""
+        """Return the error for a node that was not reached, with `reason` if the proxy has recorded none."""
         from fastrpc.egress_proxy import NOT_A_WEB_PORT, NOT_PUBLIC
 
         refused = next(iter(self._proxy.refusals.values()), "") if self._proxy is not None else ""
@@ -175,8 +176,8 @@ class Node:
 
 
 class Nodes:
-    """The nodes that were asked last, by URL; they keep their connections. Others are closed once nothing is
-    being asked of them."""
+    """The nodes that were asked most recently, by URL; they keep their connections. Others are closed when
+    they have no pending request."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}

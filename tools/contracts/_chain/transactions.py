@@ -1,8 +1,9 @@
-"""Sends transactions to a chain and waits for what becomes of them; says what would happen before.
+"""Sends transactions to a chain and waits for their receipts; simulates them first.
 
-A transaction is tried first (`try_out`): what would revert is refused with what the revert says, and nothing
-is sent. Behind it stands its receipt: a reverted one is an error, not a result. Only the local chain's own
-accounts send; no key is handled here. Who may broadcast, and once, is left to `deployments` and the ledger.
+`try_out` simulates a transaction first: one that would revert is refused with the content of the revert, and
+nothing is sent. The receipt decides about a sent transaction: a reverted one is an error, not a result. Only
+the local chain's own accounts send; no key is handled here. `deployments` and the ledger decide who may
+broadcast, and that it happens once.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ HALTS = re.compile(
     r"|max code size exceeded",
     re.IGNORECASE,
 )
-"""The messages of nodes for code that stopped without a revert, which is a failed transaction as well."""
+"""The messages of nodes for code that stopped without a revert, which is a failed transaction too."""
 
 
 MOST_GAS = 30_000_000
-"""Of a block of the local chain."""
+"""The gas limit of a block of the local chain."""
 MOST_LOGS = 500
-"""Events of a receipt that are shown."""
+"""The most events of a receipt that are shown."""
 
 
 class Transaction(NamedTuple):
-    """What is to be sent. `to` is empty for a contract's creation."""
+    """A transaction to send. `to` is empty for a contract's creation."""
 
     sender: str
     to: str
@@ -64,7 +65,7 @@ class Transaction(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """What a transaction would do: `revert` is what it would say, None where it would succeed."""
+    """The effect of a transaction: `revert` is the content of its revert, None if it would succeed."""
 
     result: bytes = b""
     gas: int = 0
@@ -72,16 +73,17 @@ class Trial(NamedTuple):
 
 
 def turn(folder: str, chain: str, late: str) -> AbstractAsyncContextManager[None]:
-    """The lock of a chain, by its number: all servers that share `folder` send one transaction at a time on
-    it, since parallel ones race for the nonce. Raises EngineError(`late`) if others hold it for too long."""
+    """The lock of a chain, by its number. All servers that share `folder` send one transaction at a time on
+    it, since concurrent ones race for the nonce. Raises EngineError(`late`) if others hold it for too
+    long."""
     error = EngineError(late, "others are broadcasting on this chain", retry=True)
     path = os.path.join(folder, f"broadcast-{chain}.lock")
     return hold(path, time.monotonic() + TURN_SECONDS, error)
 
 
 async def sender_of(node: Node, asked: str | None) -> str:
-    """The account that sends: the one that was asked for, else the first. Raises EngineError where the node
-    holds no account, or not this one."""
+    """The account that sends: the requested one, else the first. Raises EngineError if the node does not hold
+    it, or holds no account."""
     try:
         accounts = [checksummed(each) for each in await node.request("eth_accounts")]
     except RpcError:
@@ -105,9 +107,9 @@ async def try_out(
     block: str = "latest",
     refused: str,
 ) -> Trial:
-    """What the transaction would do in a block. Raises EngineError; `refused` is its code where the node has
-    not even tried: there is no such block, or not enough ether. `abi` is that of the contract; the store
-    knows the errors of others that it calls."""
+    """Simulate the transaction in a block. Raises EngineError; its code is `refused` if the node has not even
+    tried, because the block does not exist or the ether does not suffice. `abi` is that of the contract; the
+    store has the errors of other contracts that it calls."""
     fields = transaction.fields()
     try:
         result = await node.data("eth_call", fields, block)
@@ -120,7 +122,8 @@ async def try_out(
 
 
 async def _decoded(revert: bytes, abi: list[dict[str, Any]], store: Store) -> dict[str, Any]:
-    """What a revert says; an error that the contract does not declare may be of one that it calls."""
+    """The content of a revert. An error that the contract does not declare may be one of a contract that it
+    calls."""
     found = abi_codec.decode_revert(revert, abi)
     if "error" in found or len(revert) < 4:
         return found
@@ -138,7 +141,7 @@ def refusal(error: RpcError) -> str:
 
 
 def with_margin(gas: int) -> int:
-    """The gas that is sent along: what was estimated, and a fifth, if a block has that much."""
+    """The gas limit to send: the estimate plus a fifth, up to a block's limit."""
     return max(gas, min(gas + gas // 5, MOST_GAS))
 
 
@@ -156,8 +159,8 @@ async def check_cap(node: Node, transaction: Transaction, gas: int, cap: int | N
 
 
 async def send(node: Node, transaction: Transaction, gas: int, nonce: int) -> str:
-    """Send a transaction and return its hash. Raises RpcError where the node refuses it, and EngineError
-    where it may have been sent."""
+    """Send a transaction and return its hash. Raises RpcError if the node refuses it, and EngineError if it
+    may have been sent."""
     fields = {**transaction.fields(), "gas": hex(gas), "nonce": hex(nonce)}
     found: str = await node.request("eth_sendTransaction", fields)
     return found
@@ -185,7 +188,7 @@ def succeeded(receipt: dict[str, Any]) -> bool:
 
 
 def short_receipt(receipt: dict[str, Any], abi: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a caller wants to know of a receipt."""
+    """The parts of a receipt that callers need."""
     logs = receipt.get("logs") or []
     short = {
         "status": "success" if succeeded(receipt) else "reverted",

@@ -1,1 +1,1 @@
-"""The embedded engine (`engine`): the nine verbs by programs that exist, solc, forge and anvil."""
+"""The embedded engine (`engine`): the nine verbs by existing programs: solc, forge and anvil."""

@@ -1,10 +1,10 @@
-"""Compiles the sources of a project, Solidity and Vyper alike, and makes its artifacts, with structured
+"""Compiles the sources of a project, both Solidity and Vyper, and makes its artifacts, with structured
 diagnostics.
 
 `solc` and `vyper` run the compilers, by their standard JSON. Imports resolve among the sources alone: nothing
-is read from disk or network for them; ``forge-std/`` is ours. Errors are EngineError(COMPILER_SOLC_FAILED),
-or COMPILER_VYPER_FAILED if none is of Solidity, with all diagnostics; warnings are returned beside the
-artifacts.
+is read from disk or network for them; ``forge-std/`` comes with fastrpc. Errors are
+EngineError(COMPILER_SOLC_FAILED), or COMPILER_VYPER_FAILED if none is of Solidity, with all diagnostics.
+Warnings are returned with the artifacts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def sources_in(root: str) -> dict[str, str]:
 
 
 def _library_sources(sources: dict[str, str]) -> dict[str, str]:
-    """Our forge-std, where a source mentions it and the project has none."""
+    """fastrpc's forge-std, if a source mentions it and the project has none."""
     if not any("forge-std/" in text for text in sources.values()):
         return {}
     found = {}
@@ -51,7 +51,7 @@ def _library_sources(sources: dict[str, str]) -> dict[str, str]:
 async def compile_sources(
     sources: dict[str, str], *, optimize: int, via_ir: bool, evm_version: str | None
 ) -> Found:
-    """Return the artifacts and the diagnostics. `optimize`: for how many runs; 0: not at all. Raises
+    """Return the artifacts and the diagnostics. `optimize`: the number of runs; 0: no optimization. Raises
     EngineError."""
     source_files.check_size("sources", sources)
     of_vyper = {path: text for path, text in sources.items() if path.endswith(vyper.SUFFIXES)}

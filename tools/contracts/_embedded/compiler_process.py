@@ -1,8 +1,8 @@
-"""Runs a compiler once: its input in, its output back, bounded in time, memory and size.
+"""Runs a compiler once, with its input and output bounded in time, memory and size.
 
-It runs below the reaper, with an environment that holds nothing of the server's, in a folder that is empty: a
-native solc reads what is imported from its working directory, whatever its input says. Costs the start of the
-program, and its output in memory. What the output means is left to the caller.
+It runs below the reaper, without the server's environment, in an empty folder: a native solc reads imports
+from its working directory, whatever its input says. Costs the start of the program, and its output in memory.
+The caller interprets the output.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 170.0  # a little less than a call may take
 MOST_BYTES = 64 * 1024 * 1024
-"""Of an answer. The server holds it some three times, while it reads it."""
+"""Of an answer. The server uses some three times as much memory while it parses it."""
 HINT = "is a source very large, or nested very deeply?"
 
-# A process may have 4 GiB of data, a file of its half a gigabyte; a crash leaves no file. What it says on
-# standard error is not read: both outputs come by one pipe.
+# A process may have 4 GiB of data, a file of it half a gigabyte; a crash leaves no file. Its messages on
+# standard error are not read: both outputs use one pipe.
 SHELL = (
     "/bin/sh",
     "-c",
@@ -41,8 +41,8 @@ def clean_environment() -> dict[str, str]:
 async def output_of(
     command: list[str], stdin: bytes | None, *, failure: str, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> bytes:
-    """What the program writes. Raises EngineError: ENGINE_TIMEOUT, ENGINE_UNAVAILABLE where it cannot be
-    started, and `failure` where it writes too much."""
+    """The output of the program. Raises EngineError: ENGINE_TIMEOUT, ENGINE_UNAVAILABLE if it cannot be
+    started, and `failure` if the output is too large."""
     name = os.path.basename(command[0])
     written = bytearray()
 
@@ -77,7 +77,7 @@ async def output_of(
 
 
 def _empty_folder() -> str:
-    """A folder with nothing in it, which is kept."""
+    """An empty folder, which is never removed."""
     folder = os.path.join(_programs.install_folder(), "empty")
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -88,7 +88,7 @@ def _empty_folder() -> str:
 
 
 def parsed(output: bytes, name: str, failure: str) -> dict[str, Any]:
-    """The standard JSON that a compiler has written. Raises EngineError(`failure`)."""
+    """The standard JSON in a compiler's output. Raises EngineError(`failure`)."""
     try:
         found = json.loads(output)
     except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""Deploys a contract once: the same idempotency key never deploys twice, and never something else.
+"""Deploys a contract once: the same idempotency key never deploys twice, and never another contract.
 
 The ledger's line is written before anything is sent, with the sender's nonce and the address that follows
-from it. A server that dies in between leaves a line that says "planned" or "sent"; the next request with the
-key looks at the chain: there is code at the address, so it is done; the nonce has not been used, so nothing
-was sent; or the outcome is unknown, which is said, and nothing is sent again.
+from it. A server that dies in between leaves a line with the state "planned" or "sent". The next request with
+the key then checks the chain. If the address has code, the deployment is done. If the nonce has not been
+used, nothing was sent. Otherwise the outcome is unknown: an error says so, and nothing is sent again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 async def deploy(node: Node, store: Store, plan: Plan, sender: str) -> dict[str, Any]:
-    """Deploy, or return what the key has deployed before. The caller holds the chain's broadcast lock."""
+    """Deploy, or return the earlier deployment with the key. The caller holds the chain's broadcast lock."""
     known = await store.soon(Store.deployment, plan.chain, plan.key)
     if known is not None:
         check_same(known, plan, sender)
@@ -52,7 +52,7 @@ async def deploy(node: Node, store: Store, plan: Plan, sender: str) -> dict[str,
 
 
 def _transaction(plan: Plan, sender: str) -> tuple[Transaction, str]:
-    """The transaction, and the address where that does not depend on the nonce."""
+    """The transaction, and the address if that does not depend on the nonce."""
     if plan.create2 is None:
         return Transaction(sender, "", plan.code), ""
     salt, deployer = plan.create2
@@ -61,7 +61,7 @@ def _transaction(plan: Plan, sender: str) -> tuple[Transaction, str]:
 
 
 async def _tried(node: Node, store: Store, plan: Plan, transaction: Transaction) -> int:
-    """The gas that the deployment needs. Raises EngineError where it would revert or cost too much."""
+    """The gas that the deployment needs. Raises EngineError if it would revert or cost too much."""
     abi = plan.artifact["abi"]
     trial = await transactions.try_out(node, store, transaction, abi, refused=DEPLOY_FAILED)
     if trial.revert is not None:
@@ -81,7 +81,7 @@ async def _sent(
 ) -> dict[str, Any]:
     try:
         tx_hash = await transactions.send(node, transaction, gas, line.nonce)
-    except RpcError:  # the chain has refused it; where there was no answer, the line stays
+    except RpcError:  # the chain has refused it; without an answer, the line stays
         await asyncio.to_thread(store.drop_deployment, line.chain, line.key)
         raise
     line = line._replace(state=SENT, tx_hash=tx_hash)
@@ -108,18 +108,18 @@ async def _finished(node: Node, store: Store, line: Deployment, abi: list[dict[s
 async def _settled(
     node: Node, store: Store, line: Deployment, abi: list[dict[str, Any]]
 ) -> Deployment | None:
-    """What has become of a deployment that was begun before; None: nothing was sent."""
+    """The outcome of a deployment that was begun before; None: nothing was sent."""
     if await transactions.has_code(node, line.address):
         if line.state == DONE:
             return line
         if line.tx_hash and await node.request("eth_getTransactionReceipt", line.tx_hash) is not None:
             return await _finished(node, store, line, abi)
-        line = line._replace(state=DONE)  # without a receipt, which the chain may have forgotten
+        line = line._replace(state=DONE)  # without a receipt, which the chain may no longer have
         await asyncio.to_thread(store.put_deployment, line)
         return line
     if line.nonce == NO_NONCE or await transactions.nonce_of(node, line.sender) <= line.nonce:
         await asyncio.to_thread(store.drop_deployment, line.chain, line.key)
-        return None  # the chain has never seen it, or is one of before
+        return None  # the chain has never received it, or was replaced since
     if line.state == DONE:
         raise EngineError(
             DEPLOY_FAILED,
@@ -135,7 +135,8 @@ async def _settled(
 
 
 async def _found_there(node: Node, store: Store, plan: Plan, sender: str, address: str) -> dict[str, Any]:
-    """The same code with the same salt has been created before, by whomever."""
+    """Record and return a contract that the same code with the same salt has created before, for any
+    sender."""
     fingerprint, project = plan.fingerprint(sender), plan.artifact["project_id"]
     line = Deployment(
         plan.chain, plan.key, fingerprint, DONE, project, plan.contract, sender, NO_NONCE, address

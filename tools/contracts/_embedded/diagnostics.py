@@ -1,9 +1,9 @@
-"""What compilers say, in one form: severity, code, type, message; path, line and column where they name a
-place.
+"""The messages of compilers in one form: severity, code, type, message; path, line and column where they give
+a position.
 
-solc names a place by an offset in bytes, which costs one look at each file that has a message. Vyper writes
-it into its text; the file that it names besides is the one that was compiled, which may have imported the
-one with the error. Lines and columns begin with 1. Pure.
+solc gives a position as an offset in bytes, which costs one read of each file that has a message. Vyper
+writes it into its text. The file that Vyper names separately is the one that was compiled, which may have
+imported the one with the error. Lines and columns begin with 1. Pure.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _VYPER_COLLISION = re.compile(r"(?:Contract|Interface) namespace collision: (.+)
 
 
 class SolcReader:
-    """Reads the messages of one output of solc. `sources` are the texts by path."""
+    """Reads the messages in one output of solc. `sources` are the texts by path."""
 
     def __init__(self, sources: dict[str, str]) -> None:
         self._sources = sources
@@ -60,7 +60,7 @@ class SolcReader:
         return {"path": path, "line": line, "column": len(before) + 1}
 
     def _file(self, path: str) -> tuple[bytes, list[int]]:
-        """The file's bytes, and where its lines begin."""
+        """The file's bytes, and the offsets at which its lines begin."""
         if path not in self._files:
             content = self._sources[path].encode(errors="surrogatepass")
             self._files[path] = content, [0, *(found.end() for found in _LINE_END.finditer(content))]

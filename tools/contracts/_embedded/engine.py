@@ -1,9 +1,9 @@
-"""The embedded engine: the nine verbs by programs that exist, solc, forge and anvil.
+"""The embedded engine: the nine verbs by existing programs: solc, forge and anvil.
 
-One engine serves one project folder, below the state folder; several servers may share it. Parameters come as
-`_requests` has read them. Compiling runs one at a time (`solc`), tests too (`forge`), broadcasts one at a
-time on a chain; lists and lookups wait for none of them. Only the local chain is broadcast to: on any other
-one there is no wallet here, and reading and simulating is what is done.
+One engine serves one project folder, below the state folder; several servers may share it. `_requests` has
+validated the parameters. Compilations run one at a time (`solc`), tests too (`forge`), broadcasts one at a
+time on a chain; lists and lookups do not wait for any of them. The engine broadcasts only to the local chain.
+For other chains it has no wallet, so it only reads and simulates.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 DEFAULT_PROJECT = "default"
 TRACE_SECONDS, MOST_TRACE = 8.0, 1024 * 1024
-BROADCAST_SECONDS = 45.0  # that one waits for others to have broadcast, less than a call may take
+BROADCAST_SECONDS = 45.0  # a broadcast waits so long for others, less than a call may take
 REFUSED = {"simulate": SIMULATE_FAILED, "deploy": DEPLOY_FAILED, "call": CALL_FAILED}
-"""How a verb fails where the chain's node refuses it."""
+"""The code of a verb's failure if the chain's node refuses it."""
 LOCAL_FEATURES = ["read", "simulate", "trace", "deploy", "call"]
 REMOTE_FEATURES = ["read", "simulate"]
 
@@ -164,8 +164,7 @@ class EmbeddedEngine:
         return node
 
     async def _place(self, given: dict[str, Any]) -> tuple[Node, str, bool]:
-        """The node that is asked, its chain's number ("" for a bare URL), and whether it is the local
-        chain."""
+        """The node to ask, its chain's number ("" for a bare URL), and whether it is the local chain."""
         if "rpc_url" in given:
             return await self._nodes.at(given["rpc_url"], is_local=False), "", False
         chain = await self._chain(given.get("chain_id", ID))
@@ -224,8 +223,8 @@ class EmbeddedEngine:
         }
 
     async def _traced(self, node: Node, transaction: Transaction, block: str) -> Any:
-        """The tree of calls, by geth's callTracer; a text that says why where there is none. anvil takes
-        minutes for 100,000 calls, and answers nobody meanwhile: then it is started anew."""
+        """The tree of calls, by geth's callTracer, or a text that says why it is missing. anvil takes minutes
+        for 100,000 calls, and answers no other request meanwhile: then it is restarted."""
         try:
             return await node.request(
                 "debug_traceCall",
@@ -267,7 +266,7 @@ class EmbeddedEngine:
         return await transactions.try_out(node, self._store, transaction, abi, refused=CALL_FAILED)
 
     async def _abi_for(self, given: dict[str, Any], chain: str) -> Any:
-        """The ABI that was given, that of the contract that was named, or of what was deployed there."""
+        """The given ABI, else that of the named contract, else that of the contract at the address."""
         if "abi" in given:
             return given["abi"]
         if "contract" in given:
@@ -281,20 +280,20 @@ class EmbeddedEngine:
         return found
 
     async def _abi_at(self, chain: str, address: str) -> list[dict[str, Any]]:
-        """The ABI of what this project has deployed to an address; empty if it has not."""
+        """The ABI of the contract that this project has deployed to an address; empty if it has not."""
         line = await self._store.soon(Store.deployment_at, chain, address)
         if line is None:
             return []
         try:
             artifact = await self._store.soon(Store.artifact, line.contract, line.project)
-        except EngineError:  # the project has been compiled without it since
+        except EngineError:  # the project has been compiled since without it
             return []
         found: list[dict[str, Any]] = artifact["abi"]
         return found
 
 
 async def _caller(node: Node, given: dict[str, Any], is_local: bool) -> str:
-    """The address that a call which sends nothing comes from: any may be given."""
+    """The sender of a call that sends nothing: any address may be given."""
     return given.get("from") or (await transactions.sender_of(node, None) if is_local else transactions.ZERO)
 
 
@@ -319,7 +318,7 @@ def _no_wallet(chain: str) -> EngineError:
 
 
 def _read(trial: Trial, entry: dict[str, Any] | None) -> dict[str, Any]:
-    """What the call would return; nothing is sent."""
+    """The return value that the call would have; nothing is sent."""
     if trial.revert is not None:
         raise _reverted("the call reverts", trial.revert)
     decoded = None if entry is None else abi_codec.decode_outputs(entry.get("outputs", []), trial.result)

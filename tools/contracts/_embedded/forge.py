@@ -1,12 +1,12 @@
-"""Runs the tests of Solidity sources with forge, in a kept folder of its own, and returns their outcomes.
+"""Runs the tests of Solidity sources with forge, in a folder that is reused, and returns their outcomes.
 
-Tests are programs of strangers. forge gets a configuration, a home and an environment of ours, no files, no
-programs (`ffi`) and, where Linux lets us, no network. Time, output, the size of files and, on Linux, memory
-are bounded.
+Tests are untrusted programs. forge gets a configuration, a home and an environment from this module, no
+files, no programs (`ffi`) and, where Linux permits it, no network. Time, output, the size of files and, on
+Linux, memory are bounded.
 
-The folder keeps forge's cache. A run of unchanged sources costs one start of forge, about 0.1 s; a change
-costs a build before that, which is where diagnostics come from. What may be in the sources is the part of
-`source_files`.
+The folder keeps forge's cache. A run of unchanged sources costs one start of forge, about 0.1 s. After a
+change, a build precedes the run; the diagnostics come from the build. `source_files` decides what sources may
+contain.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 290.0  # a little less than a call may take
 GRACE_SECONDS = 0.3  # between SIGTERM and SIGKILL, when a run is cancelled
-MOST_OUTPUT = 64 * 1024 * 1024  # traces of failures are in there
+MOST_OUTPUT = 64 * 1024 * 1024  # including the traces of failures
 MOST_SHOWN = 5  # failures in an error's text; all of them are in its details
 MOST_LOGS = 100  # lines that one test has printed, each of at most LONGEST_TEXT characters
 EXPECTED_SOLIDITY = (
@@ -67,12 +67,12 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-
 _STATUS = {"Success": "passed", "Failure": "failed", "Skipped": "skipped"}
 
 # Standard output is the result, standard error a file: mixed, neither could be read. A file may have half a
-# gigabyte (in the units of some shells twice that), a process 4 GiB of data, which leaves out the far larger
-# ranges that WebAssembly reserves; a crash leaves no file.
+# gigabyte (in the units of some shells twice that), a process 4 GiB of data, which does not count the far
+# larger ranges that WebAssembly reserves; a crash leaves no file.
 _SHELL = '{ ulimit -c 0; ulimit -f 1048576; ulimit -d 4194304; } 2>/dev/null; exec "$@" 2>"$0"'
 
 _no_network: list[str] | None = None
-"""What goes before a command to keep it off the network, once that is known."""
+"""The command prefix that removes network access, once it is known."""
 
 
 async def run_tests(
@@ -88,8 +88,8 @@ async def run_tests(
     report: Callable[[str], None],
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> dict[str, Any]:
-    """Run the tests; return all outcomes. Raises EngineError, also where a test fails: then with the outcomes
-    as its details. `folder` is kept for the next run of the same project; one run at a time uses it."""
+    """Run the tests; return all outcomes. Raises EngineError, also if a test fails: then with the outcomes as
+    its details. `folder` is kept for the next run of the same project; one run at a time uses it."""
     chosen = _chosen(match_path, match_contract, filter)
     if evm_version is not None and not _EVM_VERSION.match(evm_version):
         raise invalid("evm_version", "a version of the EVM, such as cancun", quoted(evm_version))
@@ -116,7 +116,7 @@ async def run_tests(
 
 
 def _chosen(match_path: str | None, match_contract: str | None, name: str | None) -> list[str]:
-    """The arguments that choose tests, each one word. Raises EngineError."""
+    """The arguments that select tests, each one word. Raises EngineError."""
     found = []
     for parameter, option, value, pattern, expected in (
         ("match_path", "--match-path", match_path, _GLOB, "a path or a glob, such as test/Counter*.t.sol"),
@@ -131,7 +131,8 @@ def _chosen(match_path: str | None, match_contract: str | None, name: str | None
 
 
 async def _to_the_end(function: Callable[[], bool]) -> bool:
-    """Run it on a worker thread, and wait for its end even if cancelled: it writes where others wait to."""
+    """Run it on a worker thread, and wait for its end even if cancelled, since it writes to a shared
+    folder."""
     working = asyncio.ensure_future(asyncio.to_thread(function))
     try:
         return await asyncio.shield(working)
@@ -171,7 +172,7 @@ class _Run:
         self._program = _programs.find("forge")
 
     def prepare(self) -> bool:
-        """Write the files that are new; return whether all of it has been built before. Blocks."""
+        """Write the new files; return whether all of them have been built before. Blocks."""
         for name in ("project", "home"):
             os.makedirs(os.path.join(self._folder, name), mode=0o700, exist_ok=True)
         changed = kept_folder.make_hold(self._project, self._files)
@@ -187,7 +188,7 @@ class _Run:
         return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
 
     async def build(self) -> None:
-        """Compile what has changed. Raises EngineError with the compiler's diagnostics."""
+        """Compile the changed files. Raises EngineError with the compiler's diagnostics."""
         output = await self._forge("build", "--json")
         try:
             diagnostics = await asyncio.to_thread(self._diagnostics, output)
@@ -226,7 +227,7 @@ class _Run:
         try:
             await process.wait()
         finally:
-            if not process.gone:  # cancelled, most likely: the folder is others' once this has returned
+            if not process.gone:  # cancelled, most likely: after this returns, others may use the folder
                 await process.terminate(GRACE_SECONDS)
         if process.timed_out:
             text = f"forge {arguments[0]} did not end within {self._seconds:g} s and was ended"
@@ -240,7 +241,7 @@ class _Run:
     # --- what is shown --------------------------------------------------------------------------------
 
     def _diagnostics(self, output: bytes) -> list[dict[str, Any]]:
-        """What the compilers have said, in the JSON of forge."""
+        """The compilers' messages, from the JSON of forge."""
         reader = SolcReader(self._files)
         found = []
         for each in json.loads(output)["errors"]:
@@ -250,7 +251,7 @@ class _Run:
         return [{**each, "message": self._shown(each["message"])} for each in found]
 
     def _shown(self, text: str) -> str:
-        """The text without the places of folders."""
+        """The text without the paths of folders."""
         for path, instead in ((self._project + "/", ""), (self._folder, "…"), (FORGE_STD, "forge-std")):
             text = text.replace(path, instead)
         return text
@@ -259,7 +260,7 @@ class _Run:
         return self._shown(text[: 2 * LONGEST_TEXT])[:LONGEST_TEXT]
 
     def _last_lines(self, output: bytes) -> str:
-        """What forge said last, on standard error or else on standard output."""
+        """The last lines that forge has written, on standard error or else on standard output."""
         with open(self._errors, "rb") as file:
             file.seek(max(0, os.path.getsize(self._errors) - 16 * LONGEST_TEXT))
             text = (file.read().strip() or output[-16 * LONGEST_TEXT :]).decode(errors="replace")
@@ -267,7 +268,7 @@ class _Run:
         return self._shown("\n".join(lines[-LAST_LINES:]))[-LONGEST_TEXT:] or "it said nothing"
 
     def _result(self, output: bytes) -> dict[str, Any] | None:
-        """What forge's JSON says, None if there is none. No suites: there were no tests."""
+        """The content of forge's JSON, None if there is none. Without suites, the sources have no tests."""
         lines = output.splitlines()
         written = next((line for line in reversed(lines) if line.startswith(b"{")), None)
         if written is None:
@@ -348,7 +349,8 @@ def _seconds(duration: str) -> float:
 
 
 def _config(folder: str, files: dict[str, str], project_config: bool) -> str:
-    """The configuration, which stands above a project's own: forge takes these from no variable or option."""
+    """The configuration, which takes precedence over a project's own: forge reads these settings from no
+    variable or option."""
 
     def within(name: str) -> str:
         return json.dumps(os.path.join(folder, name), ensure_ascii=False)
@@ -385,7 +387,7 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 async def _sandbox() -> list[str]:
-    """A network of its own, with nobody in it, where this user may make one; else nothing."""
+    """The prefix for a separate, empty network namespace, if this user may make one; else nothing."""
     global _no_network
     if _no_network is None:
         command = ["unshare", "--map-root-user", "--net", "--"]

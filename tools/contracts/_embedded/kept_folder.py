@@ -1,6 +1,6 @@
-"""The folder that forge runs in: it is made to hold the sources of a run and nothing else.
+"""The folder in which forge runs: it is made to hold the sources of a run and nothing else.
 
-Writes those that have changed alone: others stay in forge's cache. Blocks: call it on a worker thread.
+Only changed files are written, so the others stay in forge's cache. Blocks: call it on a worker thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def make_hold(folder: str, files: dict[str, str]) -> bool:
             try:
                 os.rmdir(os.path.join(place, name))
             except OSError:
-                pass  # it is still wanted
+                pass  # it is still used
     for path, text in files.items():
         content = text.encode()
         target = os.path.join(folder, path)
@@ -33,7 +33,7 @@ def make_hold(folder: str, files: dict[str, str]) -> bool:
 
 
 def write(path: str, content: bytes) -> None:
-    """Write a file that is the user's alone. Raises OSError."""
+    """Write a file that only the user can read. Raises OSError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)

@@ -1,12 +1,12 @@
 """The local chain of a project: one anvil, started at the first use, shared by all servers of the project.
 
-Who gets the lock on ``anvil.lock`` starts anvil on a free port of the loopback interface and writes the port
-into ``anvil.port``; the others use that one, and take over when it has ended. anvil runs below the reaper and
-ends with its server, however that ends. Its state is written after each transaction, before the answer is
-given (`save`), in the place of the former file: what was answered is still there after a kill -9. Its ten
-accounts are unlocked, so no key is handled here; the keys that anvil prints are read past, and kept nowhere.
-It keeps the transactions and states of its last 64 blocks, in memory: more would make the state ever larger,
-and be files that nobody removes. A start costs 0.1 s.
+The server that gets the lock on ``anvil.lock`` starts anvil on a free port of the loopback interface and
+writes the port into ``anvil.port``. The others use that one, and take over when it has ended. anvil runs
+below the reaper and ends with its server, however that ends. After each transaction, before the answer, its
+state is written (`save`) and replaces the former file, so an answered transaction survives a kill -9. Its ten
+accounts are unlocked, so no key is handled here; the keys that anvil prints are skipped and stored nowhere.
+anvil keeps the transactions and states of its last 64 blocks, in memory. More would make the state ever
+larger, and leave files that are never removed. A start costs 0.1 s.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ID, NUMBER = "local", 31337
 START_SECONDS = 15.0
 BLOCKS = 64
-LEFTOVER_SECONDS = 60.0  # for so long somebody may still be writing it
+LEFTOVER_SECONDS = 60.0  # for so long a process may still be writing it
 LISTENING = b"Listening on 127.0.0.1:"
 PAUSE_SECONDS = 0.02
 
@@ -52,11 +52,11 @@ class LocalChain:
 
     @property
     def url(self) -> str:
-        """Where it listens; empty while it does not run, as far as this server knows."""
+        """The URL at which it listens; empty if it does not run, as far as this server knows."""
         return self._node.url if self._node is not None else ""
 
     async def node(self) -> Node:
-        """The running chain; started first if need be. Raises EngineError."""
+        """The running chain, which is started first if need be. Raises EngineError."""
         async with self._starting:
             if self._node is not None and await self._answers(self._node):
                 return self._node
@@ -86,7 +86,8 @@ class LocalChain:
         replace_file(self._state, zlib.decompress(packed, wbits=31))
 
     async def end(self, node: Node) -> None:
-        """End this chain, if it is still the one that runs and this server's own: the next use starts it."""
+        """End this chain, if it is still the running one and belongs to this server: the next use starts
+        it."""
         async with self._starting:
             if node is self._node and self._process is not None:
                 await self._forget()
@@ -96,7 +97,7 @@ class LocalChain:
     async def _start(self) -> Node:
         try:
             self._node = await self._started()
-        except BaseException:  # others may have more luck
+        except BaseException:  # another server may succeed
             await self._forget()
             raise
         return self._node
@@ -158,13 +159,13 @@ class LocalChain:
             os.close(descriptor)
             return False
         self._lock = descriptor
-        if os.path.exists(self._port_file):  # of one that has ended: its port may be another's by now
+        if os.path.exists(self._port_file):  # of one that has ended: another program may have its port now
             os.unlink(self._port_file)
         self._clear()
         return True
 
     def _clear(self) -> None:
-        """Remove what servers that were killed have begun to write (`replace_file`)."""
+        """Remove files that killed servers have begun to write (`replace_file`)."""
         with os.scandir(self._folder) as entries:
             begun = [each for each in entries if each.name.startswith(("anvil.json.", "anvil.port."))]
         for each in begun:
@@ -179,7 +180,7 @@ class LocalChain:
             return None
 
     async def _answers(self, node: Node) -> bool:
-        """Whether a node is there and is this project's chain."""
+        """Whether a node answers and is this project's chain."""
         try:
             return await node.number("eth_chainId") == NUMBER
         except (EngineError, RpcError):
@@ -188,7 +189,7 @@ class LocalChain:
 
 
 class _PortReader:
-    """Finds the port in what anvil prints, of which the last bytes alone are kept until then."""
+    """Finds the port in anvil's output, of which it stores only the last bytes until then."""
 
     def __init__(self, port: asyncio.Future[int]) -> None:
         self._port = port

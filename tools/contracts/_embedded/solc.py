@@ -1,9 +1,10 @@
 """The Solidity compiler: standard JSON in, standard JSON out.
 
-A native solc is run for each compilation. npm's, which is WebAssembly, runs in a Node process that stays, as
-loading it takes 0.6 s and compiling a small contract then 0.03: `solc_worker.js`, one compilation at a time,
-below the reaper, with an environment that holds nothing of the server's. It is ended when a compilation takes
-too long or is cancelled, and when it has been idle for two minutes; the next request starts it anew.
+A native solc runs once for each compilation. npm's solc is WebAssembly: loading it takes 0.6 s, and compiling
+a small contract then 0.03 s. It therefore runs in a Node process that stays (`solc_worker.js`), one
+compilation at a time, below the reaper, without the server's environment. The process is ended when a
+compilation takes too long or is cancelled, and when it has been idle for two minutes; the next request starts
+another one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "solc_worker.js")
 IDLE_SECONDS = 120.0
-MEMORY_MB = 4096  # of JavaScript; WebAssembly has at most as much besides
+MEMORY_MB = 4096  # of JavaScript; WebAssembly has at most as much in addition
 READ_SIZE = 1024 * 1024
 
 FOR_FORGE = """\
@@ -49,12 +50,12 @@ set -- {program} "$@"
 [ -e "$0.version" ] || {{ "$@" >"$0.version.$$" && mv "$0.version.$$" "$0.version"; }} || exit 1
 exec cat "$0.version"
 """
-"""forge asks for the version at each start, which takes as long as loading the compiler: the answer is kept
-until the script is made anew. ``--liftoff-only`` halves the time of a process that compiles once."""
+"""forge asks for the version at each start, which takes as long as loading the compiler: the answer is stored
+until the script is written anew. ``--liftoff-only`` halves the time of a process that compiles once."""
 
 
 class _Worker(ServerProcess):
-    """The Node process, and the answer that is being waited for."""
+    """The Node process, and the pending answer."""
 
     def __init__(self, soljson: str) -> None:
         node = _programs.find("node")
@@ -69,7 +70,7 @@ class _Worker(ServerProcess):
         self.loop.add_reader(self.output, self.read_rest)
 
     async def request(self, body: bytes) -> bytes:
-        """Send a request, and return the answer. Raises EngineError when the process ends before."""
+        """Send a request, and return the answer. Raises EngineError if the process ends before."""
         if self.reason:
             raise self._failure()
         self._answer = self.loop.create_future()
@@ -103,7 +104,7 @@ class _Worker(ServerProcess):
             self._take()
 
     def _take(self) -> None:
-        """Take the answer, once it is whole."""
+        """Take the answer, once it is complete."""
         head = self._received.find(b"\n", 0, 20)
         if head < 0:
             return
@@ -127,7 +128,7 @@ class _Worker(ServerProcess):
 
 
 class Compiler:
-    """solc of one event loop."""
+    """The Solidity compiler of one event loop."""
 
     def __init__(self) -> None:
         self._worker: _Worker | None = None

@@ -1,10 +1,10 @@
 """The Vyper compiler: sources in, artifacts and diagnostics out.
 
-Vyper is a Python program, the extra ``fastrpc-mcp[vyper]``; it is run for each compilation, by its standard
-JSON, one at a time, which takes 0.3 s and more. Imports resolve among the sources alone, and to what Vyper
-itself brings (``ethereum.ercs``, ``math``): nothing is read from disk for them. A contract is named after its
-file. A file with ``uses:`` may be a module, which no contract can be made of: it is compiled with what
-imports it, and by itself only to find that out.
+Vyper is a Python program, the extra ``fastrpc-mcp[vyper]``. It runs for each compilation, by its standard
+JSON, one at a time, which takes 0.3 s and more. Imports resolve among the sources and to what Vyper itself
+contains (``ethereum.ercs``, ``math``): nothing is read from disk for them. A contract is named after its
+file. A file with ``uses:`` may be a module, from which no contract can be made. It is compiled with the files
+that import it, and by itself only to find that out.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ async def compile_sources(
     evm_version: str | None,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> Found:
-    """Return the artifacts and the diagnostics, errors among them. Raises EngineError where Vyper is not
-    there, takes too long or fails."""
+    """Return the artifacts and the diagnostics, errors among them. Raises EngineError if Vyper is missing,
+    takes too long or fails."""
     program = _programs.find("vyper")
     settings: dict[str, Any] = {"optimize": "gas" if optimize else "none"}
     if evm_version is not None:
@@ -77,7 +77,7 @@ def _of_module(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def possible_modules(sources: dict[str, str]) -> list[str]:
-    """The files that may need another one to initialize what they use."""
+    """The files that may need another one to initialize the modules that they use."""
     return [path for path, text in sources.items() if path.endswith(".vy") and _USES.search(text)]
 
 

@@ -1,1 +1,1 @@
-"""What a project has on disk, for every engine: its sources, its store with the ledger, its locks."""
+"""The files of a project on disk, for every engine: its sources, its store with the ledger, its locks."""

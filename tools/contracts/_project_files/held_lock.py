@@ -1,6 +1,7 @@
-"""A lock on a file that a task waits for: one at a time among the tasks of a server and among servers alike.
+"""A lock on a file for which a task waits. It excludes the other tasks of a server, and other servers.
 
-It is gone when it is left, or when its process has died. Waiting costs a look each `PAUSE_SECONDS`.
+It is released when the block is left, or when its process has died. Waiting costs one attempt each
+`PAUSE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ PAUSE_SECONDS = 0.02
 
 
 def opened(path: str) -> int:
-    """Return the descriptor of a file to lock, made if it is not there. Raises OSError."""
+    """Return the descriptor of a lock file, which is made if it is missing. Raises OSError."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 @asynccontextmanager
 async def hold(path: str, deadline: float, late: Exception) -> AsyncIterator[None]:
     """Hold the lock of a file. Raises `late` at the deadline, a time of `time.monotonic`."""
-    descriptor = opened(path)  # of its own: a lock counts for one opening of the file
+    descriptor = opened(path)  # a separate one, since a lock belongs to one opening of the file
     try:
         while lock(descriptor) is False:
             if time.monotonic() > deadline:

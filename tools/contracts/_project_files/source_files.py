@@ -1,8 +1,8 @@
-"""The sources of a project: reads those of a folder, takes those that came with the call, and refuses what is
-too large, leads out of the project or configures the engine.
+"""The sources of a project: reads those of a folder, accepts those in the call, and refuses sources that are
+too large, lead out of the project or configure the engine.
 
-Costs reading every file once. What is in a source beyond its imports and its settings for forge is left to
-the compiler and the sandbox. Blocks: call it on a worker thread.
+Costs reading every file once. The compiler and the sandbox check everything in a source except its imports
+and its settings for forge. Blocks: call it on a worker thread.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FOLDERS = ("src", "contracts", "test", "script")
 SUFFIXES = (".sol", ".vy", ".vyi")
 LONGEST_PATH = 400
 
-# What a source may set for its own tests. Anything else could undo ours: forge takes fs_permissions from
-# there, too.
+# The settings that a source may contain for its own tests. Any other could override those of this module:
+# forge reads fs_permissions from there, too.
 _SETTING = re.compile(
     r":[ \t]*(?:\w+\.)?(?:(?:fuzz|invariant)\.[a-z_]+|isolate|allow_internal_expect_revert)[ \t]*=[ \t]*"
     r"(?:[0-9]{1,10}|true|false)[ \t\r]*(?:\*/[^\n]*)?"
 )
-# Compilers differ in whether these end a line, and so in what is a comment.
+# Compilers differ in whether these characters end a line, and so in what is a comment.
 _ODD_LINE_END = re.compile("[\v\f\x85\u2028\u2029]|\r(?!\n)")
 _VYPER_IMPORT = re.compile(r"\bfrom((?:[ \t\f.]|\\\r?\n)+)")
 _TOKEN = re.compile(
@@ -41,7 +41,7 @@ _TOKEN = re.compile(
 def gathered(
     sources: dict[str, str] | None, project_root: str | None, project_config: bool
 ) -> dict[str, str]:
-    """The files by path: those that came, and those of the project folder. Raises EngineError."""
+    """The files by path: those of the call, and those of the project folder. Raises EngineError."""
     files = {} if project_root is None else _of_project(project_root, project_config)
     for path, text in (sources or {}).items():
         where = f'sources["{path[:100]}"]'
@@ -61,7 +61,7 @@ def gathered(
     return files
 
 
-# ---------------------------------------------------------------------------------- what may come
+# --- what is accepted ---------------------------------------------------------------------------
 
 
 def _check_path(where: str, path: str, project_config: bool) -> None:
@@ -126,7 +126,7 @@ def _check_vyper(where: str, path: str, text: str) -> None:
 
 
 def _imports(text: str) -> Iterator[str]:
-    """What the source imports, as it is written there."""
+    """The imports of the source, as written."""
     importing = False
     for found in _TOKEN.finditer(text):
         token = found[0]
@@ -148,8 +148,8 @@ def _stays_inside(path: str, imported: str) -> bool:
 
 
 def _of_project(root: str, project_config: bool) -> dict[str, str]:
-    """The sources of a project folder, and its configuration if that is wanted. ``.env`` is never read: what
-    it sets is secret, and reaches the compiler."""
+    """The sources of a project folder, and its configuration if requested. ``.env`` is never read: its values
+    are secret, and would reach the compiler."""
     if not os.path.isabs(root) or not os.path.isdir(root):
         raise invalid("project_root", "the absolute path of a folder", quoted(root))
     if not project_config:
@@ -158,8 +158,8 @@ def _of_project(root: str, project_config: bool) -> dict[str, str]:
 
 
 def read_below(root: str, folders: tuple[str, ...], more: tuple[str, ...] = ()) -> dict[str, str]:
-    """The sources below some folders of a project, and `more` files, by path. Links are left out,
-    and so are hidden names. Raises EngineError for too many or too large ones."""
+    """The sources below some folders of a project, and `more` files, by path. Links and hidden names are left
+    out. Raises EngineError for too many or too large ones."""
     files: dict[str, str] = {}
     total = 0
     for path in (*more, *_paths(root, folders)):

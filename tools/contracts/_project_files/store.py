@@ -1,12 +1,11 @@
-"""What outlives a server: chains, artifacts and deployments of a project, in one SQLite file shared by
-servers.
+"""The persistent state of a project: chains, artifacts and deployments, in one SQLite file shared by servers.
 
 The ledger of deployments is written before anything is sent, by chain and idempotency key, with a fingerprint
-of what is deployed: the same key never deploys twice, and never something else. A change is on disk when the
-function returns, which costs some 2 ms; reading costs 20 us, on a connection that is kept as long as the file
-is the same. Both wait while others write: call them on a worker thread, or read by `soon`. What the rows mean
-to a chain is left to each engine. Raises EngineError(INTERNAL_ERROR) for a file that cannot be used, and
-leaves it.
+of what is deployed. So the same key never deploys twice, and never another contract. A change is on disk when
+the function returns, which costs some 2 ms. Reading costs 20 us, on a connection that is reused as long as
+the file is the same. Both wait while others write: call them on a worker thread, or read by `soon`. Each
+engine interprets the rows. Raises EngineError(INTERNAL_ERROR) for a file that cannot be used, and does not
+change it.
 """
 
 from __future__ import annotations
@@ -32,11 +31,10 @@ Found = TypeVar("Found")
 
 FILE = "contracts.sqlite3"
 WAIT_SECONDS = 10.0
-MOST_SEARCHED = 500  # contracts whose errors are known
+MOST_SEARCHED = 500  # contracts whose errors are searched
 PLANNED, SENT, DONE = "planned", "sent", "done"
 
-# Version n of the schema is made from version n - 1 by the statements at index n - 1; what was released
-# stays.
+# The statements at index n - 1 make version n of the schema from version n - 1; released ones never change.
 MIGRATIONS = (
     """
     CREATE TABLE chains (
@@ -59,7 +57,7 @@ MIGRATIONS = (
 
 
 class Chain(NamedTuple):
-    """A chain that was registered. `chain_id` is its number."""
+    """A registered chain. `chain_id` is its number."""
 
     id: str
     name: str
@@ -70,7 +68,7 @@ class Chain(NamedTuple):
 
     @classmethod
     def of(cls, given: dict[str, Any], *, name: str) -> Chain:
-        """The chain of the parameters of chain_register; `name`: if they have none."""
+        """The chain in the parameters of chain_register; `name`: if they have none."""
         preset, explorer = given.get("preset", ""), given.get("explorer", "")
         return cls(
             given["id"], given.get("name", name), given["rpc_url"], given["chain_id"], preset, explorer
@@ -94,8 +92,8 @@ class Deployment(NamedTuple):
 
 
 class Store:
-    """The file in `folder`, which must be private to the user. What it reads is read by one connection, in
-    turns; a change has one of its own. Both wait for `wait_seconds` while others write."""
+    """The file in `folder`, which must be private to the user. One connection serves all reads, in turns;
+    each change uses a separate one. Both wait for `wait_seconds` while others write."""
 
     def __init__(self, folder: str, wait_seconds: float = WAIT_SECONDS) -> None:
         self.path = os.path.join(folder, FILE)
@@ -108,8 +106,8 @@ class Store:
     async def soon(
         self, read: Callable[Concatenate[Store, Given], Found], *given: Given.args, **more: Given.kwargs
     ) -> Found:
-        """Return what a method returns that reads. It runs here, which is five times as fast as on a worker
-        thread; on one if it has to wait, because somebody writes at the moment."""
+        """Return the result of a method that reads. It runs on this thread, which is five times as fast as on
+        a worker thread. It runs on a worker thread if it must wait for a writer."""
         if self._at_once is None:
             self._at_once = Store(os.path.dirname(self.path), 0.0)
         try:
@@ -136,7 +134,7 @@ class Store:
     # --- artifacts ------------------------------------------------------------------------------------
 
     def put_artifacts(self, project: str, artifacts: list[dict[str, Any]]) -> None:
-        """Put what a compilation has made in the place of what the project had."""
+        """Replace the project's artifacts by those of a compilation."""
         now = time.time()
         rows = [(project, each["path"], each["name"], json.dumps(each), now) for each in artifacts]
         with self._writing() as base:
@@ -144,8 +142,9 @@ class Store:
             base.executemany("INSERT INTO artifacts VALUES (?, ?, ?, ?, ?)", rows)
 
     def artifact(self, name: str, project: str | None) -> dict[str, Any]:
-        """The artifact of this name, ``Counter`` or ``path:Counter``; of the newest project if none is given.
-        Raises EngineError(ARTIFACT_NOT_FOUND), and INVALID_REQUEST where several paths have the name."""
+        """The artifact with this name, ``Counter`` or ``path:Counter``; by default that of the newest
+        project. Raises EngineError(ARTIFACT_NOT_FOUND), and INVALID_REQUEST if several paths have the
+        name."""
         path, _, short = name.rpartition(":")
         with self._reading() as base:
             if project is None:
@@ -200,7 +199,7 @@ class Store:
             return dict(base.execute("SELECT name, project FROM artifacts ORDER BY made_at"))
 
     def sender_on(self, chain: str) -> str:
-        """The account that has made the newest deployment on a chain; empty if there is none."""
+        """The account that has made the newest deployment on a chain; empty without one."""
         with self._reading() as base:
             row = base.execute(
                 "SELECT sender FROM deployments WHERE chain = ? AND state = 'done' AND sender != ''"
@@ -217,7 +216,7 @@ class Store:
             )
 
     def drop_deployment(self, chain: str, key: str) -> None:
-        """Forget a deployment of which nothing was sent."""
+        """Remove a deployment of which nothing was sent."""
         with self._writing() as base:
             base.execute("DELETE FROM deployments WHERE chain = ? AND key = ?", (chain, key))
 
@@ -227,7 +226,7 @@ class Store:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A connection in one transaction, which is on disk, or undone, at the end of the block."""
         with _failures_told(), closing(self._connect()) as base:
-            # No write-ahead log: where the file is removed, what is left of one damages the next file.
+            # No write-ahead log: if the file is removed, a left-over log damages the next file.
             base.execute("PRAGMA journal_mode = DELETE")
             base.execute("PRAGMA synchronous = FULL")
             base.execute("BEGIN IMMEDIATE")
@@ -237,7 +236,7 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """The kept connection, in a transaction that sees one state of the file."""
+        """The shared connection, in a transaction that sees one state of the file."""
         with _failures_told(), self._turn:
             try:
                 base = self._kept()
@@ -254,7 +253,7 @@ class Store:
                 raise
 
     def _kept(self) -> sqlite3.Connection:
-        """The connection to the file that has its name now: the one of before may have been removed."""
+        """The connection to the file that has this path now: the former one may have been removed."""
         file = _identity(self.path)
         if self._connection is None or file is None or file != self._file:
             self._close()
@@ -276,7 +275,7 @@ class Store:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from others that have had its name; None where there is none, or an empty one."""
+    """What distinguishes a file from others with its name; None for a missing or empty one."""
     try:
         found = os.stat(path)
     except OSError:
@@ -286,7 +285,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 @contextmanager
 def _failures_told() -> Iterator[None]:
-    """Turn what SQLite raises into an EngineError."""
+    """Convert exceptions of SQLite to EngineError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -298,7 +297,7 @@ def _failures_told() -> Iterator[None]:
 
 
 def _version(base: sqlite3.Connection) -> int:
-    """The version of the schema. Raises EngineError for one that is not known here."""
+    """The version of the schema. Raises EngineError for an unknown one."""
     version: int = base.execute("PRAGMA user_version").fetchone()[0]
     if version > len(MIGRATIONS):
         raise EngineError(

@@ -1,10 +1,10 @@
-"""What a document holds: `extract` and `extract_data` turn a file into text by page, `passages` cuts that
+"""The content of a document: `extract` and `extract_data` turn a file into text by page, `passages` cuts that
 into pieces.
 
-A document is read in a process of its own (`document_worker`), because a stranger wrote it: bounded in memory
-and time, without secrets in its environment, ended with everything below it however the call or the server
-ends. That costs a quarter of a second. Nothing is written to disk. Importing this module imports nothing
-heavy; where texts are kept, and what a tool says of them, is left to others.
+A document is untrusted, so a separate process reads it (`document_worker`). The process is bounded in memory
+and time, has no secrets in its environment, and is ended with all its descendants however the call or the
+server ends. That costs a quarter of a second. Nothing is written to disk. Importing this module imports
+nothing heavy. Other modules store texts and describe them to callers.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["Extracted", "ExtractionError", "Passage", "extract", "extract_data",
 FILE_BYTES = 50 * 1024 * 1024
 MEMORY = 1024 * 1024 * 1024
 SECONDS = 60
-ANSWER_BYTES = 100_000_000  # twice 20 MB of text, as text and as Markdown, and what JSON escapes
+ANSWER_BYTES = 100_000_000  # twice 20 MB of text, as text and as Markdown, and the escapes of JSON
 LONGEST_NAME = 200
 
-# The program knows the folders of its libraries beside the standard library.
+# The program may import from the folders of its libraries besides the standard library.
 BOOTSTRAP = "import sys; sys.path += sys.argv[6:]; import document_worker; document_worker.main()"
 
 
@@ -42,13 +42,13 @@ class ExtractionError(ToolError):
 
 async def extract(path: str, *, name: str = "", media_type: str = "") -> Extracted:
     """Return the text of a document: `extract_data` of a file's content. A symbolic link is not followed.
-    `name` is what messages call it, by default the path's last part. Raises ExtractionError."""
+    Messages call it `name`, by default the path's last part. Raises ExtractionError."""
     shown = name or os.path.basename(path) or path
     return await extract_data(await asyncio.to_thread(read_file, path, shown), shown, media_type=media_type)
 
 
 def read_file(path: str, name: str, dir_fd: int | None = None) -> bytes:
-    """Return the content of a document's file, which is called `name` in messages. Raises ExtractionError."""
+    """Return the content of a document's file; messages call it `name`. Raises ExtractionError."""
     shown = name[:LONGEST_NAME]
     try:
         return regular_files.read_regular(path, FILE_BYTES, follow=False, dir_fd=dir_fd)
@@ -62,7 +62,7 @@ async def extract_data(data: bytes, name: str, *, media_type: str = "") -> Extra
     """Return the text of a document: PDF, DOCX, XLSX, PPTX, ODT, ODS, EPUB, EML, HTML, CSV, Markdown, text,
     and pictures where tesseract is installed.
 
-    `name` and `media_type` decide among kinds of text, else the content does. Raises ExtractionError.
+    `name` and `media_type` decide among kinds of text; otherwise the content decides. Raises ExtractionError.
     """
     shown = name[:LONGEST_NAME]
     if not data:
@@ -82,7 +82,7 @@ def _why_not(error: OSError) -> str:
 
 
 async def _in_worker(data: bytes, name: str, media_type: str, reads: str = "text") -> dict[str, Any]:
-    """Have the program read a document. Raises ExtractionError where it ends without an answer."""
+    """Have the program read a document. Raises ExtractionError if it ends without an answer."""
     process = await processes.run(
         [
             *(sys.executable, "-I", "-S", "-c", BOOTSTRAP, str(MEMORY), str(SECONDS), reads),
@@ -102,9 +102,9 @@ async def _in_worker(data: bytes, name: str, media_type: str, reads: str = "text
     try:
         answer: dict[str, Any] = orjson.loads(process.output.head)
     except ValueError:
-        if process.signal == "SIGABRT":  # how native code ends without memory
+        if process.signal == "SIGABRT":  # which ends native code that is out of memory
             raise ExtractionError(f"{name}: reading it takes more memory than is allowed") from None
-        if process.signal in ("SIGSEGV", "SIGBUS"):  # how native code ends without stack
+        if process.signal in ("SIGSEGV", "SIGBUS"):  # which ends native code that is out of stack
             raise ExtractionError(f"{name}: it is damaged, or nested too deeply to be read") from None
         ending = process.signal or f"exit code {process.exit_code}"
         raise ExtractionError(f"{name}: the program that reads it ended with {ending}") from None
@@ -112,7 +112,8 @@ async def _in_worker(data: bytes, name: str, media_type: str, reads: str = "text
 
 
 def _folders() -> list[str]:
-    """Return where the program finds itself, what it shares with other tools, and its libraries."""
+    """Return the folders of the program, of the modules that it shares with other tools, and of its
+    libraries."""
     import importlib.util
 
     here = os.path.dirname(os.path.abspath(__file__))
@@ -125,8 +126,8 @@ def _folders() -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return where shared libraries and tesseract's data lie, nothing else of this process's environment."""
-    # No folder for a cache can be made below a device; threads of their own would take memory and time twice.
+    """Return where shared libraries and tesseract's data are, nothing else of this process's environment."""
+    # A cache folder cannot be made below a device. Threads of the libraries would double memory and time.
     return {
         **environment("TESSDATA_PREFIX"),
         "HOME": os.devnull,

@@ -1,7 +1,7 @@
-"""A part of the program `document_worker`: `count_of` says how often a PDF draws its forms.
+"""A part of the program `document_worker`: `count_of` counts how often a PDF draws its forms.
 
-A form may draw others, any number of times each (ISO 32000-1, 8.10), so a file of 3 KB draws 10**12. What is
-counted is each form once, times how often the page or the form around it draws it.
+A form may draw others, each any number of times (ISO 32000-1, 8.10), so a file of 3 KB can draw 10**12. Each
+form is examined once; its count is multiplied by how often the page or the enclosing form draws it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 DRAWN_NAME = re.compile(rb"/([^\0\s/<>()\[\]{}%]*)[\0\s]+Do\b")
 NAME_ESCAPE = re.compile(rb"#([0-9A-Fa-f]{2})")
 DEEPEST = 100
-"""Forms in forms; xberg follows fewer."""
+"""Depth of nested forms; xberg follows fewer."""
 
 
 def count_of(data: bytes) -> int:
-    """Return how many forms are drawn on all pages. What cannot be read is not counted."""
+    """Return how many forms all pages draw. Unreadable parts are not counted."""
     counting = Counting()
     try:
         reader = pypdf.PdfReader(io.BytesIO(data), strict=False)
@@ -37,15 +37,15 @@ def count_of(data: bytes) -> int:
 
 
 class Counting:
-    """What is known of a document's forms."""
+    """The counts of a document's forms so far."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
 
     def drawn_by(self, around: Any, inherited: Any, depth: int) -> int:
-        """Return how many forms a page or form draws; `inherited` are the resources that it has if it names
-        none. A name that is none of a form or picture here, since readers differ in how they read it, counts
-        as the form that draws most."""
+        """Return how many forms a page or form draws; `inherited` are the resources that apply if it has
+        none. A name that is neither a form nor a picture here counts as the form that draws most, since
+        readers interpret it differently."""
         resources = _value(around, "/Resources") or inherited
         named = _value(resources, "/XObject")
         if not named or depth > DEEPEST:
@@ -60,7 +60,7 @@ class Counting:
         return sum(count * draws.get(_name(name), most) for name, count in times.items())
 
     def _of(self, form: Any, resources: Any, depth: int) -> int:
-        """Return 1 for a form, and what it draws; 0 for one that is within itself, and for a picture."""
+        """Return 1 for a form, plus what it draws; 0 for one that is within itself, and for a picture."""
         if not isinstance(form, StreamObject) or form.get("/Subtype") != "/Form":
             return 0
         known = id(form)

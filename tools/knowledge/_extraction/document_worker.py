@@ -1,14 +1,14 @@
 """A program, not a module: turns one document into Markdown and text by page, within limits.
 
-It gets the document on descriptor 0 and answers with one line of JSON on descriptor 1. What is read was
-written by strangers, and the library that reads it is native code: memory, processor time and what it may
-write are bounded before the library is imported; before the library or the parsers of archives touch the
-document, no descriptor can be had any more, so that it opens no file and no socket. Reading pictures keeps
-one free, for tesseract's language data, and files of another folder cannot be opened: a process that is not
-asked to read pictures answers that it takes another one. It knows xberg, pypdf and the standard library, of
-fastrpc three files. Starting costs a quarter of a second.
+It reads the document on descriptor 0 and answers with one line of JSON on descriptor 1. Documents are
+untrusted, and the library that reads them is native code. Memory, processor time and written files are
+therefore bounded before the library is imported. Before the library or the parsers of archives touch the
+document, no further descriptor can be opened, so they can open no file and no socket. Reading pictures leaves
+one descriptor free, for tesseract's language data, and files of other folders cannot be opened. A process
+that may not read pictures answers that another one must. The program imports xberg, pypdf and the standard
+library, and three files of fastrpc. Starting costs a quarter of a second.
 
-What a document is, its content says; its name decides only among kinds of text.
+The content decides what a document is; its name decides only among kinds of text.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ PAGES = 2_000
 TEXT_BYTES = 20_000_000
 UNPACKED_BYTES = 256 * 1024 * 1024  # of all members of a container
 MEMBERS = 10_000
-OCR_SECONDS = 45  # what is left of a minute is for the rest
-LONG_SECONDS = 2.0  # after which a PDF is looked at for what has no end
+OCR_SECONDS = 45  # the rest of a minute is for the other work
+LONG_SECONDS = 2.0  # after which a PDF is checked for endless content
 FORMS = 1_000_000  # drawn on all pages, which takes some seconds
-OCR_LANGUAGES = 6  # that are tried
-SURE = 0.8  # what tesseract says of the right language; of a wrong one up to 0.5, in the same script more
+OCR_LANGUAGES = 6  # the most that are tried
+SURE = 0.8  # tesseract's confidence in the right language; in a wrong one up to 0.5, in the same script more
 HEAD = 4096
 
 OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -122,11 +122,11 @@ class Refusal(Exception):
 
 
 class PicturesWanted(Exception):
-    """The document is read by a process that may read pictures."""
+    """Another process, one that may read pictures, must read the document."""
 
 
 class Order:
-    """What is asked: the document, what its sender calls it, and whether tesseract may read its pictures."""
+    """The request: the document, its name for messages, and whether tesseract may read its pictures."""
 
     def __init__(self, data: bytes, name: str, media_type: str, pictures: bool = False) -> None:
         self.data = data
@@ -137,11 +137,11 @@ class Order:
         self.warnings: list[str] = []
 
 
-# --- what it is --------------------------------------------------------------------------------------------
+# --- the kind of document ----------------------------------------------------------------------------------
 
 
 def kind_of(order: Order) -> str:
-    """Return the media type of a document, by its content. Raises Refusal for what is no document."""
+    """Return the media type of a document, by its content. Raises Refusal for anything else."""
     data = order.data
     if b"%PDF-" in data[:1024]:
         return PDF
@@ -196,8 +196,8 @@ def kind_of_archive(order: Order) -> str:
 
 
 def check_xml(archive: zipfile.ZipFile, name: str) -> None:
-    """Read a part of a document through. Raises Refusal for one that declares a document type, and for one of
-    the content that is not well-formed: xberg would leave out what is behind the fault and say nothing."""
+    """Read a part of a document completely. Raises Refusal for one that declares a document type, and for one
+    of the content that is not well-formed: xberg would silently leave out the text after the error."""
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = refuse_type
     try:
@@ -230,8 +230,8 @@ def kind_of_text(order: Order) -> str:
 
 
 def encoding_by_zeros(data: bytes) -> str | None:
-    """Return the encoding of text in UTF-16 or UTF-32: by its mark, else since every zero byte is the same
-    half of a character."""
+    """Return the encoding of text in UTF-16 or UTF-32: by its byte order mark, else because nearly all zero
+    bytes are in the same half of a character."""
     for mark, encoding in (
         (b"\xff\xfe\0\0", "utf-32"),
         (b"\0\0\xfe\xff", "utf-32"),
@@ -254,7 +254,7 @@ def encoding_by_zeros(data: bytes) -> str | None:
 
 
 def read(order: Order) -> dict[str, Any]:
-    """Return what is answered for a document. Raises Refusal, or whatever a library raises."""
+    """Return the answer for a document. Raises Refusal, or any exception of a library."""
     kind = kind_of(order)
     expected = SUFFIXES.get(order.suffix, kind)
     if kind in NAMES and expected != kind:
@@ -280,7 +280,7 @@ def read(order: Order) -> dict[str, Any]:
 
 
 class Document:
-    """What was read: pages in Markdown, or plain text where `has_form` is false."""
+    """The result: pages in Markdown, or plain text if `has_form` is false."""
 
     def __init__(
         self, pages: list[str], title: str = "", language: str = "", *, has_form: bool = True
@@ -292,7 +292,7 @@ class Document:
 
 
 def read_text(order: Order) -> Document:
-    """Return text as it is: in UTF-8 or UTF-16, else in the encoding that xberg takes it for."""
+    """Return text unchanged: in UTF-8 or UTF-16, else in the encoding that xberg detects."""
     data = order.data
     for encoding in (encoding_by_zeros(data), "utf-8-sig"):
         if encoding:
@@ -317,7 +317,7 @@ def read_by_library(order: Order, kind: str) -> Document:
         data = data.decode(encoding, "replace").encode()
     result = library_for(order).extract(data, kind)
     pages = pages_of(result)
-    if kind == DOCX:  # the notes are of the whole, not of a page
+    if kind == DOCX:  # notes belong to the whole, not to a page
         note = FOOTNOTE.search(result.content)
         if note and note[0] not in pages[-1]:
             pages[-1] += "\n\n" + result.content[note.start() :]
@@ -330,8 +330,8 @@ def read_by_library(order: Order, kind: str) -> Document:
 
 
 def read_pdf(order: Order) -> Document:
-    """Return a PDF's pages: by pypdf where they hold right-to-left script, which xberg does not put in order;
-    by tesseract where they hold no text. Raises Refusal where no page has text."""
+    """Return a PDF's pages: by pypdf if they hold right-to-left script, which xberg does not put in order; by
+    tesseract if they hold no text. Raises Refusal if no page has text."""
     in_order = reader_of_pages()
     library = library_for(order)
     result = library.extract(order.data, PDF)
@@ -381,8 +381,8 @@ def page_markdown(page: Any) -> str:
 
 
 def reader_of_pages() -> Any:
-    """Return what puts pages of right-to-left script into reading order, which xberg does not; None without
-    pypdf."""
+    """Return a function that puts pages of right-to-left script into reading order, which xberg does not;
+    None without pypdf."""
     try:
         import _page_text  # type: ignore[import-not-found]
         import pypdf
@@ -402,14 +402,14 @@ def reader_of_pages() -> Any:
             ]
         except MemoryError:
             raise
-        except Exception:  # xberg could read it; then its order has to do
+        except Exception:  # xberg could read it; then its order is used
             return [plain_text(page) for page in pages]
 
     return read_pages
 
 
 def counter_of_forms() -> Any:
-    """Return what counts the forms that a PDF draws; None without pypdf."""
+    """Return a function that counts the forms that a PDF draws; None without pypdf."""
     try:
         import _pdf_forms  # type: ignore[import-not-found]
     except ImportError:
@@ -418,8 +418,8 @@ def counter_of_forms() -> Any:
 
 
 class Library:
-    """xberg, and the languages that tesseract is installed for, whose data are the only files that can be
-    opened from then on where pictures are read."""
+    """xberg, and tesseract's languages. Where pictures are read, tesseract's data are the only files that can
+    be opened from then on."""
 
     def __init__(self, pictures: bool) -> None:
         try:
@@ -437,11 +437,11 @@ class Library:
             import _readable_folders  # type: ignore[import-not-found]
 
             _readable_folders.confine_if_possible([os.environ["TESSDATA_PREFIX"]])
-        self.extract(b"start", TEXT)  # makes its threads while descriptors are free
+        self.extract(b"start", TEXT)  # this starts its threads while descriptors are free
 
     def read_picture(self, data: bytes, kind: str, pages: list[int] | None = None) -> Any:
-        """Return what tesseract reads, in the language that it is surest of: a page is in one, and languages
-        together read worse than each alone."""
+        """Return tesseract's text, in the language of its highest confidence: a page is in one language, and
+        languages together read worse than each alone."""
         best, best_score = None, -1.0
         sample = {"force_ocr_pages": pages[:1]} if pages else {}
         for language in self.languages:
@@ -480,8 +480,8 @@ class Library:
         return answer.results[0]
 
     async def _within_reason(self, extracting: Any, data: bytes, kind: str) -> Any:
-        """Return what xberg answers. Raises Refusal for a PDF that takes it long, if that has no end: the
-        library draws on threads, so there is time to look."""
+        """Return xberg's answer. Raises Refusal for a PDF that takes it long, if its content is endless. The
+        library draws on threads, so this thread has time to check."""
         task = asyncio.ensure_future(extracting)
         if kind == PDF:
             await asyncio.wait([task], timeout=LONG_SECONDS)
@@ -539,15 +539,15 @@ def plain_text(markdown: str) -> str:
 
 
 def library_for(order: Order) -> Library:
-    """Return the library, which is made while descriptors are free: from then on none can be had, but one
-    where pictures are read."""
+    """Return the library, which is imported while descriptors are free. From then on none can be opened,
+    except one where pictures are read."""
     if order.library is None:
         import _system_calls  # type: ignore[import-not-found]
 
         order.library = Library(order.pictures)
         beyond = 0
         if order.pictures:
-            beyond = os.dup(0) + 1  # the lowest number is taken, all below are
+            beyond = os.dup(0) + 1  # the lowest free number; all below it are in use
             os.close(beyond - 1)
         resource.setrlimit(resource.RLIMIT_NOFILE, (beyond, beyond))
         more = [_system_calls.FILES] if order.pictures else []
@@ -556,7 +556,8 @@ def library_for(order: Order) -> Library:
 
 
 def refusal_for(error: Exception) -> str:
-    """Return the end of the sentence for what a library has raised, whose own words say little to others."""
+    """Return the end of the sentence for an exception of a library, whose own message means little to
+    callers."""
     text = str(error)
     lower = text.lower()
     if "password" in lower or "encrypt" in lower:

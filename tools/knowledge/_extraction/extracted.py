@@ -1,4 +1,4 @@
-"""What was read of a document, held in memory: made by `extract`, cut by `passages`."""
+"""The text of a document in memory: made by `extract`, cut by `passages`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ class Extracted:
     """The text of a document.
 
     `pages` are plain text: a PDF's pages, slides, sheets, or the whole as one. `markdown` has the same pages
-    with headings, lists and tables; None where the form is not known, as of plain text and of PDFs in
+    with headings, lists and tables; None if the form is unknown, as for plain text and for PDFs in
     right-to-left script. `warnings` are sentences without a beginning, such as "it holds macros, which are
-    not run". `title` and `language` are what the document says of itself, or empty.
+    not run". `title` and `language` come from the document's metadata, or are empty.
     """
 
     __slots__ = ("language", "markdown", "media_type", "pages", "title", "warnings")

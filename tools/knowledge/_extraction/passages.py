@@ -1,9 +1,9 @@
-"""Cuts a document's text into passages: what search finds and what a model reads.
+"""Cuts a document's text into passages, which search finds and a model reads.
 
-A passage is of one page and says under which headings it stands. It ends at a heading or between paragraphs
-where it can, between sentences, rows or words where a paragraph is too long, and never inside a word; only a
-run of more than a thousand characters without a space or a sentence's end, which no language has, is cut
-anyway. Writing without spaces counts by characters. Costs one pass over the text.
+A passage is of one page and has the headings above it. It ends at a heading or between paragraphs if
+possible. A paragraph that is too long is cut between sentences, rows or words. A word is never cut, except a
+run of more than a thousand characters without a space or a sentence's end, which no language has. Writing
+without spaces is measured by characters. Costs one pass over the text.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
     from .extracted import Extracted
 
-AIM = 220.0  # words of a passage
+AIM = 220.0  # words of a passage, the aim
 MOST = 300.0
-LEAST = 40.0  # below it, the next section joins
+LEAST = 40.0  # words; a shorter passage is joined with the next section
 UNBROKEN = 1_000  # characters
 WORDS = re.compile(r"[^\W\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
 UNSPACED = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 WORDS_A_CHARACTER = 0.6  # of writing without spaces: a Chinese word has 1.5 to 1.8 characters
 HEADING = re.compile(r"(#{1,6}) +(\S.*)")
-# Ends of sentences, and lines: where a paragraph that is too long is cut first.
+# Ends of sentences, and line breaks: a paragraph that is too long is cut at these first.
 SENTENCES = re.compile(r"(?<=[.!?؟۔।])\s+|(?<=[。！？；])|\n")
 SPACES = re.compile(r"(?<=\s)(?=\S)|(?<=[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff])")
 
 
 class Passage:
-    """A piece of a document: the number of its page, from 1; its place among all, from 0; the headings above
-    it, outermost first; its text, Markdown where the document has that."""
+    """A piece of a document: its page, from 1; its index, from 0; the headings above it, outermost first; its
+    text, in Markdown if the document has that."""
 
     __slots__ = ("heading", "page", "position", "text")
 
@@ -56,7 +56,7 @@ def passages(extracted: Extracted) -> list[Passage]:
 def _of_page(
     page: str, headings: list[str], levels: list[int], *, has_headings: bool
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the passages of a page, and note its headings, which hold on the pages that follow."""
+    """Yield the passages of a page, and store its headings, which apply to the following pages."""
     blocks: list[str] = []
     length = 0.0
     path = tuple(headings)
@@ -108,7 +108,7 @@ def _pieces(block: str) -> Iterator[str]:
 
 
 def _parts(block: str) -> Iterator[str]:
-    """Yield the sentences and lines of a paragraph with the space behind them; a long one by words."""
+    """Yield the sentences and lines of a paragraph with the space after them; a long one by words."""
     start = 0
     for end in [*(match.end() for match in SENTENCES.finditer(block)), len(block)]:
         part = block[start:end]
@@ -126,7 +126,7 @@ def _parts(block: str) -> Iterator[str]:
 
 
 def words_in(text: str) -> float:
-    """Return how many words a text has; of writing without spaces, about."""
+    """Return the number of words in a text; for writing without spaces, an estimate."""
     if text.isascii():
         return float(len(WORDS.findall(text)))
     return len(WORDS.findall(text)) + len(UNSPACED.findall(text)) * WORDS_A_CHARACTER

@@ -1,8 +1,8 @@
-"""Models at endpoints that speak OpenAI's API, or in a folder (`folder_model`): one makes vectors for search
-by meaning (`embedding`), one finds what entries name (`naming`). Nothing waits for them but a question, for
-some seconds: what is written is read behind its writing (`background`).
+"""Models at endpoints with OpenAI's API, or in a folder (`folder_model`). One makes vectors for search by
+meaning (`embedding`), one finds what entries name (`naming`). Only a question waits for a model, for some
+seconds. Models read texts after they were written (`background`).
 
-Importing this imports no library. Where the settings name no model, nothing below is imported.
+Importing this imports no library. If the settings name no model, no module of this package is imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def attach(server: Server) -> None:
-    """Have the models that the settings name read what is written. Raises UsageError."""
+    """Start the models of the settings, which read new texts. Raises UsageError."""
     if _settings.embeds() or _settings.ENTITIES.read():
         from . import background
 
@@ -25,7 +25,7 @@ def attach(server: Server) -> None:
 
 
 def wrote() -> None:
-    """Something was written that a model may have to read."""
+    """Note that a text was written, which a model may have to read."""
     if _settings.embeds() or _settings.ENTITIES.read():
         from . import background
 
@@ -33,8 +33,8 @@ def wrote() -> None:
 
 
 def meaning_of(question: str) -> tuple[Meaning | None, str]:
-    """Return what a question means, None where the settings name no model or the model is away; and words for
-    the caller if it is."""
+    """Return the meaning of a question, None if the settings name no model or the model is unavailable; and a
+    message for the caller if it is."""
     if not question or not _settings.embeds():
         return None, ""
     from . import embedding

@@ -1,8 +1,8 @@
-"""Has models read what was written, behind the writing: a thread of each process, while there is something.
+"""Has models read texts after they were written: on a thread of each process, while texts are left.
 
-It begins when something is written here, and looks from time to time for what others have left: servers that
-were killed, imports, what was written before there was a model. A model that is away is asked again after a
-while, longer each time. What is in the store says where to go on (`_store.readings`).
+It starts when something is written here, and checks from time to time for texts of others: of killed servers,
+of imports, from before a model was configured. A model that is unavailable is asked again after a pause,
+longer each time. The store records the progress (`_store.readings`).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 2.0
 LOOK_AT_ALL_SECONDS = 30.0
-"""How often all texts are looked at, and not only those behind the last one."""
+"""How often all texts are checked, and not only those after the last number."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
-"""Between attempts while a model is away."""
+"""Seconds between attempts while a model is unavailable."""
 WORK_SECONDS = 120.0
-"""Of one claim; what is not done by then is given back."""
+"""Seconds of one claim; texts that are unread by then are given back."""
 
 
 class Job:
-    """Texts and what reads them. `after` is the number up to which none is new. A lot that fails is halved,
-    and a text that fails alone is put off, so that none keeps the others back for ever."""
+    """Texts and the model that reads them. `after` is the number up to which no text is new. A failed lot is
+    halved, and a text that fails alone is postponed, so that no text blocks the others for ever."""
 
     lot = 32
 
@@ -76,14 +76,13 @@ class Job:
         return not self.is_paused
 
     def read(self, database: Database, claimed: Sequence[Claimed]) -> Iterator[int]:
-        """Read texts and store what was read; yield the numbers of those that are done with. Raises
+        """Read texts and store the results; yield the numbers of the finished ones. Raises
         ModelUnavailable."""
         raise NotImplementedError
 
 
 class Embedding(Job):
-    """Makes the vectors of texts. A lot that the model refuses is halved until the text is found that it
-    refuses."""
+    """Makes the vectors of texts. A lot that the model refuses is halved until the refused text is found."""
 
     def __init__(self, texts: Texts) -> None:
         super().__init__(texts)
@@ -131,7 +130,7 @@ class Naming(Job):
 
 
 class Background:
-    """The jobs of this process, and the thread that does them."""
+    """The jobs of this process, and the thread that runs them."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
@@ -141,7 +140,7 @@ class Background:
         self._looks_at_all = 0.0
 
     def wake(self) -> None:
-        """Look for something to do, on the thread."""
+        """Check on the thread for texts to read."""
         with self._lock:
             self._is_wanted = True
             if self._runs or all(job.is_paused for job in self._jobs):
@@ -150,7 +149,7 @@ class Background:
         Thread(target=self._run, name="fastrpc-models", daemon=True).start()
 
     def look(self) -> None:
-        """Wake if something was left to do."""
+        """Wake the thread if unread texts are left."""
         if monotonic() >= self._looks_at_all:
             self._looks_at_all = monotonic() + LOOK_AT_ALL_SECONDS
             for job in self._jobs:
@@ -171,7 +170,7 @@ class Background:
                     while not job.is_paused:
                         if not job.read_lot(database):
                             break
-            except StorageError:  # of which the next call tells; a later look goes on
+            except StorageError:  # the next call raises it; a later check goes on
                 self._is_wanted = False
             with self._lock:
                 if not self._is_wanted:
@@ -195,12 +194,12 @@ def jobs() -> list[Job]:
 
 
 def attach(server: Server) -> None:
-    """Do the jobs of the settings while this server serves. Raises UsageError."""
+    """Run the jobs of the settings while this server serves. Raises UsageError."""
     _running[:] = [Background(jobs())]
     server.watch(_running[0].look, LOOK_SECONDS)
 
 
 def wake() -> None:
-    """Something was written."""
+    """Check for texts after a write."""
     if _running:
         _running[0].wake()

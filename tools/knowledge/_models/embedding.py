@@ -1,8 +1,9 @@
-"""Vectors of texts and of questions, from the endpoint that ``--embeddings`` names, or the model in the
-folder of ``--embeddings-folder``.
+"""Vectors of texts and of questions, from the endpoint of ``--embeddings`` or the model in the folder of
+``--embeddings-folder``.
 
-A question waits `QUESTION_SECONDS` for its vector, and not at all for a while after the model was away; those
-asked last are remembered. Every answer is checked whole before any of it is used.
+A question waits `QUESTION_SECONDS` for its vector, and not at all for a while after the model was
+unavailable. The most recent questions are cached. Every answer is validated completely before any of it is
+used.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 QUESTION_SECONDS = 5.0
 LOT_SECONDS = 60.0
 AWAY_SECONDS = 10.0
-"""So long nobody asks a model that was away for a question's vector."""
+"""For so long, a model that was unavailable is not asked for a question's vector."""
 LONGEST_TEXT = 8_000
 """Characters of a text that are sent; models read some hundred to some thousand words."""
 MOST_DIMENSIONS = 16_384
@@ -38,7 +39,7 @@ REMEMBERED = 256
 _lock = Lock()
 _known: dict[tuple[Model, str], Any] = {}
 _away: dict[Model, tuple[float, str]] = {}
-"""Until when a model is not asked again, and why."""
+"""The time until which a model is not asked again, and the reason."""
 
 
 def model() -> Model:
@@ -51,7 +52,7 @@ def model() -> Model:
 
 
 def check() -> None:
-    """Raise UsageError where the settings name two models, or one that lacks something."""
+    """Raise UsageError if the settings name two models, or a model lacks something."""
     asked = model()
     if isinstance(asked, Endpoint):
         endpoint.check(asked, numpy="NumPy")
@@ -62,7 +63,7 @@ def check() -> None:
 
 
 def meaning_of(question: str) -> tuple[Meaning | None, str]:
-    """Return what a question means; None, and why, where the model is away."""
+    """Return the meaning of a question; None, and the reason, if the model is unavailable."""
     asked = model()
     key = asked, question[:LONGEST_TEXT]
     with _lock:
@@ -95,7 +96,7 @@ def _by_words(reason: str) -> str:
 
 
 def embed(asked: Model, texts: Sequence[str], seconds: float, *, is_question: bool = False) -> list[Any]:
-    """Return a vector of length 1 for each text; a model in a folder takes as long as it takes. Raises
+    """Return a vector of length 1 for each text; for a model in a folder without a time limit. Raises
     ModelUnavailable."""
     texts = [each[:LONGEST_TEXT] for each in texts]
     if isinstance(asked, FolderModel):

@@ -1,8 +1,8 @@
-"""An endpoint that speaks OpenAI's API, and what may go wrong with it, in words that hold neither its address
-nor its key, nor what it says: an endpoint may repeat the key.
+"""An endpoint with OpenAI's API, and its errors. Their texts contain neither its address, nor its key, nor
+its answer: an endpoint may repeat the key.
 
-Requests are `web_request`'s: bounded in time and size, without redirects. The address is the operator's
-choice, so it may be anywhere.
+`web_request` sends the requests, bounded in time and size, without redirects. The operator chooses the
+address, so it may be anywhere.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 LARGEST = 32 * 1024 * 1024
 REFUSES = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
-"""What endpoints answer for a text that they cannot take."""
+"""The status codes of endpoints for a text that they cannot process."""
 
 
 class ModelUnavailable(Exception):
-    """A model gives no answer, or none that can be used. It may later."""
+    """A model gives no answer, or an unusable one. It may succeed later."""
 
 
 class TextRefused(ModelUnavailable):
-    """A model does not take what it was sent."""
+    """A model refuses a text."""
 
 
 class Endpoint(NamedTuple):
-    """An endpoint as the settings name it."""
+    """An endpoint in the settings."""
 
     option: str
     url: str
@@ -48,11 +48,11 @@ class Endpoint(NamedTuple):
         return f"Endpoint({self.option})"
 
     def name(self) -> str:
-        """Return the name by which its vectors are kept."""
+        """Return the name under which its vectors are stored."""
         return self.model
 
     def order(self, path: str, body: dict[str, Any]) -> web_request.Order:
-        """Return the request for an answer of the model."""
+        """Return the request to the model."""
         return web_request.Order(
             "POST",
             self.url.rstrip("/") + path,
@@ -74,11 +74,11 @@ class Endpoint(NamedTuple):
         return found.body
 
     def ask_now(self, path: str, body: dict[str, Any], seconds: float) -> Any:
-        """Ask from a thread that runs no event loop."""
+        """Ask from a thread without an event loop."""
         return asyncio.run(self.ask(path, body, seconds))
 
     def broken(self, reason: str) -> ModelUnavailable:
-        """Return the error for an answer that cannot be used."""
+        """Return the error for an unusable answer."""
         return ModelUnavailable(self.words(f"its answer cannot be used: {reason}"))
 
     def words(self, reason: str) -> str:
@@ -86,20 +86,20 @@ class Endpoint(NamedTuple):
 
 
 def named_by(option: str, url: Setting, model: Setting, key: Setting) -> Endpoint:
-    """Return the endpoint that settings name."""
+    """Return the endpoint in the settings."""
     return Endpoint(option, url.read(), model.read(), key.read())
 
 
 def check(endpoint: Endpoint, **libraries: str) -> None:
-    """Raise UsageError for an endpoint without the name of a model, and where one of these libraries, by
-    their modules, is missing."""
+    """Raise UsageError for an endpoint without the name of a model, and if one of these libraries (module
+    names) is missing."""
     if not endpoint.model:
         raise UsageError(f"{endpoint.option}-model: expected the name of the model of {endpoint.option}")
     check_libraries(endpoint.option, "embeddings", {"httpx": "httpx", **libraries})
 
 
 def check_libraries(option: str, extra: str, libraries: Mapping[str, str]) -> None:
-    """Raise UsageError where one of the libraries of an option, by their modules, is missing."""
+    """Raise UsageError if one of an option's libraries (module names) is missing."""
     from importlib.util import find_spec
 
     for module, library in libraries.items():

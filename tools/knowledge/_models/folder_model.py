@@ -1,10 +1,11 @@
 """A model in a folder, run in this process: a graph for ONNX Runtime, with a tokenizer of Hugging Face's
-`tokenizers`. No network and no service is needed, and nothing is fetched.
+`tokenizers`. It needs no network and no service, and fetches nothing.
 
-The folder is as repositories of models have it: `tokenizer.json`, and `model.onnx` there or in `onnx/`. What
-Sentence Transformers keeps beside them says how vectors are made: of which tokens (`1_Pooling`), how many are
-read, and what stands before a question. Loading takes about a second; the first text or question waits for
-it. Vectors are kept by the folder's name and a hash of the model: one that takes another's place is another.
+The folder has the layout of model repositories: `tokenizer.json`, and `model.onnx` there or in `onnx/`. Files
+of Sentence Transformers beside them say how vectors are made: from which tokens (`1_Pooling`), how many are
+read, and which text precedes a question. Loading takes about a second; the first text or question waits for
+it. Vectors are stored under the folder's name and a hash of the model, so a replaced model counts as another
+one.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ LIBRARIES = {"numpy": "NumPy", "onnxruntime": "ONNX Runtime", "tokenizers": "tok
 GRAPHS = "model.onnx", os.path.join("onnx", "model.onnx")
 TOKENIZER = "tokenizer.json"
 TOKENS, MOST_TOKENS = 512, 2_048
-"""Of a text that are read where the folder does not say how many, and at most."""
+"""Tokens of a text that are read if the folder does not say how many, and at most."""
 TOKENS_AT_ONCE = 4_096
-"""What one run of the graph is given, with what fills shorter texts up: its memory grows with that."""
+"""Tokens in one run of the graph, with the padding of shorter texts: its memory grows with that."""
 THREADS = 2
-"""Of a run: a model that reads behind the writing leaves the other processors to those who ask."""
+"""Threads of a run: a model that reads texts in the background leaves the other processors to questions."""
 
 
 class FolderModel:
-    """The model of a folder, loaded when it is first asked."""
+    """The model of a folder, loaded at its first use."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -46,14 +47,14 @@ class FolderModel:
         self._loaded: _Loaded | None = None
 
     def name(self) -> str:
-        """Return the name by which its vectors are kept. Raises ModelUnavailable."""
+        """Return the name under which its vectors are stored. Raises ModelUnavailable."""
         return self._load().name
 
     def words(self, reason: str) -> str:
         return f"the model in {OPTION}: {reason}"
 
     def check(self) -> None:
-        """Raise UsageError where the folder has no model, or a library is missing."""
+        """Raise UsageError if the folder has no model, or a library is missing."""
         for name in (TOKENIZER, self._graph()):
             if not os.path.isfile(os.path.join(self.folder, name)):
                 raise UsageError(
@@ -80,7 +81,7 @@ class FolderModel:
                     self._loaded = _loaded(self.folder, os.path.join(self.folder, self._graph()))
                 except OSError as error:
                     raise ModelUnavailable(self.words(f"it cannot be read: {error.strerror}")) from None
-                except Exception as error:  # neither library says which it raises
+                except Exception as error:  # neither library documents its exceptions
                     raise ModelUnavailable(self.words(f"it cannot be loaded: {_first_line(error)}")) from None
             return self._loaded
 
@@ -101,12 +102,12 @@ class _Loaded(NamedTuple):
         return found
 
     def run(self, texts: Sequence[list[int]]) -> list[Any]:
-        """Return the vector of each text, None for one of which the graph makes none."""
+        """Return the vector of each text, None for a text of which the graph makes none."""
         found: list[Any] = [None] * len(texts)
         for numbers in _lots([len(each) for each in texts]):
             try:
                 made = self._vectors([texts[number] for number in numbers])
-            except Exception as error:  # the library's classes have no base of their own
+            except Exception as error:  # the library's exceptions have no common base
                 raise TextRefused(f"the model in {OPTION}: it fails: {_first_line(error)}") from None
             for number, vector in zip(numbers, made, strict=True):
                 found[number] = vector
@@ -162,7 +163,7 @@ def _loaded(folder: str, graph: str) -> _Loaded:
 
 
 def _said(folder: str, name: str) -> dict[str, Any]:
-    """Return the JSON of a file of the folder, nothing where there is none."""
+    """Return the JSON of a file of the folder, nothing if it is missing."""
     try:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             found = json.load(file)
@@ -183,7 +184,7 @@ def _hash_of(*paths: str) -> str:
 
 
 def _lots(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield which texts are run together: those of about one length, without any that have no token."""
+    """Yield which texts are run together: texts of similar length, without those that have no token."""
     lot: list[int] = []
     for number in sorted((at for at, length in enumerate(lengths) if length), key=lambda at: lengths[at]):
         if lot and (len(lot) + 1) * lengths[number] > TOKENS_AT_ONCE:
@@ -202,5 +203,5 @@ _models: dict[str, FolderModel] = {}
 
 
 def of_folder(folder: str) -> FolderModel:
-    """Return the model of a folder, the same for all who ask."""
+    """Return the model of a folder, the same object for all callers."""
     return _models.setdefault(folder, FolderModel(folder))

@@ -1,10 +1,8 @@
-"""What entries name, from the endpoint that ``--entities`` names: chat completions whose answer is JSON of a
-schema.
+"""What entries name, from the endpoint of ``--entities``: chat completions whose answer is JSON of a schema.
 
-An entry is untrusted: it is quoted as data, and what the model says of it counts only as far as it is a name
-that stands in the entry, of one of the kinds. So an entry that gives the model orders can at most have its
-own words taken for names. Links, tags and dates have exact forms, and are found without a model
-(`_entities`).
+An entry is untrusted, so it is quoted as data. From the model's answer only names that occur in the entry, of
+one of the kinds, are accepted. So an entry with instructions for the model can at most have its own words
+taken for names. Links, tags and dates have exact forms, and are found without a model (`_entities`).
 """
 
 from __future__ import annotations
@@ -48,12 +46,12 @@ SCHEMA = {
 
 
 def endpoint() -> Endpoint:
-    """Return the endpoint that the settings name."""
+    """Return the endpoint in the settings."""
     return named_by("--entities", _settings.ENTITIES, _settings.ENTITIES_MODEL, _settings.ENTITIES_KEY)
 
 
 def named_in(endpoint: Endpoint, content: str) -> list[Entity]:
-    """Return what a model says that a text names. Raises ModelUnavailable."""
+    """Return what a text names, according to a model. Raises ModelUnavailable."""
     answer = endpoint.ask_now(
         "/chat/completions",
         {
@@ -80,7 +78,7 @@ def named_in(endpoint: Endpoint, content: str) -> list[Entity]:
 
 
 def _checked(listed: list[Any], content: str) -> list[Entity]:
-    """Return those of a model's entities that a text names, each once."""
+    """Return those of a model's entities that occur in a text, each once."""
     found: dict[str, Entity] = {}
     whole = " ".join(folded(content).split())
     for item in listed[:MOST]:

@@ -1,5 +1,5 @@
-"""Search by words: what a text is indexed by, and what a question asks of the index.
+"""Search by words: the terms that a text is indexed by, and the query that a question becomes.
 
-`words` makes terms of a text, `question` reads what a person types. Neither knows of a database; `_store`
-has an index for each kind.
+`words` makes terms of a text, `question` parses a question. Neither uses a database; `_store` has an index
+for each kind.
 """

@@ -1,7 +1,7 @@
-"""Folds a text, so that what is spelled differently and means the same is the same: NFKC, case, accents, the
-letters of Arabic that are written one for another, and digits of every script.
+"""Folds a text, so that different spellings of the same word become equal. It normalizes by NFKC, case,
+accents, interchangeable Arabic letters, and digits of every script.
 
-A text and a question about it are folded alike. Marks that make another word of one (the vowels of Indic
+A text and a question about it are folded in the same way. Marks that distinguish words (the vowels of Indic
 scripts, the voicing of Japanese) stay.
 """
 
@@ -42,7 +42,7 @@ _DIGIT = re.compile(r"[^\D0-9]")
 
 
 def folded(text: str) -> str:
-    """Return a text as it is indexed. Folding it again changes nothing."""
+    """Return a text in its indexed form. Folding is idempotent."""
     if text.isascii():
         return text.lower()
     text = _LETTER.sub(_plain_letter, normal_form("NFKC", text).casefold())

@@ -1,7 +1,7 @@
-"""Reads a question: words, "exact phrases", -without, begin*, and fields (tag:, category:, source:, before:,
+"""Parses a question: words, "exact phrases", -without, begin*, and fields (tag:, category:, source:, before:,
 after:).
 
-Nothing that a person types is an error: what is no operator here is a word like any other.
+No input is an error: what is not an operator here is an ordinary word.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ PART = re.compile(
     re.VERBOSE,
 )
 MOST_TERMS = 64
-"""Terms of a question that are asked for, of each kind and of one phrase; a longer text is asked by its first
-ones, since every term costs a look-up in all that has it."""
+"""Terms of a question that are searched, of each kind and of one phrase. Of a longer question the first ones
+are used, since every term costs a look-up in everything that contains it."""
 MOST_CHARACTERS = 4096
 
 Asked = TypeVar("Asked")
 Alternative = tuple[str, ...]
-"""Terms that stand one behind the other."""
+"""Terms in sequence."""
 
 
 class Question:
-    """What is asked: `stems` are alternatives of stems, each of which adds to an entry's rank; `phrases` of
-    words have to be there; `prefixes` begin a word that has to be there; `without` may not be there. `words`
-    are those of the stems, as they are spelled, where these have a stem; `said` is what was typed but for
-    `without` and the fields. `fields` are pairs of a name and a value; for before and after the value is a
-    time in seconds since 1970."""
+    """A parsed question. `stems` are alternatives of stems, each of which adds to an entry's rank. `phrases`
+    of words must occur; `prefixes` begin a word that must occur; `without` must not occur. `words` are the
+    spelled words of the stems, if they have a stem; `said` is the input without `without` and the fields.
+    `fields` are pairs of a name and a value; for before and after the value is a time in seconds since
+    1970."""
 
     __slots__ = ("fields", "phrases", "prefixes", "said", "stems", "without", "words")
 
@@ -50,12 +50,12 @@ class Question:
 
     @property
     def asks(self) -> bool:
-        """Whether anything is asked for that has to be there."""
+        """Whether the question has words, phrases or prefixes."""
         return bool(self.stems or self.phrases or self.prefixes)
 
 
 def read(text: str) -> Question:
-    """Read a question."""
+    """Parse a question."""
     text = text[:MOST_CHARACTERS].replace("\0", " ").encode(errors="replace").decode()
     question = Question()
     words: list[str] = []
@@ -90,12 +90,12 @@ def _phrase(text: str) -> Alternative:
 
 
 def _first(asked: list[Asked]) -> list[Asked]:
-    """Return what is asked for, each once."""
+    """Return the first terms, each once."""
     return list(dict.fromkeys(asked))[:MOST_TERMS]
 
 
 def _ask(question: Question, words: list[str]) -> None:
-    """Ask for words, without those that say nothing."""
+    """Set the words that the question asks for, without stop words."""
     found: dict[Alternative, None] = {}
     for word in telling(words):
         if len(found) >= MOST_TERMS:
@@ -109,7 +109,7 @@ def _ask(question: Question, words: list[str]) -> None:
 
 
 def instead(question: Question, words: list[str]) -> Question:
-    """Return the question with these words in the place of its own."""
+    """Return the question with these words instead of its own."""
     other = Question()
     other.phrases, other.prefixes = question.phrases, question.prefixes
     other.without, other.fields = question.without, question.fields
@@ -118,7 +118,7 @@ def instead(question: Question, words: list[str]) -> Question:
 
 
 def _is_field(question: Question, name: str, value: str) -> bool:
-    """Take a field; False where its value is none: then it is two words."""
+    """Take a field; return False if its value is invalid: then it is two words."""
     if name in ("before", "after"):
         seconds = _seconds(value)
         if seconds is None:
@@ -130,7 +130,7 @@ def _is_field(question: Question, name: str, value: str) -> bool:
 
 
 def _seconds(text: str) -> float | None:
-    """Return the time that a day, a month or a year begins (UTC), or that a time is; None for anything
+    """Return the time at which a day, a month or a year begins (UTC), or a given time; None for anything
     else."""
     parts = text.split("-")
     try:

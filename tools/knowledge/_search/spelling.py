@@ -1,6 +1,6 @@
-"""What a word may be misspelt for: the words that are one edit away.
+"""The words that a misspelt word may mean: those that are one edit away.
 
-An edit is a letter more, less or another one, or two that change places. The first letter has to be right.
+An edit adds, removes or replaces a letter, or swaps two adjacent ones. The first letter must be right.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SHORTEST = 5
-"""Letters of a word for which others are looked for."""
+"""Letters of a word for which alternatives are searched."""
 ALPHABETS = (
     (ord("0"), ord("9")),
     (ord("a"), ord("z")),
@@ -29,11 +29,11 @@ ALPHABETS = (
     (0x0901, 0x094D),  # Devanagari
     (0x0B82, 0x0BCD),  # Tamil
 )
-"""First and last letters; digits and Latin's stand in every word."""
+"""First and last letters; every alphabet includes digits and Latin letters."""
 
 
 def is_one_edit(word: str, other: str) -> bool:
-    """Whether one edit makes one word of the other."""
+    """Whether one edit turns one word into the other."""
     if abs(len(word) - len(other)) > 1 or word == other:
         return False
     at = len(commonprefix([word, other]))
@@ -43,7 +43,7 @@ def is_one_edit(word: str, other: str) -> bool:
 
 
 def one_edit_away(word: str) -> set[str]:
-    """Return all words that are one edit away, by letters of the alphabets that a word has letters of."""
+    """Return all words that are one edit away, with letters of the alphabets that the word uses."""
     letters = [each for first, last in _alphabets_of(word) for each in _letters(first, last)]
     found: set[str] = set()
     for at in range(1, len(word) + 1):
@@ -63,6 +63,6 @@ def _alphabets_of(word: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _letters(first: int, last: int) -> list[str]:
-    """Return the letters that stand in words as they are indexed."""
+    """Return the letters that occur in indexed words."""
     every = map(chr, range(first, last + 1))
     return [each for each in every if folded(each) == each and WORD.fullmatch(each) and not is_run(each)]

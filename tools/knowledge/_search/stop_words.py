@@ -1,8 +1,8 @@
-"""Words that a question may leave out: they stand in nearly every text of their language.
+"""Words that a question may leave out, because they occur in nearly every text of their language.
 
-A short list serves better than a long one (docs/knowledge.md). Of the languages in which questions come
-most, folded as texts are. They are left out of questions only, and only where something else is asked for:
-the index has them, for phrases.
+A short list is better than a long one (docs/knowledge.md). It covers the most frequent languages of
+questions, folded as texts are. Stop words are left out of questions only, and only if other words are left:
+the index contains them, for phrases.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LANGUAGES = [
 
 
 def telling(words: list[str]) -> list[str]:
-    """Return the words of a question that say something, by the language of which it has most such words:
-    what says nothing in one language is a name in another. All of them, where nothing else is left."""
+    """Return the words of a question without the stop words of the language that has most of them in it: a
+    stop word in one language is a name in another. Return all words if none would be left."""
     silent = max(LANGUAGES, key=lambda language: sum(word in language for word in words))
     return [word for word in words if word not in silent] or words

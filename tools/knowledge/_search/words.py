@@ -1,9 +1,9 @@
-"""Terms of a text: the words as they are spelled, folded, and the stem of each.
+"""The terms of a text: the folded words, and the stem of each.
 
-A stem depends on the word alone, never on its text, so that a word is always found by itself. The script
-says whose rules hold (Snowball's, by PyStemmer). What is written without spaces, or with endings that no
-rule takes off, is indexed by character: Chinese, Japanese, Korean, Thai and their like. Then a word of one
-or two characters is found, too, and a longer one by the order of its characters.
+A stem depends on the word alone, never on its text, so that a word always finds itself. The script selects
+the stemming rules (Snowball's, by PyStemmer). Writing without spaces, or with endings that no rule removes,
+is indexed by character: Chinese, Japanese, Korean, Thai and similar. So a word of one or two characters is
+found too, and a longer one by the order of its characters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SINGLES = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # ideographs
     "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3"  # Hangul
 )
-INDIC = "\u0900-\u0963\u0966-\u0dff"  # whose vowels are marks, which no word character of `re` includes
+INDIC = "\u0900-\u0963\u0966-\u0dff"  # whose vowels are marks, which `re` does not count as word characters
 WORD = re.compile(f"[{SINGLES}]+|(?:(?![{SINGLES}])[^\\W_]|[{INDIC}\u0300-\u036f])+")
 _SCRIPTS = (
     (re.compile("[a-z]"), "english"),
@@ -38,13 +38,13 @@ _SCRIPTS = (
 _SINGLE = re.compile(f"[{SINGLES}]")
 _ASCII_WORD = re.compile("[a-z0-9]+")
 LONGEST = 64
-"""Characters of a term; what is longer is no word, and is cut."""
+"""Characters of a term; a longer one is not a word, and is cut."""
 _stemmers = local()
 
 
 def words_of(text: str) -> Iterator[str]:
-    """Yield the words of a text that is folded, no longer than is indexed; a run of characters without spaces
-    is one."""
+    """Yield the words of a folded text, cut to the indexed length; a run of characters without spaces is
+    one."""
     for found in WORD.finditer(text):
         word = found[0]
         yield word if len(word) <= LONGEST or is_run(word) else word[:LONGEST]
@@ -56,7 +56,7 @@ def is_run(word: str) -> bool:
 
 
 def terms(text: str) -> list[str]:
-    """Return the words of a text as they are indexed, in their order."""
+    """Return the words of a text in their indexed form, in their order."""
     text = folded(text)
     if text.isascii():
         return [word[:LONGEST] for word in _ASCII_WORD.findall(text)]
@@ -80,7 +80,7 @@ def stems(words: list[str]) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """Return the stem of a term, by the rules of its script's language; itself where there are none."""
+    """Return the stem of a term, by the rules of its script's language; without rules, the term itself."""
     for script, language in _SCRIPTS:
         if script.search(word):
             stemmed: str = _stemmer(language).stemWord(word)
@@ -89,7 +89,7 @@ def stem(word: str) -> str:
 
 
 def _stemmer(language: str) -> Any:
-    """Return this thread's: none may be used by two threads at once."""
+    """Return the stemmer of this thread: two threads must not use one at once."""
     kept: dict[str, Any] = _stemmers.__dict__
     found = kept.get(language)
     if found is None:

@@ -1,8 +1,8 @@
-"""The store: entries, documents, what indexes them, and whose they are, in SQLite or PostgreSQL
+"""The store: entries, documents, their indexes, and their owners, in SQLite or PostgreSQL
 (`fastrpc.storage`).
 
-`current()` is this process's store, opened at the first call that needs it. Every server of a machine, or of
-a PostgreSQL database, shares what is in it. A change is on disk when the call that made it is answered.
+`current()` is this process's store, opened at the first call that needs it. All servers of a machine, or of a
+PostgreSQL database, share its content. A change is on disk before the call that made it is answered.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _opening = Lock()
 _opened: dict[str, Entries] = {}
 _swept: set[str] = set()
-"""The folders of originals from which this process has removed what one that was killed had left."""
+"""The folders of originals from which this process has removed the left-over files of killed processes."""
 
 
 def current() -> Entries:
-    """Return the store that the settings name. Raises StorageError."""
+    """Return the store in the settings. Raises StorageError."""
     from .kind import KNOWLEDGE
 
     url = DATABASE.read()
@@ -40,14 +40,14 @@ def current() -> Entries:
 
 
 def is_open() -> bool:
-    """Whether this process has opened the store that the settings name."""
+    """Whether this process has opened the store in the settings."""
     from .kind import KNOWLEDGE
 
     return (DATABASE.read() or KNOWLEDGE.default_path) in _opened
 
 
 def current_documents() -> Documents:
-    """Return the documents of the store that the settings name. Raises StorageError."""
+    """Return the documents of the store in the settings. Raises StorageError."""
     from .documents import Documents
 
     found = Documents(current().database)

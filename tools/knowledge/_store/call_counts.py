@@ -1,4 +1,4 @@
-"""How often each owner's callers have called each tool, by hour: hours for 90 days, then days.
+"""How often each owner's callers have called each tool: by hour for 90 days, then by day.
 
 Servers count in memory and call `add`; several servers add to the same rows. Each function is one
 transaction. Raises StorageError.
@@ -36,7 +36,7 @@ ADDITION = text(
 
 
 def add(database: Database, added: dict[Key, list[int]]) -> None:
-    """Add calls, errors and refusals by owner, tool and hour; make days of old hours."""
+    """Add calls, errors and refusals by owner, tool and hour; merge old hours into days."""
     rows = [
         {
             "owner": owner,
@@ -78,7 +78,7 @@ def of_calls(
 
 
 def of_entries(database: Database, reader: Reader, since: float, until: float) -> list[tuple[int, int]]:
-    """Return pairs of a day's start and how many entries were written, in order."""
+    """Return pairs of a day's start and the number of entries written, in order."""
     classes = sorted(reader.classes_in("all"))
     wanted = (
         _by_day(entries.c.written_at)
@@ -90,7 +90,7 @@ def of_entries(database: Database, reader: Reader, since: float, until: float) -
 
 
 def of_documents(database: Database, reader: Reader, since: float, until: float) -> list[tuple[int, int]]:
-    """Return pairs of a day's start and how many documents were added, in order."""
+    """Return pairs of a day's start and the number of documents added, in order."""
     wanted = (
         _by_day(documents.c.added_at)
         .join(spaces, spaces.c.number == documents.c.space)
@@ -100,7 +100,7 @@ def of_documents(database: Database, reader: Reader, since: float, until: float)
 
 
 def _by_day(at: Column[float]) -> Select[Any]:
-    """Return what selects how many rows each day has, in order."""
+    """Return the statement that counts the rows of each day, in order."""
     day = func.floor(at / DAY)
     return select((day * DAY).label("start"), func.count()).group_by(day).order_by(day)
 

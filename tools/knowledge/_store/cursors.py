@@ -1,9 +1,9 @@
-"""`sealed` and `opened`: cursors of lists that tell their owner nothing.
+"""`sealed` and `opened`: cursors of lists that reveal nothing to their owner.
 
-A page goes on behind the number of a row, so that entries that come and go shift nothing. These numbers count
-the rows of all owners, therefore a cursor has them enciphered with the store's key: by a pad that is derived
-from a checksum of the owner and the numbers (a synthetic initialization vector, the construction of RFC 5297,
-with keyed BLAKE2b, RFC 7693). Every server of the store can open it; nobody else's cursor can be opened.
+A page continues after the number of a row, so new and deleted entries do not shift it. These numbers count
+the rows of all owners, therefore a cursor encrypts them with the store's key. The pad is derived from a
+checksum of the owner and the numbers (a synthetic initialization vector, the construction of RFC 5297, with
+keyed BLAKE2b, RFC 7693). Every server of the store can decrypt it, but only for its owner.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 CURSORS = "cursors"
 CHECKSUM = 16
-"""Bytes. Who forges a cursor gets a page of their own list, so more would protect nothing."""
+"""Bytes. A forged cursor only opens a page of the forger's own list, so more would protect nothing."""
 
 
 def sealed(database: Database, reader: Reader, *numbers: int) -> str:
-    """Return a reader's cursor of these numbers."""
+    """Return a reader's cursor with these numbers."""
     key, plain = _key(database), struct.pack(f">{len(numbers)}Q", *numbers)
     checksum = _checksum(key, reader, plain)
     return urlsafe_b64encode(checksum + _padded(key, checksum, plain)).decode().rstrip("=")
 
 
 def opened(database: Database, reader: Reader, cursor: str, count: int) -> tuple[int, ...] | None:
-    """Return the numbers of a reader's cursor; None for a text that is none of theirs, of so many numbers."""
+    """Return the numbers in a reader's cursor; None for an invalid one, and for another count of numbers."""
     size = CHECKSUM + 8 * count
     if len(cursor) != (size * 8 + 5) // 6:
         return None

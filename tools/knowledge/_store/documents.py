@@ -1,8 +1,8 @@
 """`Documents`: the documents of all owners, their pages and passages. Each method is one transaction.
 
-A document belongs to its owner, whatever class of caller added it; nothing of another owner is found,
-counted or said to be there. The same file twice is one document. Its state is `extracting`, `chunking`,
-`ready` or `failed`; one that nobody has worked on for some minutes has failed, since who did has ended.
+A document belongs to its owner, whatever class of caller added it. Nothing of another owner is found, counted
+or reported to exist. The same file twice is one document. Its state is `extracting`, `chunking`, `ready` or
+`failed`. One without progress for some minutes has failed, since the process that worked on it has ended.
 Raises StorageError.
 """
 
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
 
 EXTRACTING, CHUNKING, READY, FAILED = "extracting", "chunking", "ready", "failed"
 GIVEN_UP_SECONDS = 300.0
-"""After so long without a change nobody works on a document any more: extracting takes a minute at most, and
-writing its passages waits ten seconds for other writers."""
+"""After so many seconds without a change, no process works on a document any more: extracting takes a minute
+at most, and writing its passages waits ten seconds for other writers."""
 INTERRUPTED = "its extraction was interrupted; add it again"
 RERANKED = 50
 LOT = 1000
 """Rows of one statement."""
 MOST_NAMES = 20
-"""Of a document; of more the latest are kept."""
+"""Names of a document; of more the latest are stored."""
 UNKNOWN_TYPE = "application/octet-stream"
 
 
 class Document:
-    """A document as the store has it."""
+    """A document in the store."""
 
     __slots__ = (
         "added_at", "digest", "id", "language", "name", "names", "number", "pages", "reason", "size", "state",
@@ -108,9 +108,8 @@ class Documents:
     # --- writing ------------------------------------------------------------------------------------------
 
     def begin(self, reader: Reader, name: str, data: bytes, tags: Iterable[str]) -> tuple[Document, bool]:
-        """Take a file in; return its document, and whether its text is still to be extracted by who asks. One
-        that is known gets the later date, the tags and names of both, and is not extracted again unless that
-        failed."""
+        """Add a file; return its document, and whether the caller must extract its text. A known file gets
+        the later date, and the tags and names of both. It is not extracted again unless that failed."""
         digest, now = hashlib.sha256(data).hexdigest(), time.time()
         with self.database.changing() as connection:
             self.originals.lock(connection, digest)
@@ -140,11 +139,11 @@ class Documents:
             return Document(connection.execute(select(documents).where(is_it)).one()), is_begun
 
     def is_chunking(self, number: int) -> None:
-        """Note that a document's text is there, and is cut into passages."""
+        """Note that a document's text is extracted, and is being cut into passages."""
         self._set(number, state=CHUNKING)
 
     def fail(self, number: int, reason: str) -> None:
-        """Note why a document's text is not there."""
+        """Note why a document's text is missing."""
         self._set(number, state=FAILED, reason=reason)
 
     def _set(self, number: int, **values: str) -> None:
@@ -154,7 +153,7 @@ class Documents:
             _count_change(connection, is_it)
 
     def finish(self, number: int, extracted: Extracted, found: Sequence[Passage]) -> Document | None:
-        """Write what was extracted, all of it or nothing. None: the document was deleted meanwhile."""
+        """Write the extracted text, all of it or nothing. None: the document was deleted meanwhile."""
         words = self.words_of(found)
         with self.database.changing() as connection:
             is_it = documents.c.number == number
@@ -173,15 +172,15 @@ class Documents:
             return Document(connection.execute(select(documents).where(is_it)).one())
 
     def words_of(self, found: Sequence[Passage]) -> list[dict[str, object]]:
-        """Return what the index of words has of passages. Takes a second for some megabytes, so no
-        transaction is open meanwhile."""
+        """Return the index rows of passages. Takes a second for some megabytes, so no transaction is open
+        meanwhile."""
         with self.database.reading() as connection:
             index = index_of(connection, PASSAGES)
         return [index.row_of("\n".join([*each.heading, each.text])) for each in found]
 
     def delete(self, reader: Reader, id: str) -> bool:
-        """Delete a document with its text, and the original, if no other document is made of it. False: there
-        is none."""
+        """Delete a document with its text, and the original, unless another document uses it. False: the
+        document does not exist."""
         with self.database.changing() as connection:
             row = connection.execute(select(documents).where(_is(reader, id))).first()
             if row is None:
@@ -196,14 +195,14 @@ class Documents:
     # --- reading ------------------------------------------------------------------------------------------
 
     def get(self, reader: Reader, id: str) -> Document | None:
-        """Return a document, None if the reader has none of this id."""
+        """Return a document, None if the reader has none with this id."""
         with self.database.reading() as connection:
             row = connection.execute(select(documents).where(_is(reader, id))).first()
         return None if row is None else Document(row)
 
     def stamp(self, reader: Reader, id: str) -> object:
-        """Return what is another value once a document has come, changed or gone; without an id, once any
-        has."""
+        """Return a value that differs after a document was added, changed or deleted; without an id, after
+        any was."""
         times = func.max(documents.c.changed_at), func.max(documents.c.added_at)
         wanted = select(func.count(), func.max(documents.c.number), *times)
         with self.database.reading() as connection:
@@ -212,7 +211,7 @@ class Documents:
     def page(
         self, reader: Reader, before: int | None, limit: int, *, tag: str = "", state: str = ""
     ) -> list[Document]:
-        """Return documents, the newest first, those behind a document's number if one is given."""
+        """Return documents, the newest first; those after a document's number, if one is given."""
         is_own = documents.c.space == own_spaces(reader, "user").scalar_subquery()
         wanted = select(documents).where(is_own).order_by(documents.c.number.desc()).limit(limit)
         if before is not None:
@@ -227,7 +226,7 @@ class Documents:
     def text(
         self, document: Document, first: int, last: int, most: int, *, as_markdown: bool = False
     ) -> list[tuple[int, str]]:
-        """Return pages of a document, pairs of number and text, until they have so many characters."""
+        """Return pages of a document, pairs of number and text, up to so many characters."""
         wanted = select(pages).where(pages.c.document == document.number, pages.c.page.between(first, last))
         found: list[tuple[int, str]] = []
         with self.database.reading() as connection:
@@ -246,7 +245,7 @@ class Documents:
             return "\n\n".join(connection.execute(wanted).scalars())
 
     def original(self, document: Document) -> bytes:
-        """Return the file that a document was made of."""
+        """Return the file from which a document was made."""
         return self.originals.read(document.digest, document.size)
 
     def search(
@@ -258,7 +257,8 @@ class Documents:
         limit: int,
         meaning: Meaning | None = None,
     ) -> list[FoundPassage]:
-        """Return what answers a question, by its words and, if it is known, by its meaning, best first."""
+        """Return the passages that answer a question, by its words and, if it is known, by its meaning, best
+        first."""
         with self.database.reading() as connection:
             own = own_numbers(connection, reader, "user")
             if not own:
@@ -268,7 +268,7 @@ class Documents:
             return _fused(connection, question, own[0], ids, tags, limit, meaning)
 
     def nearest(self, reader: Reader, question: Question) -> dict[str, str]:
-        """Return, of words that no document of the reader has, those that are like them."""
+        """Return, for words that no document of the reader has, similar ones."""
         with self.database.reading() as connection:
             own = own_numbers(connection, reader, "user")
             return nearest_words(index_of(connection, PASSAGES), connection, question, own)
@@ -313,7 +313,7 @@ def _fused(
     limit: int,
     meaning: Meaning,
 ) -> list[FoundPassage]:
-    """Return the passages in a space that answer a question by their words or by what they mean, best
+    """Return the passages in a space that answer a question by their words or by their meaning, best
     first."""
     from . import vectors
 
@@ -349,7 +349,7 @@ def _statement(conditions: Sequence[str], order: str) -> str:
 def _chosen(
     question: Question, ids: Sequence[str], tags: Sequence[str]
 ) -> tuple[list[str], dict[str, object]]:
-    """Return the conditions for documents of these ids, tags and fields, and their parameters."""
+    """Return the conditions for documents with these ids, tags and fields, and their parameters."""
     conditions: list[str] = []
     parameters: dict[str, object] = {f"id_{at}": id for at, id in enumerate(ids)}
     if ids:
@@ -435,17 +435,17 @@ def _remove_text(connection: Connection, number: int) -> None:
 
 
 def _count_change(connection: Connection, which: Any) -> None:
-    """Count that a document has changed."""
+    """Count a change of a document."""
     count_change(connection, connection.execute(select(documents.c.space).where(which)).scalars())
 
 
 def _own(reader: Reader) -> Any:
-    """Return the condition that a document is the reader's."""
+    """Return the condition that a document belongs to the reader."""
     return documents.c.space.in_(own_spaces(reader, "user"))
 
 
 def _is(reader: Reader, id: str) -> Any:
-    # PostgreSQL takes no text with a NUL.
+    # PostgreSQL accepts no text with a NUL.
     return _own(reader) & (documents.c.id == id.replace("\0", " ").encode(errors="replace").decode())
 
 

@@ -1,8 +1,8 @@
-"""`Entries`: what callers have written down, in the database. Each method is one transaction.
+"""`Entries`: the texts that callers have stored, in the database. Each method is one transaction.
 
-A `Reader` says who asks. Nothing of another owner is found, counted or said to be there: every statement is
-bound to the reader's spaces. A `Page` goes on behind a number, so entries that come and go meanwhile shift
-nothing. Raises StorageError.
+A `Reader` identifies the caller. Nothing of another owner is found, counted or reported to exist: every
+statement is bound to the reader's spaces. A `Page` continues after a number, so new and deleted entries do
+not shift it. Raises StorageError.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 ID = re.compile(f"mem_[{ID_LETTERS}]{{12}}")
 ID_BEGINNING = re.compile(f"(?:m|me|mem|mem_[{ID_LETTERS}]{{0,12}})?")
 RERANKED = 50
-"""The best by rank, which are ordered again by how much of the question they have: what has more of what was
-asked comes before what has one word of it often. The root is what served best on questions with known answers
-(docs/knowledge.md)."""
+"""The best entries by rank, which are ordered again by how much of the question they contain: an entry with
+more of the words precedes one that repeats a single word. The root gave the best results on questions with
+known answers (docs/knowledge.md)."""
 MOST_MISSPELT = 8
 AGENT, ALL = "agent", "all"
 CATEGORIES = ("fact", "preference", "observation")
 NAMES = ("number", "id", "category", "content", "tags", "source", "written_at", "superseded_by")
-"""The columns of which an `Entry` is made."""
+"""The columns for an `Entry`."""
 
 
 class Reader:
-    """Who asks: what an owner keeps for all of their callers is in one space, what for a class in another."""
+    """The caller. One space holds what an owner stores for all of their callers, another what they store for
+    a class."""
 
     __slots__ = ("caller_class", "owner")
 
@@ -94,8 +95,8 @@ class Entries:
         self, reader: Reader, content: str, category: str, scope: str, tags: Iterable[str], source: str,
         supersedes: str = "",
     ) -> tuple[Entry, bool] | None:  # fmt: skip
-        """Write an entry down; return it, and whether it is new. The same content twice is one entry, with
-        the later date and the tags of both. None: there is no entry `supersedes`."""
+        """Store an entry; return it, and whether it is new. The same content twice is one entry, with the
+        later date and the tags of both. None: the entry `supersedes` does not exist."""
         digest = hashlib.sha256(content.encode()).digest()
         with self.database.changing() as connection:
             older = _number_of(connection, reader, supersedes) if supersedes else None
@@ -129,11 +130,11 @@ class Entries:
             return entry, known is None
 
     def forget(self, reader: Reader, id: str) -> bool:
-        """Forget an entry, but for its id and the time. False: there is none."""
+        """Delete an entry, except its id and the time. False: it does not exist."""
         return ID.fullmatch(id) is not None and self._forget(reader, ALL, entries.c.id == id) == 1
 
     def forget_all(self, reader: Reader, scope: str) -> int:
-        """Forget all entries of a scope; return how many there were."""
+        """Delete all entries of a scope; return their number."""
         return self._forget(reader, scope, entries.c.id.is_not(None))
 
     def _forget(self, reader: Reader, scope: str, which: Any) -> int:
@@ -162,7 +163,7 @@ class Entries:
     # --- reading ------------------------------------------------------------------------------------------
 
     def read(self, reader: Reader, id: str) -> Entry | None:
-        """Return an entry, None if the reader has none of this id."""
+        """Return an entry, None if the reader has none with this id."""
         if ID.fullmatch(id) is None:
             return None
         with self.database.reading() as connection:
@@ -170,11 +171,11 @@ class Entries:
         return None if row is None else Entry(row)
 
     def page(self, reader: Reader, before: int | None, limit: int, scope: str = ALL) -> list[Entry]:
-        """Return entries, the newest first, those behind an entry's number if one is given."""
+        """Return entries, the newest first; those after an entry's number, if one is given."""
         return [Entry(row) for row in self._newest(reader, scope, columns(), limit, before)]
 
     def ids(self, reader: Reader, prefix: str, limit: int) -> list[str]:
-        """Return the ids that begin so, the newest entry's first."""
+        """Return the ids with this beginning, the newest entry's first."""
         if ID_BEGINNING.fullmatch(prefix) is None:
             return []
         begins = entries.c.id.startswith(prefix, autoescape=True)
@@ -184,8 +185,8 @@ class Entries:
     def _newest(
         self, reader: Reader, scope: str, wanted: Any, limit: int, before: int | None = None
     ) -> list[Any]:
-        """Return rows of entries, the newest first. Each space is read by itself, for then its index has them
-        in order, and no more are read than are wanted."""
+        """Return rows of entries, the newest first. Each space is read separately: its index then has them in
+        order, and no more are read than are wanted."""
         if before is not None:
             wanted = wanted.where(entries.c.number < before)
         wanted = wanted.order_by(entries.c.number.desc()).limit(limit)
@@ -205,8 +206,8 @@ class Entries:
             return {(row.owner, row.caller_class): row.changes for row in connection.execute(wanted)}
 
     def stamp(self, reader: Reader, id: str) -> object:
-        """Return what is another value once an entry has changed, or has come or gone; without an id, once
-        any has."""
+        """Return a value that differs after an entry was added, changed or deleted; without an id, after any
+        was."""
         if not id:
             facts = func.count(), func.max(entries.c.number), func.max(entries.c.written_at)
             with self.database.reading() as connection:
@@ -217,8 +218,8 @@ class Entries:
     def search(
         self, reader: Reader, question: Question, scope: str, limit: int, meaning: Meaning | None = None
     ) -> list[Entry]:
-        """Return what answers a question by its words and, if that is known, by its meaning, best first; what
-        is superseded comes last."""
+        """Return the entries that answer a question by its words and, if that is known, by its meaning, best
+        first; superseded ones come last."""
         with self.database.reading() as connection:
             own = own_numbers(connection, reader, scope)
             if not own:
@@ -230,7 +231,7 @@ class Entries:
         return [Entry(row) for row in rows]
 
     def nearest(self, reader: Reader, question: Question, scope: str) -> dict[str, str]:
-        """Return, of words that no entry of the reader has, those that are like them."""
+        """Return, for words that no entry of the reader has, similar ones."""
         with self.database.reading() as connection:
             own = own_numbers(connection, reader, scope)
             return nearest_words(index_of(connection), connection, question, own)
@@ -239,7 +240,7 @@ class Entries:
 def nearest_words(
     index: WordIndex, connection: Connection, question: Question, own: list[int]
 ) -> dict[str, str]:
-    """Return, of the words of a question that these spaces do not have, those that are like them."""
+    """Return, for the words of a question that these spaces do not have, similar ones."""
     if not own:
         return {}
     words = [word for word in question.words[:MOST_MISSPELT] if len(word) >= SHORTEST]
@@ -265,7 +266,7 @@ def _answering(connection: Connection, question: Question, own: list[int], limit
 def _fused(
     connection: Connection, question: Question, own: list[int], limit: int, meaning: Meaning
 ) -> list[Any]:
-    """Return the rows that answer a question by their words or by what they mean, the best first."""
+    """Return the rows that answer a question by their words or by their meaning, the best first."""
     from . import vectors
 
     by_words = _answering(connection, question, own, max(limit, RERANKED))
@@ -290,7 +291,7 @@ def _choice(conditions: list[tuple[str, dict[str, object]]]) -> Choice:
 
 
 def _scored(connection: Connection, ranked: list[tuple[int, float]]) -> list[tuple[Any, float]]:
-    """Return the entries of these numbers beside their scores."""
+    """Return the entries with these numbers, with their scores."""
     if not ranked:
         return []
     numbers = ", ".join(str(number) for number, _ in ranked)
@@ -300,7 +301,7 @@ def _scored(connection: Connection, ranked: list[tuple[int, float]]) -> list[tup
 
 
 def _in_order(found: list[tuple[Any, float]]) -> list[Any]:
-    """Return entries in the order of their scores, less is better; what is superseded comes last."""
+    """Return entries in the order of their scores, the lowest first; superseded ones come last."""
 
     def place(each: tuple[Any, float]) -> tuple[bool, float, float]:
         row, score = each
@@ -325,7 +326,7 @@ def _statement(
 
 
 def _chosen(question: Question) -> list[tuple[str, dict[str, object]]]:
-    """Return the conditions that a question's fields are, with their parameters."""
+    """Return the conditions for a question's fields, with their parameters."""
     return [
         (
             _FIELDS[name].format(f"field_{at}"),
@@ -354,12 +355,12 @@ def escaped(text: str) -> str:
 
 
 def columns() -> Any:
-    """Return what selects all of an `Entry`."""
+    """Return the statement that selects all columns of an `Entry`."""
     return select(*(entries.c[name] for name in NAMES))
 
 
 def _written(category: str, tags: Iterable[str], source: str) -> dict[str, object]:
-    """Return what an entry is written with, whether it is new or known."""
+    """Return the values that each write sets, for a new or a known entry."""
     return {
         "category": category,
         "tags": lines_of(tags),
@@ -370,7 +371,7 @@ def _written(category: str, tags: Iterable[str], source: str) -> dict[str, objec
 
 
 def lines_of(words: Iterable[str]) -> str:
-    """Return words as they are kept and searched, each once, with a line feed before and behind it."""
+    """Return words in their stored and searched form, each once, with a line feed before and after it."""
     return "\n".join(["", *dict.fromkeys(words), ""])
 
 
@@ -396,7 +397,7 @@ def _add(connection: Connection, row: dict[str, Any]) -> int:
 
 
 def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:
-    """Return the number of an entry, None if the reader has none of this id."""
+    """Return the number of an entry, None if the reader has none with this id."""
     if ID.fullmatch(id) is None:
         return None
     found: int | None = connection.execute(
@@ -406,7 +407,7 @@ def _number_of(connection: Connection, reader: Reader, id: str) -> int | None:
 
 
 def own_numbers(connection: Connection, reader: Reader, scope: str) -> list[int]:
-    """Return the numbers of the spaces of a scope that are a reader's."""
+    """Return the numbers of the spaces of a scope that belong to a reader."""
     values = {"owner": reader.owner, "classes": list(reader.classes_in(scope))}
     return [int(number) for number in connection.execute(OWN_NUMBERS, values).scalars()]
 
@@ -418,26 +419,26 @@ OWN_NUMBERS = select(spaces.c.number).where(
 
 
 def own_spaces(reader: Reader, scope: str) -> Any:
-    """Return what selects the numbers of the reader's spaces."""
+    """Return the statement that selects the numbers of the reader's spaces."""
     return select(spaces.c.number).where(
         spaces.c.owner == reader.owner, spaces.c.caller_class.in_(reader.classes_in(scope))
     )
 
 
 def _in(reader: Reader, scope: str) -> Any:
-    """Return the condition that an entry is the reader's."""
+    """Return the condition that an entry belongs to the reader."""
     return entries.c.space.in_(own_spaces(reader, scope))
 
 
 def count_change(connection: Connection, changed: Iterable[int]) -> None:
-    """Count that something in these spaces has changed, for those who wait for that. It comes last in a
-    transaction: rows are locked before their space, always in this order."""
+    """Count a change in these spaces, for their watchers. It comes last in a transaction: rows are locked
+    before their space, always in this order."""
     is_changed = spaces.c.number.in_(sorted(changed))
     connection.execute(update(spaces).where(is_changed).values(changes=spaces.c.changes + 1))
 
 
 def space_of(connection: Connection, owner: str, caller_class: str) -> int:
-    """Return the number of a space, which is made if there is none."""
+    """Return the number of a space, which is made if it does not exist."""
     wanted = select(spaces.c.number).where(spaces.c.owner == owner, spaces.c.caller_class == caller_class)
     found = connection.execute(wanted).scalar()
     if found is None:
@@ -454,7 +455,7 @@ def space_of(connection: Connection, owner: str, caller_class: str) -> int:
 
 
 def new_id(prefix: str) -> str:
-    """Return a random id: asks for randomness once, not for each letter."""
+    """Return a random id; it reads random bytes once, not for each letter."""
     rest = secrets.randbelow(len(ID_LETTERS) ** 12)
     letters = []
     for _ in range(12):

@@ -1,7 +1,7 @@
-"""The graph: what entries name, and what is named beside it.
+"""The graph: the entities that entries name, and those named in the same entries.
 
-Two entities are neighbours where an entry names both (`mentions`). A walk looks at the newest entries of each
-step, so that what everything names costs no more than the rest. Nothing of another owner is walked through.
+Two entities are neighbours if an entry names both (`mentions`). A walk reads the newest entries of each step,
+so that an entity that everything names costs no more than others. A walk never reaches data of another owner.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from .entries import Reader
 
 ENTRIES_LOOKED_AT = 500
-"""Of each step of a walk: the newest."""
+"""Entries of each step of a walk: the newest."""
 
 
 class Node:
-    """An entity that was reached: in how many steps, and how many of the entries that were looked at name
-    it."""
+    """A reached entity: the number of steps, and how many of the entries that were read name it."""
 
     __slots__ = ("count", "distance", "key", "kind", "name")
 
@@ -45,7 +44,7 @@ def traverse(
     database: Database, reader: Reader, entity: str, depth: int, limit: int
 ) -> tuple[list[Node], list[Entry]]:
     """Return the entities that are at most `depth` steps away from one, the nearest first, and the entries
-    that name it or them: what names it first, and of what is superseded the last."""
+    that name it or them. Those that name it come first, superseded ones last."""
     with database.reading() as connection:
         own = own_numbers(connection, reader, ALL)
         keys = _keys_of(connection, own, entity)
@@ -70,8 +69,8 @@ def traverse(
 
 
 def _keys_of(connection: Connection, own: Sequence[int], entity: str) -> list[str]:
-    """Return the keys of what is meant: the entity of this name; where there is none, those that have its
-    words in theirs."""
+    """Return the keys of the meant entities: the one with this name, else those whose names contain its
+    words."""
     key = key_of(entity)
     if not key:
         return []
@@ -93,8 +92,8 @@ def _entries_naming(connection: Connection, own: Sequence[int], keys: Sequence[s
 def _named_in(
     connection: Connection, own: Sequence[int], numbers: Sequence[int], meant: Sequence[str]
 ) -> dict[str, Node]:
-    """Return what these entries name. The kind is the one that most of them say. What may be no name, and of
-    which no entry is sure, is none but where it is `meant`."""
+    """Return the entities that these entries name, each with the kind that most of them give. One that is
+    `unsure` in all entries is left out, unless it is `meant`."""
     wanted = (
         select(mentions.c.key, mentions.c.kind, func.max(mentions.c.name), func.count())
         .where(mentions.c.entry.in_(numbers))
@@ -116,7 +115,7 @@ def _named_in(
 
 
 def _read(connection: Connection, ranks: dict[int, int], limit: int) -> list[Entry]:
-    """Return the best of some entries: those that hold still, the nearest, the newest."""
+    """Return the best of some entries: those that are not superseded, then the nearest, then the newest."""
     order: Any = entries.c.superseded_by.is_not(None)
     wanted = select(entries.c.number, order.label("gone")).where(entries.c.number.in_(list(ranks)))
     known = [(bool(row.gone), ranks[row.number], -row.number) for row in connection.execute(wanted)]

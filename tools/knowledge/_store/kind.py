@@ -1,4 +1,4 @@
-"""What the knowledge toolset's database is called, where it lies, and what makes its tables."""
+"""The knowledge toolset's database: its name, its path, and the modules that make its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a question means, and among which texts what is nearest to it is looked for."""
+"""The meaning of a question, and the texts that are compared with it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Meaning(NamedTuple):
-    """What a model says that a question means: its vector, an array of NumPy of length 1."""
+    """The meaning of a question according to a model: its vector, an array of NumPy of length 1."""
 
     model: str
     vector: Any
 
 
 class Place(NamedTuple):
-    """Which vectors are compared: of which texts; the tables of those (`e`), conditions on them and their
+    """The vectors to compare: the kind of texts; their tables (`e`), conditions on them and their
     parameters."""
 
     texts: Texts

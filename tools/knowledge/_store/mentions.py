@@ -1,5 +1,5 @@
-"""What entries name, beside them in the store: written with them, in the same transaction. The database takes
-it out with its entry."""
+"""What entries name. It is written with them, in the same transaction; the database deletes it with its
+entry."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def add_mentions(connection: Connection, space: int, found: Iterable[tuple[int, str, Sequence[str]]]) -> None:
-    """Write down what entries of a space name: of each its number, content and tags."""
+    """Store what entries of a space name; of each its number, content and tags are given."""
     named = [(number, each) for number, content, tags in found for each in entities_in(content, tags)]
     _add(connection, space, named)
 
 
 def replace_mentions(database: Database, claimed: Claimed, said: Iterable[Entity]) -> None:
-    """Write down what an entry names: what a model says, and the links, tags and dates that need none.
-    Nothing, if the entry was forgotten meanwhile."""
+    """Store what an entry names: the entities that a model has found, and the links, tags and dates that need
+    no model. Does nothing if the entry was deleted meanwhile."""
     is_it = entries.c.number == claimed.number
     with database.changing() as connection:
         wanted = select(entries.c.space, entries.c.tags).where(is_it).with_for_update(key_share=True)

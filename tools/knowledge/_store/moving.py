@@ -1,7 +1,7 @@
-"""Import, export, counts, checks and reindexing of a whole store, for commands of whoever may open it.
+"""Import, export, counts, checks and reindexing of a whole store, for the commands of its operator.
 
-`add` writes a lot of entries in one transaction, and leaves out those whose content the store has already: an
-import that was interrupted can be repeated. Raises StorageError.
+`add` writes a lot of entries in one transaction, and leaves out those whose content the store already has, so
+an interrupted import can be repeated. Raises StorageError.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ LOT = 500
 
 @dataclass
 class Record:
-    """An entry to import, or one that is exported. `caller_class` is "" if all of the owner's callers share
-    it; `id` is the id that it had in the store that it comes from."""
+    """An imported or exported entry. `caller_class` is "" if all of the owner's callers share it; `id` is its
+    id in the original store."""
 
     content: str
     category: str
@@ -59,7 +59,7 @@ class Record:
 
 
 def add(database: Database, owner: str, records: list[Record]) -> int:
-    """Add the entries whose content the owner does not have yet, in one transaction; return how many."""
+    """Add the entries whose content the owner does not have yet, in one transaction; return their number."""
     added = 0
     with database.changing() as connection:
         lots: dict[str, dict[bytes, Record]] = {}
@@ -131,7 +131,7 @@ def everything(database: Database, owner: str) -> Iterator[Record]:
 
 
 def counts(database: Database) -> dict[str, int]:
-    """Return how many there are of what a store holds."""
+    """Return the numbers of all that a store holds."""
     is_old = entries.c.superseded_by.is_not(None)
     wanted: dict[str, Any] = {
         "owners": select(func.count(spaces.c.owner.distinct())),
@@ -156,7 +156,7 @@ def counts(database: Database) -> dict[str, int]:
 
 
 def problems(database: Database) -> list[str]:
-    """Return what is wrong with a store, in sentences; nothing for one that is whole."""
+    """Return what is wrong with a store, in sentences; nothing for an intact one."""
     found = []
     with database.changing() as connection:
         if connection.dialect.name == "sqlite":
@@ -199,8 +199,8 @@ def _index_problems(connection: Connection, what: tuple[str, str], texts: str) -
 
 
 def _original_problems(database: Database) -> list[str]:
-    """Remove what a process that was killed has left of files of documents; say which are not what was added,
-    and which are none."""
+    """Remove the left-over document files of killed processes; report changed or missing files, and files
+    without a document."""
     originals = Originals(database)
     originals.sweep()
     with database.reading() as connection:
@@ -215,8 +215,8 @@ def _original_problems(database: Database) -> list[str]:
 
 
 def reindex(database: Database, unread: Sequence[Texts] = ()) -> int:
-    """Make the indexes of words and the graph anew, in one transaction; return of how many entries and
-    passages. Models have read nothing of `unread` then, nor of the graph."""
+    """Rebuild the indexes of words and the graph, in one transaction; return the number of entries and
+    passages. All texts of `unread`, and all entries of the graph, then wait for the models again."""
     with database.changing() as connection:
         of_entries = _reindex(
             connection,

@@ -1,7 +1,7 @@
-"""Documents of an owner, out of a store and into another one: what is known of each, its text, its original.
+"""Documents of an owner, out of a store and into another one: their records, texts and originals.
 
-`add` writes a document in one transaction, and leaves out one whose file the owner has already: an import
-that was interrupted can be repeated. Passages are cut anew. Raises StorageError.
+`add` writes a document in one transaction, and leaves out one whose file the owner already has, so an
+interrupted import can be repeated. Passages are cut again. Raises StorageError.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ID = re.compile(f"doc_[{ID_LETTERS}]{{12}}")
 
 
 class DocumentRecord:
-    """What is known of a document, but for its text and its original."""
+    """The record of a document, without its text and its original."""
 
     def __init__(
         self, digest: str, name: str, media_type: str, *, id: str = "", tags: list[str] | None = None,
@@ -50,7 +50,8 @@ class DocumentRecord:
 
 
 def everything(store: Documents, owner: str) -> Iterator[tuple[DocumentRecord, Document]]:
-    """Return an owner's documents, the oldest first. One that is still read has failed, elsewhere."""
+    """Return an owner's documents, the oldest first. One that is still being read counts as failed in another
+    store."""
     after = 0
     while True:
         wanted = (
@@ -80,7 +81,7 @@ def everything(store: Documents, owner: str) -> Iterator[tuple[DocumentRecord, D
 
 
 def text_of(store: Documents, document: Document) -> tuple[list[str], list[str] | None]:
-    """Return a document's pages as plain text, and as Markdown where it has a form."""
+    """Return a document's pages as plain text, and as Markdown if it has a form."""
     wanted = select(pages.c.content, pages.c.markdown).where(pages.c.document == document.number)
     with store.database.reading() as connection:
         rows = connection.execute(wanted.order_by(pages.c.page)).all()
@@ -91,8 +92,8 @@ def text_of(store: Documents, document: Document) -> tuple[list[str], list[str] 
 def add(
     store: Documents, owner: str, record: DocumentRecord, data: bytes, extracted: Extracted | None
 ) -> bool:
-    """Add a document whose file, which has the record's digest, the owner does not have yet. False: it is
-    known."""
+    """Add a document whose file, which has the record's digest, the owner does not have yet. False: the owner
+    has it."""
     found = passages(extracted) if extracted is not None else []
     words = store.words_of(found)
     now = time.time()

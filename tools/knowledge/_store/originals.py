@@ -1,10 +1,10 @@
-"""`Originals`: the files of documents as they came, each by the hash of its content, in a folder beside the
-database (mode 0700, files 0600).
+"""`Originals`: the unchanged files of documents, each named by the hash of its content, in a folder beside
+the database (mode 0700, files 0600).
 
-A file is there once, however many documents are made of it. Who adds and who removes one holds the lock of
-its hash until the end of the transaction (`lock`), so none is removed that another has just added. It is
-there before its first document, and goes after its last: a process that is killed may leave a file of no
-document, which `sweep` removes, and never a document without its file.
+A file is stored once, however many documents use it. A process that adds or removes one holds the lock of its
+hash until the end of the transaction (`lock`), so it cannot remove a file that another has just added. A file
+is stored before its first document, and removed after its last. A killed process may therefore leave a file
+without a document, which `sweep` removes, but never a document without its file.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ class Originals:
         self.folder = f"{path or elsewhere}.originals"
 
     def lock(self, connection: Connection, digest: str) -> None:
-        """Wait until nobody else adds or removes this original. SQLite has one writer at a time anyway."""
+        """Wait until no other process adds or removes this original. SQLite has one writer at a time
+        anyway."""
         if connection.dialect.name == "postgresql":
             key = LOCKS | int(digest[:8], 16)
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
 
     def add(self, digest: str, data: bytes) -> None:
-        """Store an original, unless it is there and whole. Raises StorageError."""
+        """Store an original, unless it is stored completely. Raises StorageError."""
         if self.is_whole(digest, len(data)):
             return
         try:
@@ -69,12 +70,12 @@ class Originals:
             raise _away("cannot be read", error) from None
 
     def remove_unused(self, digest: str) -> None:
-        """Remove an original that no document is made of, and what was left of writing it. Raises
-        StorageError."""
+        """Remove an original that no document uses, and its partly written files. Raises StorageError."""
         self._remove_unused(digest, [name for name in self.names() if name.startswith(digest)])
 
     def _remove_unused(self, digest: str, names: Iterable[str]) -> None:
-        """Remove these files, which are named after an original, but for the original if it is used."""
+        """Remove these files, which are named after an original, but not the original itself if it is
+        used."""
         with self._database.changing() as connection:
             self.lock(connection, digest)
             wanted = select(documents.c.number).where(documents.c.digest == digest).limit(1)
@@ -89,7 +90,7 @@ class Originals:
                         raise _away("cannot be removed", error) from None
 
     def sweep(self) -> None:
-        """Remove what a process that was killed has left. Not for PostgreSQL: there other databases may have
+        """Remove the left-over files of killed processes. Not for PostgreSQL, where other databases may have
         their files in this folder. Raises StorageError."""
         if not self._database.path:
             return
@@ -103,14 +104,14 @@ class Originals:
             self._remove_unused(digest, names)
 
     def is_whole(self, digest: str, size: int) -> bool:
-        """Whether an original is there, and what was added."""
+        """Whether an original is stored, complete and unchanged."""
         try:
             return hashlib.sha256(self.read(digest, size)).hexdigest() == digest
         except StorageError:
             return False
 
     def names(self) -> set[str]:
-        """Return the names of all files that are there."""
+        """Return the names of all stored files."""
         try:
             return set(os.listdir(self.folder))
         except FileNotFoundError:

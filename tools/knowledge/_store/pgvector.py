@@ -1,9 +1,10 @@
-"""Vectors in PostgreSQL with pgvector: kept in a column of its type, and compared in the database.
+"""Vectors in PostgreSQL with pgvector: stored in a column of its type, and compared in the database.
 
-`prepare` makes the column where the extension is there, or the server's user may create it. What was kept as
-bytes before moves over a lot at a time, and is found once it has. A space of up to `EXACT_ROWS` vectors is
-compared one by one. A larger one is looked up in an index of all owners' vectors of these dimensions (HNSW),
-which is read on until enough are the reader's own; if that ends too soon, one by one as well.
+`prepare` makes the column if the extension is installed, or the server's user may install it. Vectors that
+were stored as bytes are moved in batches; searches find each after its move. The vectors of a space with up
+to `EXACT_ROWS` are compared one by one. A larger space is searched in an index (HNSW) of all owners' vectors
+of these dimensions, which is read until enough results are the reader's own. If the index ends too early, the
+vectors are compared one by one as well.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ if TYPE_CHECKING:
     Numbered = list[tuple[float, int]]
 
 OLDEST = 0, 8
-"""The first version that reads an index on behind what a condition has refused."""
+"""The first version that continues to read an index after rows that a condition has excluded."""
 EXACT_ROWS = 10_000
 MOST_INDEXED, MOST_HALVED = 2_000, 4_000
-"""Dimensions that an index takes: beyond the first as numbers of two bytes, beyond the second none."""
+"""Dimensions that an index accepts: above the first as numbers of two bytes, above the second none."""
 LOOKED_AT = 200
-"""Candidates that a search in the index keeps (hnsw.ef_search)."""
+"""Candidates in a search of the index (hnsw.ef_search)."""
 MOVED = 500
 """Vectors that are moved in one transaction."""
 LOCK = 0x66727063_76656374
 """The key of PostgreSQL's advisory lock under which one server at a time changes tables."""
 
 _known: WeakKeyDictionary[Engine, set[str]] = WeakKeyDictionary()
-"""Of each database, which columns and indexes are known to be there."""
+"""For each database, the columns and indexes that are known to exist."""
 
 
 class Column(NamedTuple):
-    """The column of a table of vectors, with the question that is asked of it."""
+    """The column of a table of vectors, with the question for it."""
 
     connection: Connection
     table: str
@@ -54,11 +55,12 @@ class Column(NamedTuple):
     place: Place
 
     def exact(self, space: int, most: int) -> Numbered:
-        """Return how much alike the nearest of a space are, with their numbers, comparing all of them."""
+        """Return the similarity of the nearest vectors of a space, with their numbers; compare all of
+        them."""
         return self._found("v.embedding", "vector", space, most)
 
     def indexed(self, space: int, most: int) -> Numbered:
-        """Return the same by the index."""
+        """Return the same from the index."""
         for name, value in (("ef_search", str(LOOKED_AT)), ("iterative_scan", "strict_order")):
             self.connection.execute(
                 text("SELECT set_config(:name, :value, true)"), {"name": f"hnsw.{name}", "value": value}
@@ -96,7 +98,7 @@ _OF_SPACE = "v.space = :space AND v.model = :vectors_of AND v.dimensions = :dime
 
 
 def nearest(connection: Connection, meaning: Meaning, place: Place, space: int, most: int) -> Numbered:
-    """Return how much alike the nearest of a space are, with their numbers."""
+    """Return the similarity of the nearest vectors of a space, with their numbers."""
     column = Column(connection, place.texts.readings.name, meaning, place)
     if column.is_large(space) and len(meaning.vector) <= MOST_HALVED:
         found = column.indexed(space, most)
@@ -106,7 +108,7 @@ def nearest(connection: Connection, meaning: Meaning, place: Place, space: int, 
 
 
 def is_used(connection: Connection, table: Table) -> bool:
-    """Whether the vectors of this table are kept so. Once they are, they stay."""
+    """Whether the vectors of this table are stored in the extension's column, which stays so once it is."""
     if connection.dialect.name != "postgresql":
         return False
     return _is_there(connection, table.name, COLUMN)
@@ -127,8 +129,8 @@ def _is_there(connection: Connection, name: str, statement: str) -> bool:
 
 
 def prepare(database: Database, table: Table) -> None:
-    """Have the vectors of this table kept so, where the extension is there or may be created; and move what
-    is kept as bytes."""
+    """Store the vectors of this table in the extension's column, if the extension is installed or may be, and
+    move those that are stored as bytes."""
     with database.reading() as connection:
         if connection.dialect.name != "postgresql":
             return
@@ -139,14 +141,14 @@ def prepare(database: Database, table: Table) -> None:
 
 
 def _is_offered(connection: Connection) -> bool:
-    """Whether the server has the extension, in a version that will do."""
+    """Whether the server has the extension, in a sufficient version."""
     offered = "SELECT coalesce(installed_version, default_version) FROM pg_available_extensions"
     version = connection.execute(text(f"{offered} WHERE name = 'vector'")).scalar() or ""
     return tuple(map(int, re.findall(r"\d+", version)[:2])) >= OLDEST
 
 
 def _make_column(database: Database, table: Table) -> bool:
-    """Make the column, with the extension; False where the server's user may not."""
+    """Make the column, with the extension; return False if the server's user may not."""
     with database.changing() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
         return is_used(connection, table) or _done(
@@ -157,7 +159,7 @@ def _make_column(database: Database, table: Table) -> bool:
 
 
 def _done(connection: Connection, *statements: str) -> bool:
-    """Do this, or nothing of it and return False where the server's user may not."""
+    """Do this completely, or undo it and return False if the server's user may not do it."""
     try:
         with connection.begin_nested():
             for each in statements:
@@ -168,7 +170,7 @@ def _done(connection: Connection, *statements: str) -> bool:
 
 
 def _move(database: Database, table: Table) -> bool:
-    """Move some vectors; return whether there were any that nobody else moves."""
+    """Move some vectors; return whether any were left that no other server was moving."""
     with database.reading() as connection:
         wanted = f"SELECT DISTINCT dimensions FROM {table.name} WHERE vector IS NOT NULL"
         sizes = list(connection.execute(text(wanted)).scalars())
@@ -183,7 +185,7 @@ def _move(database: Database, table: Table) -> bool:
 
 
 def is_indexed(connection: Connection, table: Table, dimensions: int) -> bool:
-    """Whether vectors of these dimensions have their index, or can have none."""
+    """Whether vectors of these dimensions have an index, or can have none."""
     return dimensions > MOST_HALVED or _is_there(connection, _index_name(table, dimensions), INDEX)
 
 
@@ -192,8 +194,8 @@ def _index_name(table: Table, dimensions: int) -> str:
 
 
 def make_index(database: Database, table: Table, dimensions: int) -> None:
-    """Make the index of vectors of these dimensions, if there is none. Without one, where the server's user
-    may make none, the database compares one by one."""
+    """Make the index of vectors of these dimensions, if it is missing. If the server's user may not make it,
+    the database compares one by one."""
     name = _index_name(table, dimensions)
     with database.changing() as connection:
         if is_indexed(connection, table, dimensions):
@@ -222,13 +224,13 @@ def store(connection: Connection, table: Table, made: Mapping[int, tuple[str, An
 
 
 def damaged(connection: Connection, table: Table) -> int:
-    """Return how many vectors have not as many numbers as is said of them."""
+    """Return how many vectors do not have their recorded number of dimensions."""
     broken = f"SELECT count(*) FROM {table.name} WHERE done AND vector_dims(embedding) <> dimensions"
     return int(connection.execute(text(broken)).scalar_one())
 
 
 def written(vector: Any) -> str:
-    """Return a vector as the extension reads it."""
+    """Return a vector in the extension's notation."""
     return f"[{','.join(map(repr, vector.tolist()))}]"
 
 
@@ -243,5 +245,6 @@ def _type(dimensions: int) -> str:
 
 
 def _indexed(dimensions: int, table: str = "") -> str:
-    """Return what the index of these dimensions holds: a statement uses it that orders by just this."""
+    """Return the indexed expression for these dimensions: the database uses the index only for a statement
+    that orders by exactly this."""
     return f"CAST({table}embedding AS {_type(dimensions)}({dimensions:d}))"

@@ -1,9 +1,9 @@
-"""The best rows of an index for a question, with bounded work however often its words stand in the store.
+"""The best rows of an index for a question, with bounded work however frequent its words are in the store.
 
-FTS5 ranks a thousand rows in 1.5 ms, so where few rows have a word of the question its order is the order.
-Where many have one, and in PostgreSQL always, sets of rows (`row_sets`) tell which have the words that say
-most, each word weighed by how rare it is; these are ranked here, by BM25 over the owner's own entries. What a
-question chooses by fields is one more set, which changes no weight.
+FTS5 ranks a thousand rows in 1.5 ms, so its order is used if few rows have a word of the question. If many
+have one, and always in PostgreSQL, sets of rows (`row_sets`) give the rows with the most significant words,
+each word weighted by its rarity. This module ranks these rows by BM25 over the owner's own entries. A
+question's fields are one more set, which changes no weight.
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ if TYPE_CHECKING:
 RANKED_ROWS = 2000
 """Rows that FTS5 ranks for a question."""
 LOOKED_AT = 150
-"""Rows that are ranked here, at least."""
+"""The least number of rows that are ranked here."""
 TRIED = 8
-"""So many times as many rows are looked at for what fields choose, before all that they choose is read."""
+"""If fields restrict the rows, so many times as many are examined before all that the fields allow are
+read."""
 MOST_KEPT = 256
-"""Sets of chosen rows that are kept for each database."""
+"""Sets of chosen rows that are cached for each database."""
 SATURATION, LENGTH_MATTERS = 1.2, 0.75
-"""k1 and b of BM25, as FTS5 has them."""
+"""k1 and b of BM25, as in FTS5."""
 
 
 _kept: WeakKeyDictionary[Engine, dict[object, tuple[int | None, int]]] = WeakKeyDictionary()
-"""Of each database the sets of chosen rows, with the number of changes behind which they were read."""
+"""For each database the sets of chosen rows, with the number of changes at which they were read."""
 
 
 class Choice(NamedTuple):
-    """Which rows are looked at: tables to join to the index, and what they are without it, the texts as `e`;
-    the column of their space; conditions on them, and their parameters."""
+    """The rows to search: tables to join to the index; tables without the index, the texts as `e`; the column
+    of their space; conditions on them, and their parameters."""
 
     joined: str = ""
     tables: str = ""
@@ -67,8 +68,8 @@ def best(
     wanted: int,
     choice: Choice = EVERY,
 ) -> Ranked:
-    """Return the numbers of the best rows with their scores, less is better, the best first. A question
-    without stems is FTS5's alone."""
+    """Return the numbers of the best rows with their scores, the lowest and best first. For a question
+    without stems only FTS5 is used."""
     found = _by_sets(connection, index, question, spaces, wanted, choice) if question.stems else None
     if found is None and isinstance(index, Fts5Index):
         found = _of_fts5(connection, index, question, spaces, wanted, choice)
@@ -83,7 +84,7 @@ def _by_sets(
     wanted: int,
     choice: Choice,
 ) -> Ranked | None:
-    """Return the same by sets of rows; None where so few rows answer that FTS5 had better rank them."""
+    """Return the same by sets of rows; None if so few rows match that FTS5 ranks them faster."""
     few = RANKED_ROWS if index.ranks else 0
     sets = RowSets(connection, index, spaces)
     own = sets.having(index.all_of(spaces))
@@ -98,14 +99,14 @@ def _by_sets(
     if sum(counts) <= few and index.ranks:
         return None
     weights = [log(1 + (own.bit_count() - count + 0.5) / (count + 0.5)) for count in counts]
-    by_itself = [own] if needed else []  # what has to be there is enough
+    by_itself = [own] if needed else []  # the required parts alone are enough
     weighed = [*having, *by_itself], [*weights, *(0.0 for _ in by_itself)]
     numbers = Chosen(connection, choice, spaces).heaviest(*weighed, max(wanted, LOOKED_AT))
     return _of_sets(sets, question, numbers, weights, wanted)
 
 
 class Chosen:
-    """The rows that a question chooses by fields, of these spaces."""
+    """The rows of these spaces that match a question's fields."""
 
     def __init__(self, connection: Connection, choice: Choice, spaces: Sequence[int]) -> None:
         self._connection = connection
@@ -113,8 +114,8 @@ class Chosen:
         self._spaces = ", ".join(map(str, spaces))
 
     def heaviest(self, having: list[int], weights: list[float], most: int) -> list[int]:
-        """Return the numbers of the chosen rows whose weights add up to most. The heaviest of all rows are
-        looked at first, as often enough of them are chosen."""
+        """Return the numbers of the chosen rows with the highest sums of weights. The heaviest of all rows
+        are examined first, since enough of them are often chosen."""
         if self._choice is EVERY:
             return numbers_in(heaviest(having, weights, most))
         for looked_at in (most, TRIED * most):
@@ -132,7 +133,7 @@ class Chosen:
         return [number for (number,) in rows]
 
     def _all(self) -> int:
-        """Return the set of all of them. It is kept until something in the spaces changes."""
+        """Return the set of all chosen rows. It is cached until something in the spaces changes."""
         kept = _kept.setdefault(self._connection.engine, {})
         key = self._spaces, self._choice.conditions, tuple(self._choice.parameters.items())
         changes = f"SELECT sum(changes) FROM knowledge_spaces WHERE number IN ({self._spaces})"
@@ -149,7 +150,7 @@ class Chosen:
 def _of_sets(
     sets: RowSets, question: Question, numbers: list[int], weights: list[float], wanted: int
 ) -> Ranked:
-    """Rank these rows, which have the words that say most."""
+    """Rank these rows, which have the most significant words."""
     if not numbers:
         return []
     texts = sets.stems_of(numbers, question)
@@ -176,7 +177,7 @@ def _of_fts5(
     wanted: int,
     choice: Choice,
 ) -> Ranked:
-    """Return the rows that FTS5 ranks best, ordered again by how much of the question they have
+    """Return the rows that FTS5 ranks best, ordered again by how much of the question they contain
     (docs/knowledge.md)."""
     query = index.query(question, spaces)
     conditions = "".join(f" AND {each}" for each in choice.conditions)

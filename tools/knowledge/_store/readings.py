@@ -1,10 +1,9 @@
-"""Which texts a model is to read behind their writing, who is reading them, and what has come of it.
+"""Which texts a model must read after they were written, which server reads them, and the outcome.
 
-A server claims a lot of texts, asks the model while no transaction is open, and stores what it says. A claim
-ends by itself: what a server that was killed had claimed is read by another. A text that was forgotten
-meanwhile takes its row with it, so nothing is stored for it. Texts that were never claimed have no row, so
-writing costs nothing; `Texts.claim` finds them behind the number up to which it has looked. Raises
-StorageError.
+A server claims a lot of texts, asks the model while no transaction is open, and stores its answer. A claim
+expires, so another server reads the texts of a killed one. A text that was deleted meanwhile deletes its row,
+so nothing is stored for it. Texts that were never claimed have no row, so writing costs nothing;
+`Texts.claim` finds them after the highest number that it has checked. Raises StorageError.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
 CLAIM_SECONDS = 180.0
-"""Longer than a model may take for a lot."""
+"""Seconds, more than a model may take for a lot."""
 PUT_OFF_SECONDS, LONGEST_PUT_OFF = 60.0, 86_400.0
-"""After so long a text that could not be read is read again, and twice as long after each other time if the
-model refuses it."""
+"""Seconds until an unreadable text is read again; they double with each failure if the model refuses it."""
 LOCK = 0x66727063_72656164
 """The key of PostgreSQL's advisory lock under which one server at a time claims."""
 
@@ -44,7 +42,7 @@ class Claimed(NamedTuple):
 
 
 class Texts:
-    """The texts of one table, and what is known of their being read."""
+    """The texts of one table, and the state of their reading."""
 
     def __init__(self, readings: Table, texts: Any, number: Any, content: Any, tags: Any) -> None:
         self.readings = readings
@@ -54,13 +52,12 @@ class Texts:
         self._new = select(number, space.label("space")).select_from(texts)
 
     def claim(self, database: Database, after: int, limit: int) -> tuple[list[Claimed], int]:
-        """Claim texts that are to be read; return them, and the number up to which there is none without a
-        row, if there was none up to `after`. What could not be read before comes when nothing else is left,
-        one at a time."""
+        """Claim texts to read. Return them, and the number up to which every text has a row, if that held up
+        to `after`. Texts that failed before come one at a time, after all others."""
         table, now = self.readings, time.time()
         is_free = table.c.done.is_(False), table.c.claimed_until <= now
         is_new = self._number > after, self._number.not_in(select(table.c.number))
-        with database.reading() as connection:  # most looks find nothing, and wait for no writer
+        with database.reading() as connection:  # most checks find nothing, and do not wait for a writer
             newest = connection.execute(select(func.max(self._number))).scalar() or 0
             any_free = connection.execute(select(table.c.number).where(*is_free).limit(1)).first()
             any_new = connection.execute(self._new.where(*is_new).limit(1)).first()
@@ -72,7 +69,7 @@ class Texts:
             is_first = table.c.failures == 0
             numbers = list(connection.execute(free.where(is_first).limit(limit)).scalars())
             new = self._new.where(*is_new).order_by(self._number).limit(limit - len(numbers))
-            new = new.with_for_update(key_share=True, of=self._number.table)  # not what is being deleted
+            new = new.with_for_update(key_share=True, of=self._number.table)  # not rows in deletion
             rows = connection.execute(new).all() if len(numbers) < limit else []
             if rows:
                 connection.execute(insert(table), [self._row(row, now + CLAIM_SECONDS) for row in rows])
@@ -91,14 +88,13 @@ class Texts:
         return {**values, "space": row.space} if "space" in self.readings.c else values
 
     def give_back(self, database: Database, numbers: Sequence[int]) -> None:
-        """End a claim: anybody may read these texts."""
+        """End a claim: any server may read these texts."""
         is_mine = self.readings.c.number.in_(numbers), self.readings.c.done.is_(False)
         with database.changing() as connection:
             connection.execute(update(self.readings).where(*is_mine).values(claimed_until=0.0))
 
     def put_off(self, database: Database, number: int, *, is_refused: bool = False) -> None:
-        """Note that a text could not be read, and whether the model refuses it: then it is read later each
-        time."""
+        """Note that a text could not be read, and whether the model refuses it: then each pause is longer."""
         table = self.readings
         with database.changing() as connection:
             is_it = table.c.number == number
@@ -110,19 +106,19 @@ class Texts:
                 connection.execute(update(table).where(is_it, table.c.done.is_(False)).values(values))
 
     def read_again(self, connection: Connection, number: int) -> None:
-        """Have a text read anew, if it was."""
+        """Have a text read again, if it was read."""
         is_it = self.readings.c.number == number
         connection.execute(
             update(self.readings).where(is_it).values(done=False, claimed_until=0.0, failures=0)
         )
 
     def clear(self, connection: Connection) -> None:
-        """Have all texts read anew."""
+        """Have all texts read again."""
         connection.execute(delete(self.readings))
 
 
 def _lock(connection: Connection) -> None:
-    """Wait until nobody else claims. SQLite has one writer at a time anyway."""
+    """Wait until no other server claims. SQLite has one writer at a time anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
 
@@ -136,4 +132,4 @@ PASSAGES = Texts(
     literal(""),
 )
 NAMING = Texts(entity_readings, entries, entries.c.number, entries.c.content, entries.c.tags)
-"""Entries as texts whose entities a model finds."""
+"""Entries as texts in which a model finds entities."""

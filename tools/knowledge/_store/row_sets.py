@@ -1,9 +1,9 @@
-"""Sets of rows of the index of words: which rows have a word, a bit for each row's number.
+"""Sets of rows of the index of words: which rows have a word, with a bit for each row's number.
 
-Python's integers are the sets: what all of a question's words have in common costs microseconds in a store of
-100,000 entries. A set is read from the index once; what was written since is added when it is asked for
-again. Numbers are given once, and what a row says never changes, so a set is wrong only about rows that were
-forgotten: whoever reads the rows finds none. The sets of a database are kept up to `MOST_BYTES`.
+The sets are Python integers: intersecting those of all of a question's words takes microseconds in a store of
+100,000 entries. A set is read from the index once; each later use adds the rows written since. Numbers are
+never reused, and the text of a row never changes. So a set is wrong only about deleted rows, which are then
+not found when they are read. The sets of a database are cached up to `MOST_BYTES`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 32 * 1024 * 1024
 KEPT_FROM = 200
-"""A set of fewer rows is read each time: that is as fast."""
+"""A set of fewer rows is read each time, which is as fast."""
 WEIGHT_BITS = 5
 """Weights are rounded to so many bits."""
 
 _kept: WeakKeyDictionary[Engine, Kept] = WeakKeyDictionary()
-"""Of each database the sets by index, part of it and query, each with the number up to which it was read."""
+"""For each database the sets by index, part of it and query, each with the number up to which it was read."""
 
 
 class RowSets:
-    """The sets of one index, as a transaction sees it."""
+    """The sets of one index, for one transaction."""
 
     def __init__(self, connection: Connection, index: WordIndex, spaces: Sequence[int]) -> None:
         self._connection = connection
@@ -50,7 +50,7 @@ class RowSets:
     def _of_part(self, query: str, part: int | None, newest: int) -> int:
         key = self._index.table, part, query
         rows, upto = self._kept.get(key, (0, 0))
-        if upto > newest:  # read by a transaction that saw more
+        if upto > newest:  # read by a transaction that has seen more
             rows, upto = 0, 0
         if upto < newest:
             rows |= set_of(self._index.numbers(self._connection, query, part, upto), upto)
@@ -59,18 +59,19 @@ class RowSets:
         return rows
 
     def stems_of(self, numbers: Iterable[int], question: Question) -> dict[int, str]:
-        """Return the stems of these rows, of those that are still there."""
+        """Return the stems of these rows, without deleted ones."""
         return self._index.stems_of(self._connection, numbers, question)
 
     def _keep(self, key: tuple[str, int | None, str], rows: int, upto: int) -> None:
-        """Keep a set; begin anew where there are too many: a question reads its own in milliseconds."""
+        """Cache a set; clear the cache if it is too large, since a question reads its own sets in
+        milliseconds."""
         if sum(each.bit_length() for each, _ in list(self._kept.values())) // 8 > MOST_BYTES:
             self._kept.clear()
         self._kept[key] = rows, upto
 
 
 def set_of(numbers: Sequence[int], above: int = 0) -> int:
-    """Return the set of these numbers, which are greater than `above` and rise."""
+    """Return the set of these ascending numbers, all greater than `above`."""
     if not numbers:
         return 0
     base = above - above % 8
@@ -91,9 +92,11 @@ def numbers_in(rows: int) -> list[int]:
 
 
 def heaviest(sets: Sequence[int], weights: Sequence[float], most: int) -> int:
-    """Return the rows whose sets' weights add up to most; of equals the newest.
+    """Return the rows with the highest sums of their sets' weights; of equals the newest.
 
-    The sums are written in binary, a set of rows for each digit, and added as on paper, all rows at once."""
+    The sums are in binary, with a set of rows for each digit, and are added as on paper, for all rows at
+    once.
+    """
     largest = max(weights)
     digits: list[int] = []
     for rows, weight in zip(sets, weights, strict=True):
@@ -126,7 +129,7 @@ def _newest(rows: int, most: int) -> int:
     if surplus <= 0:
         return rows
     low, high = 0, rows.bit_length()
-    while low < high:  # the highest place below which no more than the surplus lie
+    while low < high:  # the highest position with no more than the surplus below it
         middle = (low + high + 1) // 2
         if (rows & ((1 << middle) - 1)).bit_count() <= surplus:
             low = middle

@@ -1,9 +1,9 @@
-"""The tables of the store, as the newest revision has them. Times are seconds since 1970.
+"""The tables of the store in the newest revision. Times are seconds since 1970.
 
-A space is what one owner keeps for all of their callers (`caller_class` is "" then), or for the callers of
-one class. `number` is the order in which entries were written; none is given twice. The index of words is a
-table of its own in each kind of database, `knowledge_words`, with a row for each entry's number;
-`knowledge_passage_words` has one for each passage's.
+A space holds what one owner stores for all of their callers (`caller_class` is "" then), or for the callers
+of one class. `number` is the order in which entries were written; no number is used twice. The index of words
+is a separate table in each kind of database: `knowledge_words` has a row for each entry's number,
+`knowledge_passage_words` one for each passage's.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ entries = Table(
     Index("knowledge_entries_space", "space", "number"),
     sqlite_autoincrement=True,
 )
-"""`digest` is the SHA-256 of the content; `tags` are folded, with a line feed before and behind each."""
+"""`digest` is the SHA-256 of the content; `tags` are folded, with a line feed before and after each."""
 
 tombstones = Table(
     "knowledge_tombstones",
@@ -89,7 +89,7 @@ mentions = Table(
     Column("name", Text, nullable=False),
     Index("knowledge_mentions_key", "space", "key", "entry"),
 )
-"""What each entry names. An entity is no row of its own: it is there as long as an entry names it."""
+"""What each entry names. An entity has no row: it exists as long as an entry names it."""
 documents = Table(
     "knowledge_documents",
     metadata,
@@ -115,9 +115,9 @@ documents = Table(
     Index("knowledge_documents_space", "space", "number"),
     sqlite_autoincrement=True,
 )
-"""`digest` is the SHA-256 of the original, in hexadecimal, which is its file's name; `changed_at` is when
-`state` was set; `warnings` are lines; `names`, the latest last, are those under which the file was added,
-with a line feed before and behind each."""
+"""`digest` is the SHA-256 of the original, in hexadecimal, which is its file's name. `changed_at` is when
+`state` was set. `warnings` are lines. `names`, the latest last, are those under which the file was added,
+with a line feed before and after each."""
 
 pages = Table(
     "knowledge_pages",
@@ -127,7 +127,7 @@ pages = Table(
     Column("content", Text, nullable=False),
     Column("markdown", Text),
 )
-"""`markdown` is null where a document has no form."""
+"""`markdown` is null if a document has no form."""
 
 passages = Table(
     "knowledge_passages",
@@ -141,7 +141,7 @@ passages = Table(
     UniqueConstraint("document", "position"),
     sqlite_autoincrement=True,
 )
-"""`heading` is a line for each heading that a passage stands under, the outermost first."""
+"""`heading` has a line for each heading above a passage, the outermost first."""
 
 counts = Table(
     "knowledge_counts",
@@ -153,7 +153,7 @@ counts = Table(
     Column("errors", BigInteger, nullable=False),
     Column("refusals", BigInteger, nullable=False),
 )
-"""Calls of each hour; `start` is the hour's, of what is older than 90 days the day's (UTC)."""
+"""Calls of each hour; `start` is the hour's start, for those older than 90 days the day's (UTC)."""
 
 workflows = Table(
     "knowledge_workflows",
@@ -166,15 +166,14 @@ workflows = Table(
     Column("starter", Text, nullable=False, server_default=text("''")),
     Column("secret", Text, nullable=False, server_default=text("''")),
 )
-"""`definition` is the JSON as it was loaded, without the secret of its webhook; `trigger` is the type of its
-trigger; `starter` is who has created it, for runs that nobody triggers. Runs are DBOS's,
-in tables of its own."""
+"""`definition` is the JSON as loaded, without the secret of its webhook; `trigger` is the type of its
+trigger; `starter` is the user who created it, for runs that a trigger begins. The runs are in DBOS's own
+tables."""
 
 
 def _readings(name: str, texts: str, *columns: Column[Any] | Index) -> Table:
-    """Return the table of what a model has read of the texts of a table, or is reading: `claimed_until` is
-    when somebody else may read a text that is not `done`; `failures` counts how often the model has refused
-    it."""
+    """Return the table for a model's reading of the texts of a table. From `claimed_until` on, another server
+    may read a text that is not `done`. `failures` counts how often the model has refused it."""
     number = Column("number", NUMBER, ForeignKey(f"{texts}.number", ondelete="CASCADE"), primary_key=True)
     table = Table(
         name,
@@ -191,8 +190,8 @@ def _readings(name: str, texts: str, *columns: Column[Any] | Index) -> Table:
 
 
 def _vectors(name: str, texts: str) -> Table:
-    """Return a table of vectors: of `dimensions` numbers of four bytes each, of length 1, as the `model` of
-    this name has made them."""
+    """Return a table of vectors, of `dimensions` numbers of four bytes each and of length 1, which the
+    `model` with this name has made."""
     return _readings(
         name,
         texts,

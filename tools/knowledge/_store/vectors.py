@@ -1,10 +1,11 @@
-"""Vectors of entries and passages: what a model has made of their texts, and which are nearest to a question.
+"""Vectors of entries and passages, which a model has made of their texts, and the search for those nearest to
+a question.
 
-In PostgreSQL with pgvector the database keeps and compares them (`pgvector`). Elsewhere they are packed
-numbers of four bytes, of length 1, compared one by one with NumPy: a space at a time, so that none of another
-owner is compared. A process keeps what it has read; which of it is there still, each question asks the
-database. SQLite has no extension for it: many builds of Python let it load none, and sqlite-vec would compare
-one by one as well. Vectors of another model, or of other dimensions, are left alone.
+In PostgreSQL with pgvector the database stores and compares them (`pgvector`). Elsewhere they are packed
+numbers of four bytes, of length 1, which NumPy compares one by one. It compares one space at a time, so never
+vectors of another owner. A process caches the vectors that it has read; each question asks the database which
+of them still exist. No extension of SQLite is used: many builds of Python cannot load any, and sqlite-vec
+would compare one by one as well. Vectors of another model, or with other dimensions, are ignored.
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ if TYPE_CHECKING:
     from .readings import Texts
 
 LOT = 1000
-"""Vectors that are read at once."""
+"""Vectors in one read."""
 MOST_BYTES = 128 * 1024 * 1024
-"""Of the vectors that are kept for each database; a space that has more is read for each question."""
+"""Bytes of cached vectors for each database; a larger space is read for each question."""
 NEAREST = 50
-"""What is returned at most."""
+"""The most results."""
 
 
 _kept: WeakKeyDictionary[Engine, dict[tuple[str, str, int, int], tuple[Any, Any]]] = WeakKeyDictionary()
-"""Of each database, by table, model, dimensions and space: numbers with the times of their claims, rising,
+"""For each database, by table, model, dimensions and space: ascending numbers with the times of their claims,
 and their vectors."""
 
 
 class OtherDimensions(Exception):
-    """A model makes vectors of other dimensions than it has before."""
+    """A model's vectors have other dimensions than before."""
 
     def __init__(self, expected: int, came: int) -> None:
         super().__init__(f"its vectors have {came:,} dimensions, those in the store {expected:,}")
 
 
 def unit(vector: Any) -> Any:
-    """Return a vector as it is kept: of length 1; None for one of zeros or not finite."""
+    """Return a vector in the stored form, of length 1; None for one that is zero or not finite."""
     import numpy
 
     length = float(numpy.linalg.norm(vector))
@@ -56,7 +57,7 @@ def unit(vector: Any) -> Any:
 
 
 def store(database: Database, texts: Texts, model: str, made: Mapping[int, Any]) -> None:
-    """Store the vectors of texts that were claimed, by number: one at least. Raises OtherDimensions."""
+    """Store the vectors of claimed texts, by number; at least one. Raises OtherDimensions."""
     table, dimensions = texts.readings, len(next(iter(made.values())))
     of_model = {number: (model, vector) for number, vector in made.items()}
     with database.changing() as connection:
@@ -79,7 +80,7 @@ def store(database: Database, texts: Texts, model: str, made: Mapping[int, Any])
 
 
 def check_dimensions(connection: Connection, model: str, dimensions: int) -> None:
-    """Raise OtherDimensions if the store has vectors of this model with others."""
+    """Raise OtherDimensions if the store has vectors of this model with other dimensions."""
     for texts in (readings.ENTRIES, readings.PASSAGES):
         table = texts.readings
         is_made = table.c.model == model, table.c.dimensions > 0
@@ -89,8 +90,8 @@ def check_dimensions(connection: Connection, model: str, dimensions: int) -> Non
 
 
 def nearest(connection: Connection, meaning: Meaning, place: Place, spaces: Sequence[int]) -> list[int]:
-    """Return the numbers of the texts in these spaces that are nearest, the nearest first: those that are
-    alike at all."""
+    """Return the numbers of the texts in these spaces that are nearest, the nearest first; only those with a
+    positive similarity."""
     best: list[tuple[float, int]] = []
     is_column = pgvector.is_used(connection, place.texts.readings)
     for space in spaces:
@@ -114,8 +115,8 @@ class _Compared:
         self._wanted = self._numbers(place, space)
 
     def _numbers(self, place: Place, space: int) -> Any:
-        """Return the numbers of these vectors, rising, and when each was claimed, which tells it from one
-        that was made anew."""
+        """Return the ascending numbers of these vectors, and the time of each claim, which distinguishes a
+        vector from a newer one of the same text."""
         import numpy
 
         tables, conditions, parameters = f"{self._table} AS v", "", {}
@@ -133,7 +134,7 @@ class _Compared:
         return numpy.array(list(map(tuple, rows.fetchall())), [("number", "i8"), ("claimed", "f8")])
 
     def best(self) -> list[tuple[float, int]]:
-        """Return how much alike the nearest are, and their numbers."""
+        """Return the similarities of the nearest vectors, and their numbers."""
         import numpy
 
         size = 4 * len(self._meaning.vector)
@@ -150,8 +151,8 @@ class _Compared:
         return [(float(alike[at]), int(self._wanted["number"][at])) for at in nearest if alike[at] > 0]
 
     def _up_to_date(self, size: int) -> tuple[Any, Any]:
-        """Return what is kept of the space, with all that is wanted, and without what is gone where that can
-        be told."""
+        """Return the cached vectors of the space, with all wanted ones, and without those that are known to
+        be deleted."""
         import numpy
 
         nothing = self._wanted[:0], self._read(self._wanted[:0])
@@ -171,7 +172,7 @@ class _Compared:
         return made
 
     def _read(self, wanted: Any) -> Any:
-        """Read vectors, in the order of their numbers; zeros for what was just deleted, which is like
+        """Read vectors, in the order of their numbers; zeros for one that was just deleted, which resembles
         nothing."""
         import numpy
 
@@ -189,7 +190,7 @@ class _Compared:
 
 def _are_in(some: Any, others: Any) -> Any:
     """Return for each of some numbers with the times of their claims whether it is among others, which
-    rise."""
+    ascend."""
     import numpy
 
     if len(others) == 0:
@@ -200,7 +201,7 @@ def _are_in(some: Any, others: Any) -> Any:
 
 
 def damaged(connection: Connection, texts: Texts) -> int:
-    """Return how many vectors of these texts are not what is said of them."""
+    """Return how many vectors of these texts do not have their recorded number of dimensions."""
     table = texts.readings
     is_broken = func.length(table.c.vector) != 4 * table.c.dimensions
     broken = select(func.count()).where(table.c.done.is_(True), is_broken)
@@ -209,7 +210,7 @@ def damaged(connection: Connection, texts: Texts) -> int:
 
 
 def counts(connection: Connection) -> dict[str, int]:
-    """Return how many vectors there are of each model, of entries and passages together."""
+    """Return the number of vectors of each model, of entries and passages together."""
     found: dict[str, int] = {}
     for texts in (readings.ENTRIES, readings.PASSAGES):
         table = texts.readings

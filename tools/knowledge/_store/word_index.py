@@ -1,9 +1,9 @@
 """The index of words, one class for each kind of database: SQLite's FTS5, PostgreSQL's full-text search.
 
-Both index the same terms (`_search.words`), which they take apart no further: FTS5's tokenizer `ascii` keeps
-every letter beyond ASCII, and a tsvector is written with its positions. Both tell which rows have what is
-asked for; `ranking` orders them by BM25, for PostgreSQL's own ranks know no rare words. Rows say in which
-space a text is, so that an owner's question costs what the owner has.
+Both index the same terms (`_search.words`), without splitting them further: FTS5's tokenizer `ascii` keeps
+every letter beyond ASCII, and a tsvector is written with its positions. Both return the rows that match;
+`ranking` orders them by BM25, since PostgreSQL's own ranks ignore how rare a word is. Rows contain the space
+of a text, so the cost of a question depends only on its owner's data.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ if TYPE_CHECKING:
 
 ENTRIES = "knowledge_words", "knowledge_entries"
 PASSAGES = "knowledge_passage_words", "knowledge_passages"
-"""An index, and the table of which it has a row for each number."""
+"""An index, and the table for whose numbers it has rows."""
 MOST_KNOWN, MOST_LIKE = 50_000, 20
-"""Of a word that nothing has: the words with its first letter that are looked at, and of those that are like
-it."""
+"""For a word without matches: the words with its first letter that are examined, and the similar ones of
+them."""
 MOST_LIKE_ROWS = 500
-"""Of texts that have words like it."""
+"""Texts with similar words."""
 MOST_POSITIONS = 16_383
-"""Of a tsvector; words behind them are found, but by no phrase (PostgreSQL, 12.9: limitations)."""
+"""The positions in a tsvector; words after them are found, but not in a phrase (PostgreSQL, 12.9:
+limitations)."""
 OTHER = "-"
-"""Stands for each stem of a text that is not asked for; no stem is it."""
+"""Replaces each stem of a text that the question does not contain; it equals no stem."""
 ASKED = " : "
-"""In a query, between the column and what it is asked for."""
+"""In a query, separates the column from the terms."""
 LOCKS = {ENTRIES[0]: 0x66727073_00000000, PASSAGES[0]: 0x66727074_00000000}
 """The first of PostgreSQL's advisory locks for the spaces of an index."""
 
 
 class WordIndex:
-    """What both have in common: a row for each text, of its terms and their stems."""
+    """The common part of both: a row for each text, with its terms and their stems."""
 
     key: str
-    """The column that is a text's number."""
+    """The column with a text's number."""
     ranks: bool
     """Whether the database itself ranks rows by BM25."""
 
@@ -55,46 +56,46 @@ class WordIndex:
         self.texts = texts
 
     def lock(self, connection: Connection, space: int) -> None:
-        """Wait until nobody else gives texts of this space their numbers: they are committed in their order,
-        so that who has read up to a number has missed none below it."""
+        """Wait until no other transaction numbers texts of this space. Numbers are then committed in
+        ascending order, so a reader that has read up to a number has missed none below it."""
 
     def add_many(self, connection: Connection, rows: Iterable[tuple[int, int, str]]) -> None:
-        """Add texts, each with its number and its space, of which there is one at least."""
+        """Add texts, at least one, each with its number and its space."""
         made = [{"number": number, "space": space, **self.row_of(content)} for number, space, content in rows]
         self.add_rows(connection, made)
 
     def row_of(self, content: str) -> Parameters:
-        """Return the row of a text but for its number. Takes a second for some megabytes."""
+        """Return the row of a text without its number. Takes a second for some megabytes."""
         words = terms(content)
         return {"words": self.written(words), "stems": self.written(stems(words))}
 
     def add_rows(self, connection: Connection, rows: list[Parameters]) -> None:
-        """Add rows, of which there is one at least: `row_of` with the text's number and its space."""
+        """Add rows, at least one: `row_of` with the text's number and its space."""
         raise NotImplementedError
 
     def clear(self, connection: Connection) -> None:
-        """Take all texts out."""
+        """Remove all texts."""
         connection.execute(text(f"DELETE FROM {self.table}"))
 
     def damage(self, connection: Connection) -> list[str]:
-        """Return what the database itself finds wrong."""
+        """Return what the database itself reports as damaged."""
         return []
 
     def parts(self, spaces: Sequence[int]) -> Sequence[int | None]:
-        """Return the parts of the index that are read by themselves, of which each has its own newest row."""
+        """Return the parts of the index that are read separately; each has its own newest row."""
         raise NotImplementedError
 
     def newest(self, connection: Connection, part: int | None) -> int:
-        """Return the highest number in a part, 0 if there is none."""
+        """Return the highest number in a part, 0 if the part is empty."""
         raise NotImplementedError
 
     def numbers(self, connection: Connection, query: str, part: int | None, above: int) -> list[int]:
-        """Return which numbers of a part, above one, answer a query, in rising order."""
+        """Return the ascending numbers of a part, above a given one, that match a query."""
         raise NotImplementedError
 
     def stems_of(self, connection: Connection, numbers: Iterable[int], question: Question) -> dict[int, str]:
-        """Return the stems of these rows, of those that are still there; what the question does not ask for
-        may be OTHER."""
+        """Return the stems of these rows, without deleted ones; stems that the question does not contain may
+        be OTHER."""
         raise NotImplementedError
 
     def all_of(self, spaces: Iterable[int]) -> str:
@@ -102,34 +103,34 @@ class WordIndex:
         raise NotImplementedError
 
     def needed(self, question: Question) -> str:
-        """Return the query for what has all that has to be there; empty where nothing has to."""
+        """Return the query for texts with all required phrases and prefixes; empty without any."""
         raise NotImplementedError
 
     def wished(self, alternatives: Iterable[Iterable[str]]) -> str:
-        """Return the query for what has one of these."""
+        """Return the query for texts with one of these."""
         raise NotImplementedError
 
     def unwanted(self, question: Question) -> str:
-        """Return the query for what may not be there; empty where anything may."""
+        """Return the query for texts with an excluded phrase; empty without any."""
         raise NotImplementedError
 
     def limits(self, question: Question) -> list[tuple[str, Parameters]]:
-        """Return the conditions for what was found otherwise than by words: what has to be there, and what
-        may not."""
+        """Return the conditions for texts that were not found by words: the required and the excluded
+        phrases."""
         having = [self.having(question)] if question.phrases or question.prefixes else []
         return [*having, *([self.without(question)] if question.without else [])]
 
     def having(self, question: Question) -> tuple[str, Parameters]:
-        """Return the condition for what has all that has to be there."""
+        """Return the condition for texts with everything required."""
         raise NotImplementedError
 
     def without(self, question: Question) -> tuple[str, Parameters]:
-        """Return the condition for what may not be there."""
+        """Return the condition for texts without anything excluded."""
         raise NotImplementedError
 
     def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
-        """Return the word of these spaces that is one edit away, else one that begins so; None for a
-        word that they have, and where there is none. The first letter has to be right."""
+        """Return the word of these spaces that is one edit away, else one with this beginning. None for a
+        word that they have, and if they have neither. The first letter must be right."""
         raise NotImplementedError
 
     def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
@@ -139,12 +140,12 @@ class WordIndex:
         )
 
     def written(self, terms: list[str]) -> str:
-        """Return terms as the database takes them."""
+        """Return terms in the database's notation."""
         raise NotImplementedError
 
 
 class Fts5Index(WordIndex):
-    """SQLite's: a row of FTS5 for each text."""
+    """SQLite's index: a row of FTS5 for each text."""
 
     key = "rowid"
     ranks = True
@@ -155,7 +156,7 @@ class Fts5Index(WordIndex):
         connection.execute(text(f"INSERT INTO {self.table} {insertion}"), made)
 
     def remove(self, connection: Connection, numbers: Iterable[int]) -> None:
-        """Take texts out, and what FTS5 would leave of them until it merges its parts."""
+        """Remove texts, including the data that FTS5 would keep until it merges its parts."""
         super().remove(connection, numbers)
         connection.execute(text(f"INSERT INTO {self.table} ({self.table}) VALUES ('optimize')"))
 
@@ -194,14 +195,14 @@ class Fts5Index(WordIndex):
         return {row.rowid: row.stems for row in rows}
 
     def space_token(self, space: object) -> str:
-        """Return how a row names its space: no word has this letter."""
+        """Return the token of a space in rows: no word has this letter."""
         return f"§{space}"
 
     def all_of(self, spaces: Iterable[int]) -> str:
         return f"space : ({' OR '.join(_phrase([self.space_token(each)]) for each in spaces)})"
 
     def needed(self, question: Question) -> str:
-        # No term can be an operator: none has a quote.
+        # No term can be an operator, since none contains a quote.
         parts = [f"words : {_phrase(each)}" for each in question.phrases]
         parts += [f'words : "{each}" *' for each in question.prefixes]
         return " AND ".join(parts)
@@ -215,7 +216,7 @@ class Fts5Index(WordIndex):
         return parts and f"words : ({parts})"
 
     def query(self, question: Question, spaces: Iterable[int]) -> str:
-        """Return what FTS5 is asked for, to rank all that answers a question."""
+        """Return the FTS5 query that ranks all matches of a question."""
         needed, wished, unwanted = self.needed(question), self.wished(question.stems), self.unwanted(question)
         if needed:
             wished = f"{needed} AND ({wished} OR ({needed}))" if wished else needed
@@ -254,7 +255,7 @@ class Fts5Index(WordIndex):
 
 
 class TextSearchIndex(WordIndex):
-    """PostgreSQL's: two vectors for each text."""
+    """PostgreSQL's index: two vectors for each text."""
 
     key = "number"
     ranks = False
@@ -271,7 +272,7 @@ class TextSearchIndex(WordIndex):
         connection.execute(text(insertion), rows)
 
     def written(self, terms: list[str]) -> str:
-        """Return them as the text of a tsvector, with the positions that it can hold."""
+        """Return terms as the text of a tsvector, with the positions that it can hold."""
         return " ".join(f"'{term}':{min(at, MOST_POSITIONS)}" for at, term in enumerate(terms, 1))
 
     def parts(self, spaces: Sequence[int]) -> Sequence[int | None]:
@@ -294,7 +295,7 @@ class TextSearchIndex(WordIndex):
         return sorted(number for (number,) in connection.execute(text(statement), values).all())
 
     def stems_of(self, connection: Connection, numbers: Iterable[int], question: Question) -> dict[int, str]:
-        """A text of the stems that are asked for, each in its places, among others."""
+        """Return texts of the question's stems, each at its positions, with OTHER at the other positions."""
         rows = connection.execute(
             text(
                 "SELECT w.number, t.size, t.found "
@@ -332,7 +333,7 @@ class TextSearchIndex(WordIndex):
         return f"e.number IN ({found})", {"having": self.needed(question).partition(ASKED)[2]}
 
     def nearest(self, connection: Connection, word: str, spaces: Iterable[int]) -> str | None:
-        """No index has a list of its words, so all that may be meant are asked for."""
+        """PostgreSQL's index cannot list its words, so all candidates are searched."""
         for query in (" | ".join(f"'{each}'" for each in [word, *one_edit_away(word)]), f"'{word}':*"):
             found = self._words_of(connection, query, spaces)
             if word in found:
@@ -343,8 +344,8 @@ class TextSearchIndex(WordIndex):
         return None
 
     def _words_of(self, connection: Connection, query: str, spaces: Iterable[int]) -> list[str]:
-        """Return the words of texts of these spaces that answer a query."""
-        # PostgreSQL expects an answer in all rows for so many words, and would look at each row.
+        """Return the words of texts of these spaces that match a query."""
+        # PostgreSQL expects a match in all rows for so many words, and would read each row.
         connection.execute(text("SET LOCAL enable_seqscan = off"))
         having = f"SELECT number FROM {self.table} WHERE words @@ CAST(:query AS tsquery)"
         statement = (
@@ -361,7 +362,7 @@ class TextSearchIndex(WordIndex):
 
 
 def coverage(question: Question, kept: Iterable[str]) -> float:
-    """Return which part of what a question asks for a text has, of its stems in their order."""
+    """Return the share of a question's terms that a text contains, given its stems in order."""
     if len(question.stems) < 2:
         return 1.0
     text = f" {' '.join(kept)} "
@@ -369,7 +370,7 @@ def coverage(question: Question, kept: Iterable[str]) -> float:
 
 
 def index_of(connection: Connection, what: tuple[str, str] = ENTRIES) -> Fts5Index | TextSearchIndex:
-    """Return the index that this kind of database has, of the entries or of the PASSAGES."""
+    """Return the index of this kind of database, of the entries or of the PASSAGES."""
     return Fts5Index(*what) if connection.dialect.name == "sqlite" else TextSearchIndex(*what)
 
 

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
 MOST = 1000
-"""Of one owner."""
+"""Workflows of one owner."""
 
 
 MOST_HOOKS = 100
-"""Workflows of one id, of different owners, whose webhooks are tried."""
+"""Workflows with one id, of different owners, whose webhooks are tried."""
 
 
 class Kept(NamedTuple):
-    """A workflow as it is kept: the JSON of its definition and of its starter."""
+    """A stored workflow: the JSON of its definition and of its starter."""
 
     owner: str
     definition: str
@@ -35,7 +35,7 @@ KEPT = (workflows.c.owner, workflows.c.definition, workflows.c.starter, workflow
 
 
 def kept(database: Database, owner: str, id: str) -> Kept | None:
-    """Return a workflow, None where there is none."""
+    """Return a workflow, None if it does not exist."""
     wanted = select(*KEPT).where(workflows.c.owner == owner, workflows.c.id == id)
     with database.reading() as connection:
         found = connection.execute(wanted).one_or_none()
@@ -43,21 +43,22 @@ def kept(database: Database, owner: str, id: str) -> Kept | None:
 
 
 def hooks(database: Database, id: str) -> list[Kept]:
-    """Return the workflows of this id that have the secret of a webhook, whoever they belong to."""
+    """Return the workflows with this id that have the secret of a webhook, of all owners."""
     wanted = select(*KEPT).where(workflows.c.id == id, workflows.c.secret != "").limit(MOST_HOOKS)
     with database.reading() as connection:
         return [Kept(*row) for row in connection.execute(wanted)]
 
 
 def with_trigger(database: Database, trigger: str) -> list[Kept]:
-    """Return the workflows with this type of trigger, whoever they belong to."""
+    """Return the workflows with this type of trigger, of all owners."""
     wanted = select(*KEPT).where(workflows.c.trigger == trigger)
     with database.reading() as connection:
         return [Kept(*row) for row in connection.execute(wanted)]
 
 
 def write(database: Database, id: str, kept: Kept, trigger: str) -> bool | None:
-    """Keep a definition, instead of one of this id; return whether it is new. None: there are too many."""
+    """Store a definition, which replaces the one with its id; return whether it is new. None: the owner has
+    too many."""
     owner = kept.owner
     is_it = (workflows.c.owner == owner) & (workflows.c.id == id)
     with database.changing() as connection:
@@ -72,7 +73,7 @@ def write(database: Database, id: str, kept: Kept, trigger: str) -> bool | None:
 
 
 def read(database: Database, owner: str, id: str) -> str | None:
-    """Return a definition, None where there is none."""
+    """Return a definition, None if it does not exist."""
     wanted = select(workflows.c.definition).where(workflows.c.owner == owner, workflows.c.id == id)
     with database.reading() as connection:
         found = connection.execute(wanted).scalar()
@@ -80,7 +81,7 @@ def read(database: Database, owner: str, id: str) -> str | None:
 
 
 def of_owner(database: Database, owner: str) -> list[tuple[str, float]]:
-    """Return definitions with the times they were changed at, the newest first."""
+    """Return definitions with the times of their last change, the newest first."""
     wanted = select(workflows.c.definition, workflows.c.changed_at).where(workflows.c.owner == owner)
     with database.reading() as connection:
         rows = connection.execute(wanted.order_by(workflows.c.changed_at.desc())).all()
@@ -88,7 +89,7 @@ def of_owner(database: Database, owner: str) -> list[tuple[str, float]]:
 
 
 def forget(database: Database, owner: str, id: str) -> bool:
-    """Delete a definition. False: there is none."""
+    """Delete a definition. False: it does not exist."""
     is_it = (workflows.c.owner == owner) & (workflows.c.id == id)
     with database.changing() as connection:
         is_gone = connection.execute(delete(workflows).where(is_it)).rowcount == 1
@@ -98,8 +99,8 @@ def forget(database: Database, owner: str, id: str) -> bool:
 
 
 def stamp(database: Database, owner: str, id: str) -> object:
-    """Return what is another value once a definition has come, changed or gone; without an id, once any
-    has."""
+    """Return a value that differs after a definition was added, changed or deleted; without an id, after any
+    was."""
     wanted = select(func.count(), func.max(workflows.c.changed_at)).where(workflows.c.owner == owner)
     with database.reading() as connection:
         return tuple(connection.execute(wanted.where(workflows.c.id == id) if id else wanted).one())

@@ -1,6 +1,6 @@
-"""Runs Python that a workflow brings along, in a process with limits (`code_worker`). That takes 0.1 s.
+"""Runs Python code of a workflow, in a process with limits (`code_worker`). That takes 0.1 s.
 
-Nothing of this process is in it: no environment, no descriptor but two pipes, no folder to write to. It ends
+The process gets no environment of this one, no descriptors but two pipes, and no writable folder. It ends
 with the call, and with the server.
 """
 

@@ -1,11 +1,12 @@
 """A program, not a module: runs Python of a workflow's step, within limits.
 
-It gets ``{"code", "input"}`` as JSON on descriptor 0, and answers with a line of JSON on descriptor 1:
-``{"output"}`` or ``{"error"}``. The code finds `input`, and says its output by the name `output`. What it may
-import is imported before; then memory, processor time and what may be written are bounded, no descriptor is
-free for a file or a socket, and no process and no thread can be made. On Linux no system call is left but
-those for computing: without one, no file is removed or renamed, and no other process gets a signal. Where the
-server is root's, this is nobody's. It knows the standard library, of fastrpc two files.
+It reads ``{"code", "input"}`` as JSON on descriptor 0, and answers with a line of JSON on descriptor 1:
+``{"output"}`` or ``{"error"}``. The code reads `input`, and assigns its result to `output`. The modules that
+it may import are imported before it runs. Then memory, processor time and written files are bounded, no
+descriptor is free for a file or a socket, and no process and no thread can be made. On Linux only the system
+calls for computing are left: the code cannot remove or rename a file, or send a signal to another process. If
+the server runs as root, this process runs as the user nobody. It imports the standard library, and two files
+of fastrpc.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ MODULES = (
     base64, collections, csv, datetime, decimal, difflib, fractions, functools, hashlib, html, io, itertools,
     json, math, random, re, statistics, string, textwrap, unicodedata, urllib.parse, uuid, zoneinfo,
 )  # fmt: skip
-"""What the code finds to import, since no file can be opened any more."""
+"""The modules that the code can import, since it can open no file."""
 NOBODY = 65534
 LONGEST_ERROR = 500
 LARGEST = 1024 * 1024
@@ -54,7 +55,7 @@ SHOWN_AS = "<code>"
 
 
 def be_nobody() -> None:
-    """Give up root's rights, if the server is root's."""
+    """Give up root's rights, if the server runs as root."""
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(NOBODY)
@@ -62,8 +63,8 @@ def be_nobody() -> None:
 
 
 def answer(code: str, given: Any) -> dict[str, Any]:
-    """Return what becomes of the code."""
-    sys.path.clear()  # nothing can be read there
+    """Return the answer: the code's output or its error."""
+    sys.path.clear()  # no file can be read there
     names = {"__name__": SHOWN_AS, "input": given}
     try:
         exec(compile(code, SHOWN_AS, "exec"), names)
@@ -101,7 +102,7 @@ def main() -> None:
         os.dup2(nowhere, descriptor)
     os.close(nowhere)
     be_nobody()
-    # What is open stays open; what is closed gives no place to a file or a socket.
+    # Open descriptors stay open; the limit leaves no number for a new file or socket.
     limit(int(sys.argv[1]), int(sys.argv[2]), resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE)
     try:
         confine()

@@ -1,9 +1,9 @@
-"""Definitions of workflows: the published JSON, read and refused with the node and the reason.
+"""Definitions of workflows: parses the published JSON, and refuses invalid ones with the node and the reason.
 
-A run begins at the first node that no edge leads to, goes along the edges, and comes to a node when all that
-lead there are decided and one of them was taken. Edges make no circle: what is repeated is the body of a
-``logic.loop``, nodes that its `body` names and that only edges among themselves, and to and from the loop,
-touch. The nodes in the body of a ``logic.parallel`` are single calls, which no edge joins.
+A run begins at the first node without incoming edges and follows the edges. It comes to a node when all edges
+to it are decided and at least one of them was taken. Edges form no cycle. Repetition is the body of a
+``logic.loop``: the nodes that its `body` names, with edges only among themselves, and to and from the loop.
+The nodes in the body of a ``logic.parallel`` are single calls, without edges between them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 LONGEST_BYTES = 256 * 1024
 MOST_NODES = 200
 MOST_TURNS = 1000
-"""Of a loop whose number the definition says."""
+"""Turns of a loop with a constant number of them."""
 MEMBERS = {
     "id": str, "name": str, "version": (str, int), "description": str, "trigger": dict, "nodes": list,
     "edges": list, "variables": dict,
@@ -53,16 +53,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "logic.switch": {"value": str},
     "logic.wait": {"seconds": (int, float, type(None)), "until": (str, type(None))},
 }
-"""The types of nodes that there are, with what their configuration has. What may be None may be left out."""
+"""The types of nodes, with the members of their configuration. A member that may be None may be left out."""
 TRIGGERS: dict[str, tuple[str, ...]] = {
     "manual": (),
     "cron": ("expression", "timezone"),
     "webhook": ("secret",),
     "file": ("path",),
 }
-"""What the trigger of each type may have besides."""
+"""The further members of each type of trigger."""
 CALLS_NO_STEP = ("workflow.create", "workflow.delete", "workflow.trigger")
-"""Tools that no step calls: a workflow that starts itself would have no end."""
+"""Tools that no step may call: a workflow that starts itself would never end."""
 BOOLEAN = ("approval.gate", "logic.if_else")
 """The types of nodes whose outcome is true or false."""
 REPEATING = ("logic.loop", "logic.parallel")
@@ -72,11 +72,11 @@ LONGEST_WAIT = 30 * 86_400
 
 
 class BadWorkflow(FastrpcError):
-    """A definition that cannot be run."""
+    """A definition is invalid."""
 
 
 class Edge(NamedTuple):
-    """From a node to another; `when` is the outcome that it is taken for, "" for any."""
+    """An edge between nodes; `when` is the outcome for which it is taken, "" for any."""
 
     source: str
     target: str
@@ -84,7 +84,7 @@ class Edge(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A step. `body` are the nodes that a loop repeats."""
+    """A step. `body` contains the nodes that a loop repeats."""
 
     id: str
     kind: str
@@ -98,12 +98,13 @@ class Node(NamedTuple):
 
     @property
     def literal(self) -> tuple[str, ...]:
-        """The members of the configuration in which braces are no templates."""
+        """The members of the configuration in which braces are not templates."""
         return ("code",) if self.kind == "action.execute_code" else ()
 
     @property
     def tool(self) -> str:
-        """The tool that an action calls: the toolset has one of the name of each type but `action.skill`."""
+        """The tool that an action calls: the toolset has a tool named after each type except
+        `action.skill`."""
         name: str = self.config["tool"] if self.kind == "action.skill" else self.kind
         return name
 
@@ -114,8 +115,8 @@ class Node(NamedTuple):
 
 
 class Workflow:
-    """A definition that can be run. `order` has the ids of nodes outside of loops as a run comes to them, and
-    by a loop's id those of its body."""
+    """A valid definition. `order` has the ids of nodes outside of loops in the order in which a run comes to
+    them, and by a loop's id those of its body."""
 
     def __init__(self, json: dict[str, Any], nodes: dict[str, Node], edges: list[Edge]) -> None:
         self.json = json
@@ -127,14 +128,14 @@ class Workflow:
             self.edges_to[edge.target].append(edge)
         self.order: dict[str, list[str]] = {}
         self.loop_of: dict[str, str] = {}
-        """The node in whose body another one is."""
+        """For each node in a body, the node with that body."""
 
     def choices_of(self, id: str) -> set[str]:
-        """Return what the edges from a node are taken for."""
+        """Return the outcomes for which the edges from a node are taken."""
         return {edge.when for edges in self.edges_to.values() for edge in edges if edge.source == id}
 
     def first_of(self, kind: str) -> str:
-        """Return the first node of a type, "" if there is none."""
+        """Return the first node of a type, "" without one."""
         return next((id for id, node in self.nodes.items() if node.kind == kind), "")
 
     def tools(self) -> dict[str, str]:
@@ -176,7 +177,7 @@ def read(found: Any) -> Workflow:
 
 
 def check_tools(workflow: Workflow, known: Collection[str]) -> None:
-    """Raise BadWorkflow for a tool that is not there for whoever creates the workflow."""
+    """Raise BadWorkflow for a tool that the creator of the workflow does not have."""
     for id, tool in workflow.tools().items():
         if tool not in known:
             raise BadWorkflow(f"node {id}: there is no tool {tool:.80}")
@@ -267,8 +268,8 @@ def _check_turns(loop: Node) -> None:
 
 
 def _is_turn(edge: Edge, loop_of: dict[str, str]) -> bool:
-    """Whether an edge only draws what `body` says: from a loop into its body, or back. Raises BadWorkflow for
-    one that leaves or enters a body."""
+    """Whether an edge only repeats what `body` says: from a loop into its body, or back. Raises BadWorkflow
+    for an edge that leaves or enters a body otherwise."""
     if loop_of.get(edge.target) == edge.source or loop_of.get(edge.source) == edge.target:
         return True
     if loop_of.get(edge.source) != loop_of.get(edge.target):
@@ -281,7 +282,7 @@ def _is_turn(edge: Edge, loop_of: dict[str, str]) -> bool:
 
 
 def _order(workflow: Workflow, loop: str, ids: list[str]) -> list[str]:
-    """Return nodes so that each comes behind those that lead to it. Raises BadWorkflow."""
+    """Return nodes so that each comes after those with edges to it. Raises BadWorkflow."""
     order: list[str] = []
     left = list(ids)
     while left:
@@ -303,7 +304,7 @@ def _order(workflow: Workflow, loop: str, ids: list[str]) -> list[str]:
 
 
 def _check_parallel(workflow: Workflow, parallel: str, ids: list[str]) -> None:
-    """Refuse what is not a number of single steps."""
+    """Raise BadWorkflow unless the body consists of single steps."""
     for id in ids:
         if not workflow.nodes[id].is_action:
             raise BadWorkflow(f"node {id}: expected a type of action in the body of {parallel}")
@@ -312,7 +313,7 @@ def _check_parallel(workflow: Workflow, parallel: str, ids: list[str]) -> None:
 
 
 def _on_a_circle(workflow: Workflow, left: list[str]) -> str:
-    """Return a node on a circle among nodes that each have one of them before them."""
+    """Return a node on a cycle, for nodes each of which has another of them before it."""
     at, passed = left[0], set()
     while at not in passed:
         passed.add(at)

@@ -1,10 +1,10 @@
-"""What makes runs last: DBOS, which records each step before the next one begins, in SQLite beside the store
-or in its PostgreSQL database.
+"""The persistence of runs: DBOS records each step before the next one begins, in SQLite beside the store or
+in its PostgreSQL database.
 
-DBOS is imported and begins with the first run of a process, and where an earlier server has left runs behind:
-`is_any_left_behind` knows them by a locked file for each process that runs workflows. A file that nobody has
-locked is that of a server that has ended; its runs go on here. Workflows run in an event loop of DBOS's,
-their calls in the server's. Everything here blocks, and is called on threads.
+DBOS is imported and started with the first run of a process, or if an ended server has left unfinished runs.
+`is_any_left_behind` finds those by a locked file for each process that runs workflows. An unlocked file
+belongs to a server that has ended; its runs continue in this process. Workflows run in an event loop of DBOS,
+their calls in the server's loop. All functions here block; threads call them.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from .definition import Workflow
 
 LONGEST_RUN = 31 * 86_400
-"""Seconds. With the bounds on steps no run is without an end."""
+"""Seconds. Together with the bounds on steps, it bounds every run."""
 SCHEDULES_SECONDS = 5.0
-"""How often a process looks for schedules that another one has made."""
+"""How often a process checks for schedules that another one has made."""
 UNFINISHED = ["PENDING", "ENQUEUED", "DELAYED"]
 
 
@@ -48,7 +48,8 @@ class WorkflowsUnavailable(FastrpcError):
 
 
 class LeftBehind(BaseException):
-    """A run ends here to go on in another process. No Exception: DBOS records those as the end of the run."""
+    """A run stops here and continues in another process. Not an Exception, which DBOS would record as the
+    run's end."""
 
 
 class Place:
@@ -61,11 +62,11 @@ class Place:
 _starting = Lock()
 _engines: list[Engine] = []
 _registered: list[Any] = []
-"""DBOS has `_run` once for the life of the process."""
+"""DBOS keeps these functions for the life of the process, so they are registered once."""
 
 
 def current() -> Engine:
-    """Return this process's engine, started if it is not. Raises WorkflowsUnavailable."""
+    """Return this process's engine, which is started if need be. Raises WorkflowsUnavailable."""
     with _starting:
         if _is_begun():
             return _engines[0]
@@ -80,23 +81,24 @@ def new_id(workflow: str) -> str:
 
 
 def is_any_left_behind() -> bool:
-    """Whether a server has left runs behind which has ended. Quick: a file for each server is tried."""
+    """Whether a server that has ended has left unfinished runs. Fast: it tries to lock one file for each
+    server."""
     return any(_left_behind())
 
 
 def is_needed() -> bool:
-    """Whether this process has something to do that nobody asks for: runs that were left behind, or, if it
-    has no engine yet, workflows that begin by themselves. Quick, as `is_any_left_behind`."""
+    """Whether this process has work without a request: unfinished runs of ended servers, or, before its
+    engine is started, workflows that a time or a file triggers. Fast, as `is_any_left_behind`."""
     return is_any_left_behind() or (not _is_begun() and has_triggers())
 
 
 def has_triggers() -> bool:
-    """Whether a workflow was created, at any time, that begins by itself."""
+    """Whether a workflow that a time or a file triggers was ever created."""
     return os.path.exists(_triggers_path())
 
 
 def note_triggers() -> None:
-    """Have servers that share the state folder look for such workflows."""
+    """Make servers that share the state folder check for such workflows."""
     os.makedirs(_folder(), mode=0o700, exist_ok=True)
     os.close(os.open(_triggers_path(), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
 
@@ -106,12 +108,12 @@ def _is_begun() -> bool:
 
 
 def resume_left_behind() -> None:
-    """Let those runs go on here. Raises WorkflowsUnavailable."""
+    """Continue those runs in this process. Raises WorkflowsUnavailable."""
     current().resume()
 
 
 class Engine:
-    """DBOS, begun. Raises WorkflowsUnavailable if it cannot be."""
+    """DBOS, started. Raises WorkflowsUnavailable if it cannot be."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -133,7 +135,7 @@ class Engine:
             _registered.append(DBOS.workflow(name="scheduled")(_scheduled))
         self._run = _registered[0]
         try:
-            # Callers over HTTP are others than those over stdio: their runs go on where they began.
+            # Callers over HTTP differ from those over stdio: their runs continue where they began.
             DBOS(
                 config={
                     "name": "fastrpc-http" if server.over_http else "fastrpc-stdio",
@@ -141,24 +143,24 @@ class Engine:
                     "executor_id": self.process,
                     "application_version": "1",
                     "serializer": serializing.json_serializer(),
-                    "log_level": "CRITICAL",  # it logs each run that is cancelled with its traceback
+                    "log_level": "CRITICAL",  # else it logs each cancelled run with its traceback
                     "max_executor_threads": 64,
                     "scheduler_polling_interval_sec": SCHEDULES_SECONDS,
                 }
             )
             DBOS.launch()
         except Exception as error:
-            DBOS.destroy()  # the next call may begin anew
+            DBOS.destroy()  # so that the next call may start it again
             self._unlock()
             raise WorkflowsUnavailable(f"the database of workflows: {type(error).__name__}") from error
         self._dbos = DBOS
         server.observe(self)
 
     def __call__(self, records: object) -> None:
-        """Calls are not observed; the end is."""
+        """Calls are not observed, only the end of serving."""
 
     def at_end(self) -> None:
-        """Serving has ended: leave runs to the next server."""
+        """Leave unfinished runs to the next server when serving has ended."""
         if self.pid != os.getpid():
             return
         left = self._dbos.list_workflows(
@@ -171,13 +173,13 @@ class Engine:
             self._unlock()
 
     def _unlock(self) -> None:
-        """Say that nothing is left behind."""
+        """Record that no unfinished runs are left."""
         os.unlink(_lock_path(self.process))
         os.close(self._lock)
 
     def start(self, id: str, workflow: Workflow, starter: dict[str, Any], trigger: dict[str, Any]) -> None:
-        """Begin a run, unless there is one of this id (`new_id`). `starter` is who has begun it: `principal`,
-        `owner` of the workflow, `caller_owner`, `caller_class`."""
+        """Begin a run, unless a run with this id (`new_id`) exists. `starter` identifies the user who began
+        it: `principal`, `owner` of the workflow, `caller_owner`, `caller_class`."""
         from dbos import DBOSContextSetAuth, SetWorkflowID, SetWorkflowTimeout
 
         with (
@@ -188,18 +190,18 @@ class Engine:
             self._dbos.start_workflow(self._run, workflow.json, starter, trigger)
 
     def begin(self, cause: str, kept: Kept, trigger: dict[str, Any]) -> str:
-        """Begin a run of a workflow for whoever has created it, unless there is one of this cause, and return
-        its id. The id has a mark of the owner: others may have a workflow of the same id that the same time
-        or file begins. Raises BadWorkflow."""
+        """Begin a run of a workflow in the name of its creator, unless it already has a run with this cause,
+        and return its id. The id contains a hash of the owner, since others may have a workflow with the same
+        id that the same time or file triggers. Raises BadWorkflow."""
         found = definition.read(json.loads(kept.definition))
         run = f"{found.id}:{hashlib.sha256(kept.owner.encode()).hexdigest()[:16]}-{cause}"
         self.start(run, found, json.loads(kept.starter), trigger)
         return run
 
     def schedule(self, owner: str, workflow: str, trigger: dict[str, Any]) -> None:
-        """Begin runs of a workflow at the times of its trigger, here and in all servers of the kind, from now
-        on, and at no others."""
-        self.unschedule(owner, workflow)  # with the time that it was last begun at
+        """From now on begin runs of a workflow only at the times of its trigger, in this and all other
+        servers of the kind."""
+        self.unschedule(owner, workflow)  # this also removes the time of its last run
         self._dbos.apply_schedules(
             [
                 {
@@ -213,11 +215,11 @@ class Engine:
         )
 
     def unschedule(self, owner: str, workflow: str) -> None:
-        """Begin no more runs of a workflow by itself."""
+        """Stop beginning runs of a workflow by its schedule."""
         self._dbos.delete_schedule(_schedule_name(owner, workflow))
 
     def catch_up(self) -> None:
-        """Begin one run of each workflow whose times have passed while no server was there."""
+        """Begin one run of each workflow whose times have passed while no server ran."""
         from .schedules import missed
 
         self._schedule_what_is_kept()
@@ -227,8 +229,8 @@ class Engine:
                 _begin_scheduled(times[-1], each["context"], times)
 
     def _schedule_what_is_kept(self) -> None:
-        """Have the schedules be those of the workflows: a server may have been killed, or a disk full, when
-        one of the two was written."""
+        """Make the schedules match the stored workflows: a server may have been killed, or the disk full,
+        between the two writes."""
         from .. import _store
         from .._store import workflows
 
@@ -248,8 +250,8 @@ class Engine:
             self._dbos.delete_schedule(name)
 
     def runs(self, owner: str, workflow: str, state: str, limit: int) -> list[dict[str, Any]]:
-        """Return an owner's runs, the newest first, without what came of them; of one workflow unless its id
-        is empty, in one state unless that is."""
+        """Return an owner's runs, the newest first, without their results; only those of one workflow, or in
+        one state, if these are not empty."""
         found = self._dbos.list_workflows(
             user=owner, workflow_id_prefix=f"{workflow}:" if workflow else None, limit=limit, sort_desc=True,
             status=[name for name, of in STATES.items() if of == state] if state else None,
@@ -258,7 +260,7 @@ class Engine:
         return [_head(each) for each in found]
 
     def run(self, owner: str, id: str, most_steps: int) -> dict[str, Any] | None:
-        """Return a run with its last steps; None if the owner has none of this id."""
+        """Return a run with its last steps; None if the owner has none with this id."""
         found = self._dbos.list_workflows(workflow_ids=[id], user=owner)
         if not found:
             return None
@@ -270,7 +272,7 @@ class Engine:
         return {**head, "input": args[2], "step_count": len(steps), "steps": steps[-most_steps:]}
 
     def cancel(self, owner: str, id: str) -> bool | None:
-        """Cancel a run. False: it had ended. None: the owner has none of this id."""
+        """Cancel a run. False: it had ended. None: the owner has none with this id."""
         found = self._dbos.list_workflows(workflow_ids=[id], user=owner, load_input=False)
         if not found:
             return None
@@ -280,7 +282,7 @@ class Engine:
         return True
 
     def resume(self) -> None:
-        """Let runs go on of processes that have ended."""
+        """Continue runs of processes that have ended."""
         for process, lock in _left_behind(keep=True):
             try:
                 for each in self._dbos.list_workflows(
@@ -311,7 +313,7 @@ async def _run(found: dict[str, Any], starter: dict[str, Any], trigger: dict[str
 
 
 def _scheduled(at: str, context: dict[str, str]) -> None:
-    """Begin a run at its time, as DBOS calls it, in one of the servers."""
+    """Begin a run at its time; DBOS calls this in one of the servers."""
     _begin_scheduled(at, context, [])
 
 
@@ -340,7 +342,7 @@ STATES = {
 
 
 def _head(found: WorkflowStatus) -> dict[str, Any]:
-    """Return what a run is like, without its steps."""
+    """Return the facts of a run, without its steps."""
     return {
         "id": found.workflow_id,
         "workflow": found.workflow_id.partition(":")[0],
@@ -353,7 +355,7 @@ def _head(found: WorkflowStatus) -> dict[str, Any]:
 
 
 def _url() -> str:
-    """Return the database of runs: the store's, if it is PostgreSQL, else a file of SQLite beside it."""
+    """Return the database of runs: the store's, if it is PostgreSQL, else a SQLite file beside it."""
     from .._store.kind import KNOWLEDGE
 
     url: str = _settings.DATABASE.read()
@@ -366,7 +368,7 @@ def _url() -> str:
     return f"sqlite:///{path}"
 
 
-# --- who runs workflows on this machine ---------------------------------------------------------------------
+# --- the processes that run workflows on this machine -------------------------------------------------------
 
 
 def _folder() -> str:
@@ -374,7 +376,7 @@ def _folder() -> str:
 
 
 def _triggers_path() -> str:
-    """Return the file that is there once a workflow begins by itself."""
+    """Return the path of the file that exists once a workflow was created that a time or a file triggers."""
     return _lock_path("").removesuffix(".lock") + "triggers"
 
 
@@ -393,8 +395,8 @@ def _locked(path: str) -> int:
 
 
 def _left_behind(*, keep: bool = False) -> Iterator[tuple[str, int]]:
-    """Yield processes that have ended and left runs behind; with `keep` each stays locked, by the descriptor
-    that comes with it."""
+    """Yield processes that have ended and left unfinished runs. With `keep` each stays locked, by the yielded
+    descriptor."""
     beginning = os.path.basename(_lock_path("")).removesuffix(".lock")
     try:
         names = sorted(os.listdir(_folder()))

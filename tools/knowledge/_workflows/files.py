@@ -1,8 +1,8 @@
 """Runs that begin when files change: those of workflows whose trigger is `file`.
 
-One thread watches the paths of all of them (watchfiles, imported where there is one), in every server that
-shares the store: a change is one run, since the run's id is made of the file's path, time and size. What
-changes while no server is there is not seen, nor is what a link leads to outside of its path.
+In every server that shares the store, one thread watches the paths of all of them; it imports watchfiles when
+the first exists. A change begins one run, since the run's id is made of the file's path, time and size.
+Changes while no server runs are not seen, nor are changes of link targets outside of the path.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from .._store.workflows import Kept
 
 MOST_CHANGES = 100
-"""Files that change at once, of one workflow; further ones begin no run."""
+"""Simultaneous changes of files for one workflow; further ones begin no run."""
 SETTLED_MS = 500
-"""How long a burst of changes has to be over."""
+"""How long no file must change before a burst of changes is over."""
 ROUND_MS = 1000
 
 
 class FileTriggers:
-    """What is watched in this process. `over_http` says which workflows: those of its kind of callers."""
+    """The watched paths of this process. `over_http` selects the workflows: those of the same kind of
+    callers."""
 
     def __init__(self, over_http: bool) -> None:
         self._over_http = over_http
@@ -40,7 +41,7 @@ class FileTriggers:
         self._looking = Lock()
 
     def look(self) -> None:
-        """Watch what there is to watch now. Blocks; looks once where several threads ask."""
+        """Watch the paths of the current workflows. Blocks; concurrent calls return at once."""
         if not self._looking.acquire(blocking=False):
             return
         try:
@@ -80,18 +81,18 @@ class FileTriggers:
                     for kept in all_kept:
                         _begin(kept, path, paths)
         except (OSError, FastrpcError):
-            return  # the next look begins anew
+            return  # the next check starts it again
 
 
 def _begin(kept: Kept, watched: str, changed: Iterable[str]) -> None:
-    """Begin the runs of a workflow for what has changed below its path."""
+    """Begin the runs of a workflow for the changes below its path."""
     root = os.path.realpath(watched)
     below = [path for path in changed if _is_below(root, path)]
     for path in below[:MOST_CHANGES]:
         try:
             status = os.stat(path, follow_symlinks=False)
         except OSError:
-            continue  # it is gone again
+            continue  # it was removed again
         if os.path.isdir(path):
             continue
         mark = f"{path}\0{status.st_mtime_ns}\0{status.st_size}".encode(errors="surrogateescape")

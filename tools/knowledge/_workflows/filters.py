@@ -1,6 +1,5 @@
-"""What an expression can do with values: operators, filters and tests. What each of them makes is bounded,
-since the next one may make more of it; none takes the `%` of Python's texts, or any number of places.
-"""
+"""The operators, filters and tests of expressions. The size of each result is bounded, since the next one may
+enlarge it; none accepts the `%` of Python's texts, or an unlimited number of digits."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What runs behind a gate, as its approver is shown it.
+"""The steps that run after a gate, in the form for its approver.
 
-Shown are the steps that can be reached from the gate until the run, or the turn of a loop, is over, and those
-behind the loop. A step's configuration is shown with its values where they are settled: what outputs of
-earlier steps, the trigger and the variables say changes no more, so what is shown is what runs. A template
-that reads what comes behind the gate is shown as it is written.
+These are the steps that can be reached from the gate until the run, or the turn of a loop, is over, and those
+after the loop. A step's configuration is shown with its values if they are settled: outputs of earlier steps,
+the trigger and the variables no longer change, so the approver sees what will run. A template that reads the
+output of a step after the gate is shown unevaluated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def following(workflow: Workflow, gate: str, data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the steps behind a gate, in the order of the definition."""
+    """Return the steps after a gate, in the order of the definition."""
     found: dict[str, bool] = {}  # whether a step runs in the same turn of the same loop as the gate
     unsettled = {gate}
     at, is_near = gate, True
@@ -33,7 +33,7 @@ def following(workflow: Workflow, gate: str, data: Mapping[str, Any]) -> list[di
         at, is_near = workflow.loop_of.get(at, ""), False
         if at:
             unsettled |= {at, *_inside(workflow, at)}
-    near = unsettled - {gate} - set(found)  # in the gate's own turn settled, behind its loop not
+    near = unsettled - {gate} - set(found)  # settled in the gate's own turn, but not after its loop
     steps = []
     for id in workflow.nodes:
         if id in found:
@@ -43,7 +43,7 @@ def following(workflow: Workflow, gate: str, data: Mapping[str, Any]) -> list[di
 
 
 def _reached(workflow: Workflow, begin: str) -> set[str]:
-    """Return the nodes that edges lead to from a node."""
+    """Return the nodes that can be reached from a node by edges."""
     reached: set[str] = set()
     left = [begin]
     while left:
@@ -55,7 +55,7 @@ def _reached(workflow: Workflow, begin: str) -> set[str]:
 
 
 def _inside(workflow: Workflow, id: str) -> set[str]:
-    """Return the nodes in the body of a node, and in bodies in it."""
+    """Return the nodes in the body of a node, and in nested bodies."""
     inside: set[str] = set()
     for each in workflow.nodes[id].body:
         inside |= {each, *_inside(workflow, each)}
@@ -71,7 +71,7 @@ def _shown(
         read = templates.read_by(value)
         is_settled = not read & unsettled and (is_near or not read & templates.OF_TURN)
         if name not in node.literal and is_settled and templates.ANY_NODE not in read:
-            with suppress(templates.BadTemplate):  # it will fail there, too
+            with suppress(templates.BadTemplate):  # it will fail in the run, too
                 value = templates.rendered(value, data)
         config[name] = value
     return {"node": id, "type": node.kind, "config": config}

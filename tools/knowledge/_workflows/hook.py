@@ -1,7 +1,7 @@
 """``POST /workflows/ID/hook``: begins a run of a workflow whose trigger is a webhook.
 
-Who may is who knows the secret that the request is signed with (`triggers`). Where there is no such workflow,
-the answer is that for a wrong signature. Importing this imports nothing: servers over stdio have it too.
+The request must be signed with the secret of the webhook (`triggers`). For an unknown workflow the answer is
+the same as for a wrong signature. Importing this imports nothing, since servers over stdio import it too.
 """
 
 from __future__ import annotations

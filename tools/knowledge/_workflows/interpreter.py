@@ -1,8 +1,8 @@
-"""What a run does: it comes to one node after the other and takes the edges that their outcomes choose.
+"""Executes a run: visits one node after the other and takes the edges that their outcomes select.
 
-A run is only made of its definition, what triggered it, and what its steps have recorded: gone through again
-behind a crash it comes to the same place. Whatever else it needs it has from `Durable`. A step of which is
-not known whether it was done is repeated only if its tool says that this does no harm.
+A run depends only on its definition, its trigger, and the records of its steps, so after a crash its replay
+comes to the same place. `Durable` provides everything else. If it is unknown whether a step was done, the
+step is repeated only if its tool declares that this does no harm.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ if TYPE_CHECKING:
     Record = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
 
     class Durable(Protocol):
-        """What a run needs: records that outlast the process."""
+        """The persistent records and operations that a run needs."""
 
         id: str
-        """The run's."""
+        """The id of the run."""
         process: str
-        """Another one after a crash."""
+        """The id of the process; it differs after a crash."""
 
         def record(self, name: str) -> Record:
-            """Return the next record's place: what is called with a function, and returns what it gives, from
-            the record if it has been called before."""
+            """Return the next record: a function that calls its argument and returns the result. If the
+            record exists already, it returns the recorded result without a call."""
 
         async def sleep(self, seconds: float) -> None:
-            """Wait; what has been waited before a crash counts."""
+            """Wait; time that passed before a crash counts."""
 
         async def call(self, tool: str, arguments: dict[str, Any]) -> Any:
             """Return the output of a tool. Raises StepFailed."""
 
         async def may_repeat(self, tool: str, arguments: dict[str, Any]) -> bool:
-            """Whether calling a tool once more does no harm."""
+            """Whether repeating a call of a tool does no harm."""
 
         async def ask(self, shown: dict[str, Any], risk: str, seconds: float) -> str:
-            """Have a person decide about what is shown; return what `decision` takes. The same question is
-            asked once. Raises StepFailed."""
+            """Ask a person to decide about what is shown; return the argument for `decision`. The same
+            question is asked once. Raises StepFailed."""
 
         async def decision(self, asked: str) -> dict[str, Any]:
-            """Return what was decided, once it is: `approved`, `by`, `comment`. Raises StepFailed."""
+            """Wait for the decision and return it: `approved`, `by`, `comment`. Raises StepFailed."""
 
 
 LONGEST_GATE = 7 * 86_400
-"""Seconds that a gate waits, unless it says how long."""
+"""Seconds that a gate waits by default."""
 MOST_STEPS = 2000
-"""Of a run: no run is without an end."""
+"""Steps of a run, so that every run ends."""
 
 
 class StepFailed(Exception):
@@ -66,7 +66,7 @@ class RunFailed(Exception):
 
 
 async def run(found: dict[str, Any], trigger: dict[str, Any], durable: Durable) -> Any:
-    """Run a workflow; return the output of its last step. Raises RunFailed, and what the engine raises."""
+    """Run a workflow; return the output of its last step. Raises RunFailed, and exceptions of the engine."""
     workflow = definition.read(found)
     data = {"node": {}, "vars": workflow.variables, "trigger": trigger, "item": None, "index": None}
     running = _Run(workflow, data, durable)
@@ -77,7 +77,7 @@ async def run(found: dict[str, Any], trigger: dict[str, Any], durable: Durable) 
 
 
 class _Run:
-    """A run in progress. `at` is the node that it has come to, with the turns of the loops around it."""
+    """A run in progress. `at` is its current node, with the turns of the enclosing loops."""
 
     def __init__(self, workflow: Workflow, data: dict[str, Any], durable: Durable) -> None:
         self.at = ""
@@ -87,7 +87,7 @@ class _Run:
         self._steps = 0
 
     async def part(self, loop: str, prefix: str) -> Any:
-        """Go through the nodes outside of loops, or those of one's body; return the last one's output."""
+        """Execute the nodes outside of loops, or those of one loop's body; return the last one's output."""
         outcomes: dict[str, str] = {}
         output = None
         for id in self._workflow.order[loop]:
@@ -105,8 +105,8 @@ class _Run:
         return output
 
     def _outcome(self, id: str, output: Any) -> str:
-        """Return what the edges from a node choose by: of a switch the value that one of them has, or
-        `default`."""
+        """Return the outcome that selects the edges from a node: for a switch the value of one of the edges,
+        or `default`."""
         if isinstance(output, bool):
             return str(output).lower()
         if self._workflow.nodes[id].kind == "approval.gate":
@@ -145,14 +145,14 @@ class _Run:
         )
 
     async def _parallel(self, node: Node, path: str) -> Any:
-        """Call the tools of a body at the same time. All come to their end, whichever fails."""
+        """Call the tools of a body at the same time. All run to their end, even if one fails."""
         import asyncio
 
         self._steps += len(node.body)
         steps = [
             (id, self._durable.record(f"{path}.{id}:begin"), self._durable.record(f"{path}.{id}:end"))
             for id in self._workflow.order[node.id]
-        ]  # the places of their records are given here, in an order that a run has again
+        ]  # creates the records here, in an order that a replay repeats
         calls = [self._call(self._workflow.nodes[id], begin, end) for id, begin, end in steps]
         outputs = {}
         for (id, _, _), output in zip(
@@ -200,8 +200,8 @@ class _Run:
         return {**found, **literal}
 
     async def _gate(self, node: Node, path: str) -> Any:
-        """Wait until a person has decided. If nobody approves, and no edge leads on from there, the run has
-        failed."""
+        """Wait until a person has decided. If the person does not approve, and no edge leads on for that
+        outcome, the run has failed."""
 
         async def begin() -> Any:
             risk, seconds = node.config.get("risk"), node.config.get("seconds")

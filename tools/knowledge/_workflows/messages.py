@@ -1,5 +1,5 @@
-"""Messages of workflows to people: as log messages of MCP to the clients of their owner, as a callback to the
-agent, or to the webhook that the server's settings name."""
+"""Messages of workflows to people: as MCP log messages to the clients of their owner, as a callback to the
+agent, or to the webhook in the server's settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS = 30.0
 
 
 def log(ctx: Context, text: str) -> int:
-    """Send a text to the owner's clients that have asked for log messages; return how many."""
+    """Send a text to the owner's clients that have asked for log messages; return their number."""
     from fastrpc.self_calls import caller_of
 
     owner, server = _readers.reader_of(ctx).owner, ctx.server
@@ -36,7 +36,7 @@ def log(ctx: Context, text: str) -> int:
 
 
 async def call_back(ctx: Context, text: str) -> None:
-    """Have the agent's tools hand a text to the agent. Raises ToolError."""
+    """Have the agent's tools deliver a text to the agent. Raises ToolError."""
     from fastrpc.self_calls import client_for, tools_of
 
     if CALLBACK not in tools_of(ctx.server, ctx.principal):
@@ -60,6 +60,6 @@ async def post(ctx: Context, text: str) -> None:
     headers = {"content-type": "application/json", **headers_of(secret.encode(), body, time.time())}
     order = web_request.Order("POST", url, headers, body=body)
     try:
-        await web_request.send(order, _reach.Reach(), SECONDS)  # the operator's choice, no caller's
+        await web_request.send(order, _reach.Reach(), SECONDS)  # the operator's choice, not a caller's
     except ToolError as error:
         raise ToolError(f"the webhook: {str(error).removeprefix('url: ')}") from None

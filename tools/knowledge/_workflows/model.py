@@ -1,4 +1,4 @@
-"""The model that the server's settings name: an endpoint that speaks OpenAI's chat completions."""
+"""The model in the server's settings: an endpoint with OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = 300.0
 
 
 def is_there() -> bool:
-    """Whether the settings name one."""
+    """Whether the settings name a model."""
     return bool(_settings.MODEL_URL.read())
 
 

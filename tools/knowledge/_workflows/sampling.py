@@ -1,9 +1,8 @@
-"""Prompts of runs, put to the model of the client that has triggered the run, while its call waits for the
-end.
+"""Prompts of runs for the model of the client that has triggered the run, while its call waits for the end.
 
-A step asks and waits here; the call that waits looks for questions and passes them to its client. A client of
-2026-07-28 gets them as the result of its call, and repeats that: the questions outlast the call, as long as a
-client may take to answer. All in the event loop that serves.
+A step adds a question here and waits. The waiting call checks for questions and passes them to its client. A
+client of 2026-07-28 gets them as the result of its call, and repeats the call. So the questions outlast the
+call, for as long as a client may take to answer. Everything runs in the server's event loop.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ ANSWER_SECONDS = 600.0
 
 
 class Question:
-    """A prompt that waits for an answer. `key` is the same whenever its client is asked."""
+    """A prompt that waits for an answer. `key` stays the same each time the client is asked."""
 
     def __init__(self, key: str, params: dict[str, Any]) -> None:
         self.key = key
@@ -31,7 +30,7 @@ class Question:
 
 
 class Asker:
-    """The questions of one run, as long as the client waits that has triggered it."""
+    """The questions of one run, as long as the client that has triggered it waits."""
 
     def __init__(self) -> None:
         self._questions: list[Question] = []
@@ -50,8 +49,8 @@ class Asker:
             self._questions.remove(question)
 
     async def pass_on(self, ctx: Context) -> None:
-        """Put the questions to the client of a call. Raises what ends the call until the client has
-        answered."""
+        """Send the questions to the client of a call. Raises the exception that ends the call until the
+        client has answered."""
         for each in list(self._questions):
             if each.answer.done():
                 continue
@@ -75,7 +74,7 @@ class Asker:
                 )
 
     def end(self) -> None:
-        """The client waits no more."""
+        """Fail all questions, since the client no longer waits."""
         for each in self._questions:
             _settle(each, error=ToolError("the client that has triggered the run waits for it no more"))
 
@@ -89,14 +88,14 @@ def asker_of(run: str) -> Asker | None:
 
 
 def open_for(run: str, ctx: Context) -> Asker | None:
-    """Return the questions of a run that a call waits for; None if its client has no model."""
+    """Return the questions of a run for which a call waits; None if its client has no model."""
     if "sampling" not in ctx.client_capabilities:
         return None
     return _askers.setdefault(run, Asker())
 
 
 def close(run: str) -> None:
-    """The call has ended: no answer is known for questions of the run any more."""
+    """The call has ended: fail the open questions of the run."""
     asker = _askers.pop(run, None)
     if asker is not None:
         asker.end()

@@ -1,15 +1,15 @@
-"""The times of cron expressions that have passed while no server was there."""
+"""The times of cron expressions that have passed while no server ran."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
 
 MOST_MISSED = 100
-"""Times that are named, the last ones."""
+"""The most times that are returned, the last ones."""
 
 
 def missed(expression: str, zone: str | None, last: str | None, now: datetime | None = None) -> list[str]:
-    """Return the times of an expression since the last one that a run was begun for, the newest last."""
+    """Return the times of an expression since the last one for which a run was begun, the newest last."""
     from zoneinfo import ZoneInfo
 
     from croniter import croniter

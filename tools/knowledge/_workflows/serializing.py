@@ -1,4 +1,5 @@
-"""How DBOS keeps values: as JSON. Its default, pickle, would run what stands in the database."""
+"""The serializer of DBOS's values: JSON. DBOS's default is pickle, which would execute code in the
+database."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ LONGEST_ERROR = 2000
 
 
 def _iso(value: Any) -> str:
-    """Return the time of a schedule as a text; it is read as one."""
+    """Return the time of a schedule as a text; reading it back gives a text."""
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} is not JSON")

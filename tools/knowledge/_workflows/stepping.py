@@ -1,7 +1,9 @@
-"""A run's steps: recorded by DBOS, called of the server by whoever has started the run, and shown.
+"""The steps of a run: DBOS records them, the server calls them in the name of the run's starter, and a tool
+shows them.
 
-A step that calls has two records: ``NODE:begin`` with its input and the process that began it, and
-``NODE:end`` with its output or its error. If the process is another one then, the server has ended between.
+A step that calls a tool has two records: ``NODE:begin`` with its input and the process that began it, and
+``NODE:end`` with its output or its error. If the process of the second differs, the server has ended in
+between.
 """
 
 from __future__ import annotations
@@ -28,24 +30,25 @@ if TYPE_CHECKING:
     Value = TypeVar("Value")
 
 LONGEST_SHOWN = 4000
-"""Characters of an input or an output where a run is shown."""
+"""Characters of an input or an output in the display of a run."""
 CLIENT_INFO = {"name": "fastrpc.workflow", "version": "1"}
-"""By which a tool knows that a step calls it."""
+"""This tells a tool that a step calls it."""
 GATE = "approval.gate"
 NO_GUARD = "approval.gate needs a guard, which has approvers: start the server with --guard FILE"
 
 
 REPEATABLE: dict[str, Callable[[dict[str, Any]], bool]] = {
     "action.api_call": lambda arguments: (arguments.get("method") or "GET") in web_request.REPEATABLE,
-    "action.execute_code": lambda arguments: True,  # it reaches nothing
+    "action.execute_code": lambda arguments: True,  # it has no effect outside
     "action.llm_prompt": lambda arguments: True,
     "action.send_message": lambda arguments: (arguments.get("to") or "log") == "log",
 }
-"""Whether a call of one of the toolset's own tools for steps does no harm the second time."""
+"""Whether repeating a call of one of the toolset's own tools for steps does no harm."""
 
 
 def action_tool(server: Server, principal: str, tool: str) -> str:
-    """Return the name by which a principal calls one of the toolset's tools for steps; "" if it may not."""
+    """Return the name under which a principal calls one of the toolset's tools for steps; "" if it may
+    not."""
     from fastrpc.self_calls import tools_of
 
     names = tools_of(server, principal)
@@ -65,7 +68,7 @@ class Steps:
         self._starter = starter
 
     def record(self, name: str) -> Record:
-        """Return the next record's place."""
+        """Return the next record."""
         from dbos import DBOS
 
         place = DBOS.reserve_step()
@@ -79,7 +82,7 @@ class Steps:
         return recorded
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; what has been waited before a crash counts."""
+        """Wait; time that passed before a crash counts."""
         from dbos import DBOS
 
         await DBOS.sleep_async(seconds)
@@ -97,7 +100,7 @@ class Steps:
         return await self._as_starter(ask)
 
     async def ask(self, shown: dict[str, Any], risk: str, seconds: float) -> str:
-        """Have a person decide about what is shown. Raises StepFailed."""
+        """Ask a person to decide about what is shown. Raises StepFailed."""
 
         async def ask(gates: Any) -> str:
             principal = self._starter["principal"]
@@ -106,7 +109,7 @@ class Steps:
         return await self._of_gates(ask)
 
     async def decision(self, asked: str) -> dict[str, Any]:
-        """Return what was decided. Raises StepFailed."""
+        """Return the decision. Raises StepFailed."""
 
         async def wait(gates: Any) -> dict[str, Any]:
             approved, by, comment = await gates.decision(asked)
@@ -115,7 +118,7 @@ class Steps:
         return await self._of_gates(wait)
 
     async def _of_gates(self, ask: Callable[[Any], Coroutine[Any, Any, Value]]) -> Value:
-        """Return what is asked of the guard, in the server's loop."""
+        """Return the result of a request to the guard, in the server's loop."""
         from fastrpc import FastrpcError
         from fastrpc.self_calls import gates_of
 
@@ -132,8 +135,8 @@ class Steps:
         return await self._in_loop(asked())
 
     def _called(self, tool: str) -> str:
-        """Return a tool's name for a client: where the toolset is mounted, one for a type of nodes has
-        another. Raises StepFailed if the caller has none."""
+        """Return a tool's name for a client: where the toolset is mounted, a tool for a type of nodes has
+        another name. Raises StepFailed if the caller does not have it."""
         if tool not in REPEATABLE:
             return tool
         name = action_tool(self._server, self._starter["principal"], tool)
@@ -142,7 +145,7 @@ class Steps:
         return name
 
     async def may_repeat(self, tool: str, arguments: dict[str, Any]) -> bool:
-        """Whether calling a tool once more does no harm."""
+        """Whether repeating a call of a tool does no harm."""
 
         if tool in REPEATABLE:
             return REPEATABLE[tool](arguments)
@@ -157,7 +160,7 @@ class Steps:
         return bool(await self._as_starter(ask))
 
     async def _as_starter(self, ask: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
-        """Return what is asked of the server, in its loop, by whoever has started the run."""
+        """Return the result of a request to the server, in its loop, in the name of the run's starter."""
         from fastrpc import ClientError
         from fastrpc.self_calls import client_for
 
@@ -178,7 +181,7 @@ class Steps:
         return await self._in_loop(connected())
 
     def _check_starter(self) -> None:
-        """Raise StepFailed if whoever has started the run is not who they were."""
+        """Raise StepFailed if the starter's identity has changed since the run began."""
         from fastrpc.self_calls import caller_of
 
         caller = caller_of(self._server, self._starter["principal"])
@@ -191,7 +194,7 @@ class Steps:
 
 
 def shown(records: list[StepInfo], run_state: str) -> list[dict[str, Any]]:
-    """Return the steps of a run as clients see them, in order."""
+    """Return the steps of a run in the form for clients, in order."""
     steps: dict[str, dict[str, Any]] = {}
     for record in records:
         node, _, part = record["function_name"].rpartition(":")
@@ -215,6 +218,6 @@ def shown(records: list[StepInfo], run_state: str) -> list[dict[str, Any]]:
 
 
 def _cut(value: Any) -> Any:
-    """Return a value, or the beginning of its JSON where it is long."""
+    """Return a value, or the beginning of its JSON if it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return value if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text):,} characters)"

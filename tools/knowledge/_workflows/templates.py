@@ -1,9 +1,10 @@
 """Templates: ``{{ $node.n1.output.items[0] }}`` in the texts of a definition.
 
-What stands in the braces is an expression in Jinja's syntax, compiled by its sandbox, and nothing else of
-Jinja: no statements, no calls, and names only of the run's own data, which is JSON. A dot is a member of an
-object, never an attribute of Python's. Sizes are bounded, and with them the time: nothing in an expression
-repeats. A template that is one expression has its value; in a longer text values are put in as text.
+The text in the braces is an expression in Jinja's syntax, compiled by its sandbox. Nothing else of Jinja is
+allowed: no statements, no calls, and only names of the run's own data, which is JSON. A dot is a member of an
+object, never an attribute of a Python object. Sizes are bounded, and with them the time, since no expression
+can repeat anything. A template that is one expression has the expression's value; in a longer text the values
+are inserted as text.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ _PREFIX = "run_"
 _NODE = re.compile(r"\$node\s*(?:\.\s*|\[\s*[\"'])([\w-]+)")
 ANY_NODE = "*"
 OF_TURN = {"$item", "$index"}
-"""What another turn of a loop changes."""
+"""Names whose values change with each turn of a loop."""
 
 
 class BadTemplate(FastrpcError):
-    """A template cannot be read, or has no value."""
+    """A template is invalid, or has no value."""
 
 
 def check(template: Any) -> None:
-    """Raise BadTemplate for a template that cannot be read; in an object and a list for any in it."""
+    """Raise BadTemplate for an invalid template; also for one inside of an object or a list."""
     _each(template, lambda text: [_compiled(each) for each in _expressions(text)])
 
 
 def check_condition(condition: str) -> None:
-    """Raise BadTemplate for a condition that is not one expression, in braces or without."""
+    """Raise BadTemplate for a condition that is not one expression, with or without braces."""
     _compiled(_condition(condition))
 
 
 def rendered(template: Any, data: Mapping[str, Any]) -> Any:
-    """Return a template with its values put in; `data` has them by the names in `NAMES`. Raises
+    """Return a template with its values inserted; `data` has them by the names in `NAMES`. Raises
     BadTemplate."""
     size = 0
 
@@ -72,8 +73,8 @@ def holds(condition: str, data: Mapping[str, Any]) -> bool:
 
 
 def read_by(template: Any) -> set[str]:
-    """Return what a template that can be read speaks of: ids of nodes, the names in `OF_TURN`, and `ANY_NODE`
-    where only its value says which node."""
+    """Return what a valid template reads: ids of nodes, the names in `OF_TURN`, and `ANY_NODE` if the node
+    depends on a value."""
     read: set[str] = set()
 
     def look(text: str) -> None:
@@ -88,7 +89,7 @@ def read_by(template: Any) -> set[str]:
 
 
 def nodes_in(template: Any) -> set[str]:
-    """Return the ids of nodes that a template that can be read speaks of."""
+    """Return the ids of nodes that a valid template reads."""
     found: set[str] = set()
     _each(template, lambda text: found.update(*map(nodes_of, _expressions(text))))
     return found
@@ -105,7 +106,7 @@ def _each(template: Any, function: Callable[[str], Any]) -> Any:
 
 
 def _pieces(text: str) -> list[tuple[str, str | None]]:
-    """Return the parts of a template: what stands before each expression, with the expression; then the rest.
+    """Return the parts of a template: the text before each expression, with the expression; then the rest.
     Raises BadTemplate."""
     pieces: list[tuple[str, str | None]] = []
     at = 0
@@ -127,7 +128,7 @@ def _expressions(text: str) -> list[str]:
 
 
 def _whole(pieces: list[tuple[str, str | None]]) -> str | None:
-    """Return the expression that is all of a template; None if it is another text."""
+    """Return the expression if it is the whole template; None otherwise."""
     is_whole = len(pieces) == 2 and not (pieces[0][0] + pieces[1][0]).strip()
     return pieces[0][1] if is_whole else None
 
@@ -158,9 +159,9 @@ def _value(expression: str, data: Mapping[str, Any]) -> Any:
     try:
         value = compiled(**{_PREFIX + name: value for name, value in data.items()})
         if isinstance(value, _environment_class()[1]):
-            str(value)  # raises: there is nothing of this name
+            str(value)  # raises if the name does not exist
         text = _as_text(value)
-        text.encode()  # raises for half of a surrogate pair
+        text.encode()  # raises for a lone surrogate
         _check_size(len(text))
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise BadTemplate(f"{{{{{expression:.80}}}}}: {_message(error)}") from None
@@ -183,7 +184,7 @@ MOST_KNOWN = 1000
 
 
 def _compiled(expression: str) -> Any:
-    """Return a function of the data. Raises BadTemplate."""
+    """Return the expression as a function of the data. Raises BadTemplate."""
     found = _known.get(expression)
     if found is None:
         if len(_known) >= MOST_KNOWN:
@@ -226,7 +227,7 @@ def _parsed(environment: ImmutableSandboxedEnvironment, expression: str) -> node
 
 
 def nodes_of(expression: str) -> set[str]:
-    """Return the ids of nodes that an expression speaks of."""
+    """Return the ids of nodes that an expression reads."""
     return set(_NODE.findall(expression))
 
 
@@ -235,11 +236,12 @@ KINDS = (
     "Getitem", "List", "Mod", "Mul", "Name", "Neg", "Not", "Operand", "Or", "Pair", "Pos", "Sub", "Test",
     "Tuple",
 )  # fmt: skip
-"""What an expression may be made of. Not Call: nothing in the data can be called; not Slice, Pow."""
+"""The allowed nodes of an expression's syntax tree. Not Call: nothing in the data can be called; not Slice,
+Pow."""
 
 
 def _check(node: nodes.Node, depth: int) -> None:
-    """Raise BadTemplate for what no expression may have."""
+    """Raise BadTemplate for anything that an expression may not contain."""
     from jinja2 import nodes
 
     kind = type(node).__name__
@@ -280,7 +282,7 @@ _classes: list[Any] = []
 
 
 def _environment_class() -> Any:
-    """Return the environment's class and that of what is not there. Jinja is imported late."""
+    """Return the class of the environment and that of undefined values. Imports Jinja, at the first use."""
     if _classes:
         return _classes[0]
     try:
@@ -292,7 +294,8 @@ def _environment_class() -> Any:
     from . import filters
 
     class Environment(ImmutableSandboxedEnvironment):
-        """Objects have members, lists and texts places; operators take numbers, + texts and lists too."""
+        """Objects have members; lists and texts have indices; operators accept numbers, and + also texts and
+        lists."""
 
         intercepted_binops = frozenset(["+", "-", "*", "/", "//", "%", "**"])
 

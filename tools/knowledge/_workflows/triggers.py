@@ -1,7 +1,7 @@
-"""What begins runs besides callers: times of a cron expression, and signed requests (`hook`).
+"""Triggers of runs besides callers: times of a cron expression, and signed requests (`hook`).
 
-Such a run is for whoever has created the workflow. Its id is made of the owner and of what has begun it, so
-that the same time or the same request, seen twice or by two servers, is one run.
+Such a run is in the name of the workflow's creator. Its id is made of the owner and the cause, so that the
+same time or the same request begins one run, even if it arrives twice or at two servers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_EXPRESSION = 200
 
 
 def check_cron(trigger: dict[str, Any]) -> None:
-    """Raise BadWorkflow for an expression that has no next time, and for an unknown zone."""
+    """Raise BadWorkflow for an expression without a next time, and for an unknown time zone."""
     from zoneinfo import ZoneInfo
 
     from croniter import CroniterBadDateError, croniter
@@ -56,7 +56,7 @@ def secret_for(trigger: dict[str, Any], before: str) -> tuple[str, bool]:
 
 
 def begun(id: str, body: bytes, timestamp: str, signature: str) -> str:
-    """Begin the run that a request is for, and return its id. Raises Refused."""
+    """Begin the run for a request, and return its id. Raises Refused."""
     from fastrpc.storage import StorageError
 
     from .. import _store

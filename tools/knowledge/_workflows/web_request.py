@@ -1,9 +1,9 @@
-"""HTTP requests of workflows, to what their caller may reach (`tools._reach`), through an egress proxy where
-that is not everything.
+"""HTTP requests of workflows, to addresses that their caller may reach (`tools._reach`), through an egress
+proxy if that is not everything.
 
-A request is bounded in time, its answer in size. Redirects are followed for GET and HEAD alone, each through
-the same proxy; what the caller's headers and query say goes to no other place than the one that they name.
-httpx is imported by the first request.
+A request is bounded in time, its answer in size. Redirects are followed only for GET and HEAD, each through
+the same proxy. The caller's headers and query are sent only to the host that the caller names. The first
+request imports httpx.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ LARGEST = 1024 * 1024
 LONGEST_ADDRESS = 8192
 REDIRECTS = 5
 REPEATABLE = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE")
-"""Methods that may be sent once more (RFC 9110, 9.2.2)."""
+"""Methods that may be repeated (RFC 9110, 9.2.2)."""
 CONNECTIONS = 4  # of one request to its proxy: one at a time, and those that are just ending
 SHOWN = 300
 
 
 class Answer(NamedTuple):
-    """An answer with a status below 400. `body` is what JSON says, else the text."""
+    """An answer with a status below 400. `body` is the value of its JSON, else the text."""
 
     status: int
     headers: dict[str, str]
@@ -40,8 +40,7 @@ class Answer(NamedTuple):
 
 
 class Order(NamedTuple):
-    """What is asked for. A `body` that is a text or bytes is sent as it is, anything else as JSON; None:
-    nothing."""
+    """A request. A `body` that is a text or bytes is sent unchanged, anything else as JSON; None: no body."""
 
     method: str
     url: str
@@ -59,8 +58,8 @@ class ErrorStatus(ToolError):
 
 
 async def send(order: Order, reach: Reach, seconds: float, largest: int = LARGEST) -> Answer:
-    """Send a request. Raises ToolError for whatever is no answer, and ErrorStatus for one that says that it
-    failed."""
+    """Send a request. Raises ToolError if it gets no answer, and ErrorStatus for an answer that reports a
+    failure."""
     try:
         import httpx
     except ImportError:
@@ -87,7 +86,7 @@ async def _within_reach(order: Order, reach: Reach, largest: int) -> Answer:
         except Exception:
             if not proxy.refusals:
                 raise
-            (host, port), reason = proxy.refusals.popitem()  # the last, at which the way ended
+            (host, port), reason = proxy.refusals.popitem()  # the last one, where the redirects ended
         raise ToolError(f"url: {host}:{port} may not be reached: {reason}.")
 
 
@@ -118,7 +117,7 @@ async def _sent(order: Order, proxy: str | None, largest: int) -> Answer:
 
 
 def _address(text: str) -> httpx.URL:
-    """Return an address that may be asked. Raises ToolError, and InvalidURL."""
+    """Return an address that may be requested. Raises ToolError, and InvalidURL."""
     import httpx
 
     if len(text) > LONGEST_ADDRESS:
@@ -145,7 +144,7 @@ def _headers(order: Order) -> dict[str, str]:
 
 
 def _content(body: Any, headers: dict[str, str]) -> bytes | None:
-    """Return the bytes of a body, and say in the headers what they are."""
+    """Return the bytes of a body, and set the headers that describe them."""
     if body is None:
         return None
     if isinstance(body, bytes | str):
@@ -190,7 +189,7 @@ def _no_number(name: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return words for a failure; never the address, which may hold a secret."""
+    """Return a text for a failure; never the address, which may hold a secret."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:

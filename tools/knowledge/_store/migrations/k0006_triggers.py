@@ -1,4 +1,4 @@
-"""What triggers workflows, who runs are for that nobody triggers, and the secrets of webhooks."""
+"""What triggers workflows, the users in whose name triggered runs execute, and the secrets of webhooks."""
 
 from __future__ import annotations
 

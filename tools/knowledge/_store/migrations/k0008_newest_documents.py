@@ -1,4 +1,4 @@
-"""An index by which a page of an owner's documents is read without looking at all of them."""
+"""An index that returns a page of an owner's documents without reading all of them."""
 
 from __future__ import annotations
 

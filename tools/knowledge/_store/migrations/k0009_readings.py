@@ -1,4 +1,4 @@
-"""What models have read of entries and passages: vectors, and what entries name."""
+"""The results of models for entries and passages: vectors, and the entities that entries name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key by which the cursors of lists are enciphered."""
+"""The key that encrypts the cursors of lists."""
 
 from __future__ import annotations
 
