@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MOST_NAMES, MOST_ARGUMENTS = 200, 200
 MOST_FILES, MOST_BYTES = 1_000, 16 * 1024 * 1024
-"""Bytes of all sources together. solc takes more than a second for a megabyte. The server holds up to ten
-copies of them on their way there, where they are encoded as JSON."""
+"""Bytes of all sources together. solc takes more than a second for a megabyte. Encoding them as JSON for the
+compiler takes up to ten times as much memory in the server."""
 MOST_RUNS = 2**32 - 1
 
 _EVM_VERSION = re.compile(r"[a-z][a-zA-Z]{2,19}\Z")

@@ -290,7 +290,7 @@ def _check_playwright() -> None:
 def _sandbox(reach: Reach) -> str:
     """Return ``on`` (which falls back where the system refuses the sandbox), ``must`` or ``off``.
 
-    Where other people choose the pages, it falls back only if a setting asks for that.
+    Where other people choose the pages, only the setting can switch the sandbox off.
     """
     if not _settings.BROWSER_SANDBOX.read():
         return "off"

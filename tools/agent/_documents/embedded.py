@@ -87,7 +87,8 @@ def reveal(root: Any, base: str) -> None:
 
 
 def _show_without_scripts(element: Any, base: str) -> None:
-    """Show the media that replace those which a script loads, where the latter have no address yet."""
+    """Show the media of a `noscript` element, unless the media that a script loads already have an
+    address."""
     found = list(islice(element.iter(*MEDIA), 8))
     if not found or element.getparent().tag == "head":
         return
