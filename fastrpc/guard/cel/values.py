@@ -17,8 +17,9 @@ from fastrpc.guard.cel.errors import EvaluationError, StepsExceeded
 
 MOST_STEPS = 100_000
 """What one evaluation may take: a step is a node of a macro's body in one iteration, an element that is
-compared or copied, 1,000 characters that are compared, 100 that are built, or what `search_text` and `matches`
-say of a search: about a microsecond, so that no value of a caller keeps the server from others for long."""
+compared or copied, 1,000 characters that are compared, 100 that are built, or what `search_text` and
+`matches` say of a search: about a microsecond, so that no value of a caller keeps the server from others for
+long."""
 LONGEST_BUILT = 1_000_000
 """Characters of a string that an expression puts together."""
 SHORT_TEXT = 1000
@@ -71,7 +72,7 @@ def kind_of(value: Any) -> str:
     if kind is None:
         kind = next((kind for each, kind in KINDS.items() if isinstance(value, each)), None)
         if kind is None:
-            raise EvaluationError(f"a value of Python's type {type(value).__name__} is none of CEL")
+            raise EvaluationError(f"a value of Python's type {type(value).__name__} is not supported by CEL")
     return kind
 
 
