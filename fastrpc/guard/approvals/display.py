@@ -267,8 +267,8 @@ def _looks_latin(word: str) -> bool:
 
 def _is_mixed(each: str) -> bool:
     """Whether a character of a word with Latin letters is of another script and not wider than these."""
-    is_other = category(each)[0] == "L" and not _is_latin(each) and each not in OWN_LETTERS | PROSE
-    return is_other and east_asian_width(each) != "W"
+    is_own = _is_latin(each) or each in OWN_LETTERS or each in PROSE
+    return category(each)[0] == "L" and not is_own and east_asian_width(each) != "W"
 
 
 def _escaped(character: str) -> str:
