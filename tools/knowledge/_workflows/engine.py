@@ -130,6 +130,7 @@ class Engine:
         if server is None or Place.loop is None:
             raise WorkflowsUnavailable("workflows run only in a server")
         self._lock = _locked(_lock_path(self.process))
+        self._resuming = Lock()
         if not _registered:
             _registered.append(DBOS.workflow(name="run")(_run))
             _registered.append(DBOS.workflow(name="scheduled")(_scheduled))
@@ -278,17 +279,19 @@ class Engine:
             return None
         if found[0].status not in UNFINISHED:
             return False
-        self._dbos.cancel_workflow(id)
+        with self._resuming:  # or `resume` would continue a run that it has listed and that is cancelled now
+            self._dbos.cancel_workflow(id)
         return True
 
     def resume(self) -> None:
         """Continue runs of processes that have ended."""
         for process, lock in _left_behind(keep=True):
             try:
-                for each in self._dbos.list_workflows(
-                    executor_id=process, status=["PENDING"], load_input=False, load_output=False
-                ):
-                    self._dbos.resume_workflow(each.workflow_id)
+                with self._resuming:
+                    for each in self._dbos.list_workflows(
+                        executor_id=process, status=["PENDING"], load_input=False, load_output=False
+                    ):
+                        self._dbos.resume_workflow(each.workflow_id)
                 os.unlink(_lock_path(process))
             finally:
                 os.close(lock)
