@@ -329,27 +329,59 @@ def test_what_is_set_on_the_inner_server_is_the_servers_own() -> None:
         server._mcp_server.request_queue = []
 
 
-def test_the_inner_server_serves_streams_of_messages() -> None:
+def over_streams(server: Any, *requests: dict[str, Any]) -> list[Any]:
+    """Send requests over the message streams of the official SDK; return the message of each answer."""
     anyio = pytest.importorskip("anyio")
     message = pytest.importorskip("mcp.shared.message")
     types = pytest.importorskip("mcp_types")
-    server = SDK_1("demo")
-    request = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
-    async def conversation() -> Any:
-        to_server, read = anyio.create_memory_object_stream(1)
-        write, from_server = anyio.create_memory_object_stream(1)
+    async def conversation() -> list[Any]:
+        to_server, read = anyio.create_memory_object_stream(len(requests))
+        write, from_server = anyio.create_memory_object_stream(len(requests))
         inner = server._mcp_server
         serving = asyncio.ensure_future(inner.run(read, write, inner.create_initialization_options()))
-        await to_server.send(message.SessionMessage(types.jsonrpc_message_adapter.validate_json(request)))
+        for request in requests:
+            await to_server.send(message.SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", **request)))
         with anyio.fail_after(10):
-            answer = await from_server.receive()
+            answers = [await from_server.receive() for _ in requests]
         await to_server.aclose()
         await serving
         await from_server.aclose()
-        return answer.message
+        return [answer.message for answer in answers]
 
-    assert asyncio.run(conversation()).id == 1
+    return asyncio.run(conversation())
+
+
+def test_the_inner_server_serves_streams_of_messages() -> None:
+    assert [answer.id for answer in over_streams(SDK_1("demo"), {"id": 1, "method": "ping"})] == [1]
+
+
+def test_half_a_surrogate_pair_over_streams_fails_its_request_alone() -> None:
+    broken = {"id": 1, "method": "tools/call", "params": {"name": "\ud800", "arguments": {}}}
+    answers = over_streams(SDK_1("demo"), broken, {"id": 2, "method": "ping"})
+    assert [answer.id for answer in answers] == [1, 2]
+    assert answers[0].error.code < 0
+
+
+def test_a_response_that_the_sdk_has_no_model_of_fails_its_request_alone(monkeypatch: Any) -> None:
+    from fastrpc.compat.lowlevel import streams
+
+    parser_of = streams._parser_of
+
+    def refusing(types: Any) -> Any:
+        parse = parser_of(types)
+
+        def parsed(line: Any) -> Any:
+            if b'"id":1,"result"' in bytes(line if isinstance(line, bytes) else line.encode()):
+                raise ValueError("no such response")
+            return parse(line)
+
+        return parsed
+
+    monkeypatch.setattr(streams, "_parser_of", refusing)
+    answers = over_streams(SDK_1("demo"), {"id": 1, "method": "ping"}, {"id": 2, "method": "ping"})
+    assert [answer.id for answer in answers] == [1, 2]
+    assert answers[0].error.code == -32603
 
 
 def test_a_resource_that_is_not_there_is_a_value_error_for_the_tool_that_reads_it() -> None:

@@ -8,8 +8,10 @@ applications.
 from __future__ import annotations
 
 import asyncio
+import json
 
 from fastrpc import diagnostics
+from fastrpc.errors import InternalError
 from fastrpc.transports.base import Transport
 
 TYPE_CHECKING = False
@@ -58,8 +60,7 @@ class MessageStreams(Transport):
                 if isinstance(received, Exception):
                     diagnostics.write("warning", f"a message could not be read: {received}")
                 else:
-                    text = received.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    connection.receive(text.encode())
+                    connection.receive(_line_of(received.message))
                 if self._unsent_bytes > MOST_UNSENT:
                     await self._unsent.join()
 
@@ -67,15 +68,33 @@ class MessageStreams(Transport):
         while True:
             line = await self._unsent.get()
             try:
-                await self._write_stream.send(self._message(self._parse(line)))
-            except (
-                Exception
-            ) as error:  # the client has gone: anyio's ClosedResourceError, BrokenResourceError
+                message = self._message_of(line)
+                if message is not None:
+                    await self._write_stream.send(self._message(message))
+            except Exception as error:
+                # anyio's ClosedResourceError, BrokenResourceError: the client has gone
                 if not type(error).__name__.endswith("ResourceError"):
-                    raise
+                    diagnostics.write("warning", f"a message could not be sent: {error}")
             finally:
                 self._unsent_bytes -= len(line)
                 self._unsent.task_done()
+
+    def _message_of(self, line: bytes) -> Any:
+        """Return the SDK's model of a message. A response that its model refuses becomes an error with the
+        same id, so that its request does not wait for ever; another such message becomes None."""
+        try:
+            return self._parse(line)
+        except ValueError as error:  # pydantic's ValidationError is one
+            diagnostics.write("warning", f"the SDK has no model of a message to the client: {error}")
+            sent = json.loads(line)
+            if "method" in sent or sent.get("id") is None:
+                return None
+            error_member = {
+                "code": InternalError.code,
+                "message": "Internal error: the official SDK has no model of the response",
+            }
+            answer = {"jsonrpc": "2.0", "id": sent["id"], "error": error_member}
+            return self._parse(json.dumps(answer))
 
     async def drain(self) -> None:
         await self._unsent.join()
@@ -85,6 +104,16 @@ class MessageStreams(Transport):
             task.cancel()
         await asyncio.wait({self._reading, self._writing})
         await self._write_stream.aclose()
+
+
+def _line_of(message: Any) -> bytes:
+    """Return a message of the SDK as JSON: half a surrogate pair as an escape, which is then refused by the
+    message's id."""
+    try:
+        text: str = message.model_dump_json(by_alias=True, exclude_unset=True)
+        return text.encode()
+    except ValueError:  # pydantic's PydanticSerializationError and UnicodeEncodeError are some
+        return json.dumps(message.model_dump(by_alias=True, exclude_unset=True)).encode()
 
 
 def _parser_of(types: Any) -> Any:
