@@ -31,8 +31,8 @@ TEXT_METHODS = ("startsWith", "endsWith", "contains")
 
 
 def screen_of(node: Node, value_of: Callable[[Node], object]) -> Screen | None:
-    """Return the screen of a condition, None if it could say nothing. `value_of` returns the value of a part
-    that reads no arguments."""
+    """Return the screen of a condition, None if it could never have a result. `value_of` returns the value of
+    a part that reads no arguments."""
     if isinstance(node, Logical):
         parts = tuple(screen_of(part, value_of) for part in node.parts)
         return Screen(node.operator, parts=parts) if any(each is not None for each in parts) else None
@@ -55,7 +55,7 @@ def screen_of(node: Node, value_of: Callable[[Node], object]) -> Screen | None:
 
 
 def _reads_arguments(node: Node) -> bool:
-    """Whether a node reads the arguments, or what a macro around it takes from them."""
+    """Whether a node reads the arguments, directly or through the variable of an enclosing macro."""
     if isinstance(node, NameNode):
         return node.slot is not None or node.name == ARGUMENTS
     return any(map(_reads_arguments, node.children()))
@@ -81,7 +81,7 @@ def _of_comparison(node: Binary) -> Screen | None:
 
 
 def _of_list(name: str, values: list[object], whole: ListLiteral) -> Screen | None:
-    """Return the screen of whether an argument is among the literals of a list: texts alone, or numbers."""
+    """Return the screen for an argument ``in`` a list of literals: only texts, or only numbers."""
     kinds = set(map(type, values))
     is_known = len(values) == len(whole.items) and (kinds <= {str} or kinds <= {int, float})
     return Screen("in", name, frozenset(values)) if is_known else None
@@ -96,7 +96,7 @@ def _measured(node: Node) -> str | None:
 
 
 def _argument(node: Node) -> str | None:
-    """Return the name of the argument that a node reads; None: it is something else."""
+    """Return the name of the argument that a node reads; None for another node."""
     if isinstance(node, Select) and not node.is_test and _is_arguments(node.operand):
         return node.member
     if isinstance(node, IndexNode) and _is_arguments(node.operand) and isinstance(node.index, LiteralNode):
