@@ -102,7 +102,7 @@ _HOMES = {
     **dict.fromkeys(_ERRORS, "fastrpc.guard.cel.errors"),
     "Expression": "fastrpc.guard.cel.expression",
 }
-"""The modules of these names, which are only imported if there are rules."""
+"""The modules of these names; they are only imported if there are rules."""
 
 
 if not TYPE_CHECKING:  # so that a type checker reports a misspelled name

@@ -1,10 +1,10 @@
-"""Makes a `Screen` of a condition: what compiled code can say of it for certain, before it is evaluated.
+"""Makes a `Screen` from a condition: a test in compiled code that is either certain or gives no result.
 
-Known are comparisons of an argument, or its ``size``, with a literal, ``in`` a list of texts or numbers,
+It supports comparisons of an argument, or its ``size``, with a literal, ``in`` a list of texts or numbers,
 ``startsWith``, ``endsWith``, ``contains``, an argument that is a bool, parts that read no arguments, and
-``&& || !`` of these. Of anything else a screen says nothing, and nothing of a value whose type is not exactly
-the literal's: then the condition is evaluated as ever (`compiler`). So a screen never decides otherwise; it
-only makes most calls quick of which no rule holds.
+``&& || !`` of these. For anything else, and for a value whose type is not exactly the literal's, a screen has
+no result; then the condition is evaluated as usual (`compiler`). So a screen never changes a decision; it
+only makes most calls faster to which no rule applies.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The guard's configuration in ``guard.toml``, the table ``guard`` of ``fastrpc.toml``, or
-``mcp-server.json``.
+"""The guard's configuration in ``guard.toml``, ``fastrpc.toml`` (table ``guard``) or ``mcp-server.json``.
 
     [expose]                       # what anybody may call; without it, what their class may
     tools = ["search", "docs_*"]
