@@ -171,7 +171,7 @@ def shell_parses(frame: Frame, line: Any) -> bool:
 
 def shell_programs(frame: Frame, line: Any) -> list[str]:
     """Return the programs that a line runs, at least one. If they are not known for certain, raise an error:
-    an empty list would make ``all`` true, and any list could make ``exists`` false."""
+    an empty list would make ``all`` true, an incomplete one ``exists`` false."""
     from fastrpc.guard.shell.parser import commands
 
     found = commands(shell_line(frame, line, "shellPrograms"))
