@@ -147,7 +147,7 @@ def finish() -> None:
 
 
 def can_write(seconds: float) -> bool:
-    """Return whether standard error accepts a record now, or within so many seconds.
+    """Return whether standard error accepts a record now, or within `seconds`.
 
     True if there is no standard error, or the log goes to a file.
     """
@@ -288,7 +288,7 @@ def _descriptor_of(stream: Any) -> int | None:
 
 
 def can_accept(descriptor: int, seconds: float) -> bool:
-    """Return whether a descriptor accepts bytes, now or within so many seconds."""
+    """Return whether a descriptor accepts bytes, now or within `seconds`."""
     import select
 
     poll = select.poll()

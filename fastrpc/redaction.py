@@ -1,9 +1,9 @@
 """Masks secrets in text that is written: log records, traces, error messages.
 
-A secret is recognised by its place (the password in a URL, an ``Authorization`` header, the value after a
-name such as ``api_key``), because it is the value of an environment variable with such a name, or because it
-was registered with `hide`. Other text is not changed: masking limits the damage of a mistake, and does not
-make text safe to publish. Takes a microsecond for a text without signs of a secret
+A secret is recognised by its context: the password in a URL, an ``Authorization`` header, the value after a
+name such as ``api_key``. Values of environment variables with such a name are masked everywhere, as are
+values that were registered with `hide`. Other text is not changed: masking limits the damage of a mistake,
+and does not make text safe to publish. Takes a microsecond for a text without signs of a secret
 (`fastrpc._core.redaction`), otherwise a few searches. Imported only where text is written.
 """
 

@@ -1,6 +1,6 @@
-"""Which clients wait for changes of resources or of their list. For providers that watch only subscribed
-resources, and notify each client only of the resources to which it has subscribed.
+"""Which clients wait for changes of resources or of their list, for providers that watch for changes.
 
+So a provider watches only subscribed resources, and notifies each client only of its subscriptions.
 A provider's method ``watch(uri)`` is called when a client has subscribed to one of its URIs. From then on it
 looks for changes, for instance by `Server.watch`, until `subscribers` returns no clients.
 `list_listeners` returns the clients that are notified when the list has changed.

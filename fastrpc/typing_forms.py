@@ -1,6 +1,6 @@
-"""`Annotated` and `Literal` for modules whose import must cost little: ``typing`` takes 10 ms, as long as all
-of fastrpc up to the first response.
+"""`Annotated` and `Literal` for modules whose import must cost little: ``typing`` takes 10 ms.
 
+That is as long as all of fastrpc takes up to the first response.
 Their results have the attributes by which `fastrpc.schema.annotations` recognises those of ``typing``. For
 type checkers a module imports the originals:
 

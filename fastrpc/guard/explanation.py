@@ -1,5 +1,4 @@
-"""The decision about a call, its reason, and what would change it, from the audit record (`fastrpc guard
-why`).
+"""The decision about a call, its reason, and what would change it: for `fastrpc guard why`.
 
 The record contains everything that is needed (`reasons`): a rule is compiled from its former text, and
 evaluated on the values that it saw. A policy, if it is given, shows whether the rule is still the same, and

@@ -133,7 +133,7 @@ def encoded(identifier: str, milliseconds: int, record: Record) -> bytes:
             line = orjson.dumps(fields)[1:]
         if len(line) <= LONGEST_LINE:
             return line
-    except Exception:  # a key that is no text, lone surrogates, a number beyond 64 bits, a class, …
+    except Exception:  # a key other than a text, lone surrogates, a number beyond 64 bits, a class, …
         pass
     return _encoded_anyway(identifier, milliseconds, record)
 

@@ -1,5 +1,4 @@
-"""Segments: the files of an audit log, each written by one process, whole lines at a time, and only appended
-to.
+"""Segments: the append-only files of an audit log, each written by one process, whole lines at a time.
 
 A name is ``TIME-CHAIN-NUMBER.jsonl``, with the time of its first line, so names sort by time. The writer
 holds a lock (`flock`) on its segment, which ends with the process in any case. By the lock other processes

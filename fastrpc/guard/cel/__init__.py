@@ -3,17 +3,17 @@
     rule = compile('tool == "Deploy" && args.target.startsWith("prod")', {"tool": STRING, "args": arguments})
     rule.test({"tool": "Deploy", "args": {"target": "production"}})    # True
 
-`compile` raises `RuleError` for a source that is no rule: `RuleSyntaxError` or `RuleTypeError`, with line,
+`compile` raises `RuleError` for a source that is not a rule: `RuleSyntaxError` or `RuleTypeError`, with line,
 column and the nearest name. The types of the variables are declared; those of a tool's arguments are read
-from its schema (`type_of_schema`). An evaluation raises `EvaluationError` and nothing else: then the guard
-denies.
+from its schema (`type_of_schema`). An evaluation raises `EvaluationError` and no other exception: then the
+guard denies.
 
-What there is: literals of int, double, string (raw and triple-quoted, too), bool, null, lists and maps; the
+Supported: literals of int, double, string (raw and triple-quoted, too), bool, null, lists and maps; the
 operators ``== != < <= > >= in && || ! + - * / %`` and ``? :``; ``a.b``, ``a[b]``, ``has(a.b)``; the functions
 ``size int double string matches``; the methods ``startsWith endsWith contains matches size``; the macros
-``all exists exists_one filter map``; comments; and, about command lines for bash, what CEL has not:
-``shellReads shellParses shellPrograms shellCommands`` (`fastrpc.guard.shell`). What there is not: unsigned
-ints, bytes, times, messages, ``type()``, optional values, functions of one's own.
+``all exists exists_one filter map``; comments; and, beyond CEL, functions about command lines for bash:
+``shellReads shellParses shellPrograms shellCommands`` (`fastrpc.guard.shell`). Not supported: unsigned ints,
+bytes, times, messages, ``type()``, optional values, custom functions.
 
 Bounded: 4,096 characters and 64 levels of a source; 100,000 steps of an evaluation (`values.MOST_STEPS`), and
 1,000,000 characters of a string that it puts together. ``matches`` takes time linear in the text (RE2).
@@ -102,10 +102,10 @@ _HOMES = {
     **dict.fromkeys(_ERRORS, "fastrpc.guard.cel.errors"),
     "Expression": "fastrpc.guard.cel.expression",
 }
-"""Nothing of an expression is imported where there are no rules."""
+"""The modules of these names; they are only imported if there are rules."""
 
 
-if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
+if not TYPE_CHECKING:  # so that a type checker reports a misspelled name
 
     def __getattr__(name: str) -> object:
         return load(globals(), _HOMES, name)
@@ -113,9 +113,9 @@ if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
 def compile(source: str, variables: Mapping[str, Type], choices: frozenset[str] = frozenset()) -> Expression:
     """Return the expression of a source whose variables have these types; raise `RuleError`. `choices`: the
-    arguments that may be members of enums (`choices_in`), of which it sees the values.
+    arguments that may be members of enums (`choices_in`); the expression sees their values.
 
-    It need not be a rule: that its `type` is a bool is the caller's affair.
+    It need not be a rule: the caller checks that its `type` is a bool.
     """
     from fastrpc.guard.cel.errors import RuleSyntaxError
     from fastrpc.guard.cel.expression import Expression

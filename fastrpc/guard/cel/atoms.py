@@ -1,12 +1,12 @@
-"""The atoms of a condition: which parts decide it, what each was, and what would have made it false.
+"""The atoms of a condition: the parts that decide it, their states, and what would have made it false.
 
-An atom is a part of a condition that is no ``&&``, ``||``, ``!`` or ``? :`` itself: a comparison, a call, a
-member, a macro as a whole. Their states, true, false or the words of an error, determine the outcome.
+An atom is a part of a condition other than ``&&``, ``||``, ``!`` or ``? :``: a comparison, a call, a member,
+a macro as a whole. The states of the atoms (true, false, or the text of an error) determine the outcome.
 
-A `Way` to make a condition false names the states that some atoms need, as conditions themselves. It is found
-by trying values at the bounds of the comparisons (`example`, which was evaluated), or, where no value can be
-tried, by the states alone, of atoms that share nothing with others. Whatever other values at its paths meet
-its needs make the condition false, too. Imported when a call is refused, or to explain it.
+A `Way` to make a condition false has the states that some atoms need, as conditions. It is found by
+evaluating values at the bounds of the comparisons (`example`). If no value can be tried, it is found from the
+states alone, of atoms that share no path with others. Any other values at its paths that meet its needs make
+the condition false, too. Imported when a call is refused, or to explain it.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from fastrpc.guard.cel.syntax import (
 from fastrpc.guard.cel.values import MOST_STEPS
 
 State = bool | str
-"""True, False, or why there is no value."""
+"""True, False, or the text of the error."""
 Path = tuple[str | int, ...]
 """A variable, and the members that lead from it to a value."""
 
 OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 MOST_CHANGED = 3
-"""Paths, or atoms, that a way changes."""
+"""How many paths, or atoms, a way may change."""
 MOST_TRIED = 4000
 MOST_WAYS = 5
 LONGEST_SIZE = 1000
 
 
 class Absent:
-    """The type of `ABSENT`, which stands for a value that is not there."""
+    """The type of `ABSENT`, which represents a missing value."""
 
     def __repr__(self) -> str:
         return "absent"
@@ -55,7 +55,7 @@ ABSENT = Absent()
 
 
 class Atom(NamedTuple):
-    """`negation` is the condition that it is false, `paths` are those that it reads."""
+    """`negation` is the condition that the atom is false; `paths` are those that it reads."""
 
     text: str
     negation: str
@@ -64,19 +64,19 @@ class Atom(NamedTuple):
     run: Run
 
     def need(self, state: State) -> str:
-        """Return the condition that it has a state."""
+        """Return the condition that the atom has a state."""
         return self.text if state is True else self.negation
 
 
 class Way(NamedTuple):
-    """What would make a condition false: other values at `paths` that meet all `needs`, such as those of
-    `example`; None: none was tried."""
+    """A way to make a condition false: other values at `paths` that meet all `needs`, such as those of
+    `example`; None: no values were tried."""
 
     paths: tuple[Path, ...]
     needs: tuple[str, ...]
     example: Mapping[Path, Any] | None
     atoms: frozenset[int]
-    """Those whose state is another one then."""
+    """The atoms whose states change."""
 
 
 class Atoms:
@@ -91,7 +91,7 @@ class Atoms:
         self.paths = sorted({path for atom in self.atoms for path in atom.paths}, key=text_of)
 
     def outcome(self, states: Sequence[State]) -> State:
-        """Return what the condition is with these states of its atoms."""
+        """Return the state of the condition with these states of its atoms."""
         return self._outcome(states)
 
     def states(self, values: Mapping[str, Any]) -> list[State]:
@@ -99,7 +99,7 @@ class Atoms:
         return [self._state(atom.run, values) for atom in self.atoms]
 
     def read(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values that the atoms read, and nothing else, as far as they are there."""
+        """Return only the values that the atoms read, as far as they exist."""
         found: dict[str, Any] = {}
         for path in self.paths:
             _copy(values, found, path)
@@ -117,7 +117,7 @@ class Atoms:
     # --- what a condition is made of ----------------------------------------------------------------------
 
     def _combined(self, node: Node) -> Callable[[Sequence[State]], State]:
-        """Return what makes the outcome of a part of the states, and note its atoms."""
+        """Return the function from the states to the outcome of a part, and add its atoms."""
         if isinstance(node, Logical):
             parts = [self._combined(part) for part in node.parts]
             return _logical(parts, node.operator == "||")
@@ -164,7 +164,7 @@ class Atoms:
     # --- what would change it -----------------------------------------------------------------------------
 
     def _tried(self, values: Mapping[str, Any], states: Sequence[State]) -> list[Way]:
-        """Return the ways that other values show, with as few paths as possible."""
+        """Return the ways that are found by trying other values, with as few paths as possible."""
         pools = {path: self._pool(path, values) for path in self.paths}
         tries = 0
         for count in range(1, MOST_CHANGED + 1):
@@ -184,7 +184,7 @@ class Atoms:
     def _way_by(
         self, values: Mapping[str, Any], states: Sequence[State], example: dict[Path, Any]
     ) -> Way | None:
-        """Return the way that other values show; None if the condition is not false with them."""
+        """Return the way of these other values; None if the condition is not false with them."""
         others: Any = values
         for path, value in example.items():
             others = _changed(others, path, value)
@@ -200,7 +200,7 @@ class Atoms:
         return Way(paths, tuple(self.atoms[each].need(now[each]) for each in first), example, changed)
 
     def _by_states(self, states: Sequence[State]) -> list[Way]:
-        """Return the ways by atoms that share no path with another one: the smallest sets."""
+        """Return the ways through atoms that share no path with another one: the smallest sets."""
         free = [number for number, atom in enumerate(self.atoms) if atom.paths and self._is_alone(number)]
         for count in range(1, MOST_CHANGED + 1):
             found = []
@@ -223,7 +223,7 @@ class Atoms:
         return not any(_overlap(atom.paths, own) for each, atom in enumerate(self.atoms) if each != number)
 
     def _pool(self, path: Path, values: Mapping[str, Any]) -> list[Any]:
-        """Return other values for a path, at the bounds of what the atoms compare it with."""
+        """Return other values for a path, at the bounds of the atoms' comparisons with it."""
         now = value_at(values, path)
         found: list[Any] = []
         for atom in self.atoms:
@@ -262,7 +262,8 @@ class Atoms:
 def _logical(
     parts: list[Callable[[Sequence[State]], State]], settling: bool
 ) -> Callable[[Sequence[State]], State]:
-    """Return what ``||`` (settled by a true part) or ``&&`` (by a false one) makes of states."""
+    """Return the function that applies ``||`` (settled by a true part) or ``&&`` (by a false one) to
+    states."""
 
     def outcome(states: Sequence[State]) -> State:
         found = [part(states) for part in parts]
@@ -297,7 +298,7 @@ def _others_of(state: State) -> tuple[bool, ...]:
 
 
 def path_of(node: Node) -> Path | None:
-    """Return the path that a node reads, None if it is no mere path."""
+    """Return the path that a node reads, None if the node is not only a path."""
     members: list[str | int] = []
     while not isinstance(node, NameNode):
         if isinstance(node, Select):
@@ -323,7 +324,7 @@ def _paths(node: Node) -> Iterator[Path]:
 
 
 def text_of(path: Path) -> str:
-    """Return a path as rules write it."""
+    """Return a path in the syntax of rules."""
     text = str(path[0])
     for each in path[1:]:
         is_name = isinstance(each, str) and each.isidentifier()
@@ -332,7 +333,7 @@ def text_of(path: Path) -> str:
 
 
 def value_at(values: Any, path: Path) -> Any:
-    """Return the value at a path, `ABSENT` if there is none."""
+    """Return the value at a path, `ABSENT` if it is missing."""
     for each in path:
         if isinstance(values, Mapping):
             values = values.get(each, ABSENT)
@@ -344,7 +345,7 @@ def value_at(values: Any, path: Path) -> Any:
 
 
 def _changed(values: Any, path: Path, value: Any) -> Any:
-    """Return values with another one at a path."""
+    """Return a copy of values with another value at a path."""
     if not path:
         return value
     first, *rest = path
@@ -357,7 +358,8 @@ def _changed(values: Any, path: Path, value: Any) -> Any:
 
 
 def _copy(values: Any, into: dict[str, Any], path: Path) -> None:
-    """Copy what is at a path: as far as the containers on the way are maps, only what is on it."""
+    """Copy the value at a path. Of maps on the path only the member on it is copied; lists are copied
+    whole."""
     for at, each in enumerate(path):
         if not isinstance(values, Mapping) or each not in values:
             return
@@ -367,7 +369,7 @@ def _copy(values: Any, into: dict[str, Any], path: Path) -> None:
         if at == len(path) - 1 or not isinstance(values, Mapping):
             into[key] = values
             return
-        if inner is values:  # all of it is read anyway
+        if inner is values:  # another path reads all of it
             return
         into = into.setdefault(key, {})
 
@@ -381,7 +383,7 @@ def _overlap(some: Iterable[Path], others: Iterable[Path]) -> bool:
 
 
 def _near(bound: Any) -> Iterator[Any]:
-    """Yield a value that is compared with, and those beside it."""
+    """Yield the bound of a comparison, and the adjacent values."""
     if isinstance(bound, bool):
         yield from (bound, not bound)
     elif isinstance(bound, int | float):
@@ -406,7 +408,7 @@ def _members(now: Any, bound: Any, *, is_element: bool) -> Iterator[Any]:
 
 
 def _sized(now: Any, bound: Any) -> Iterator[Any]:
-    """Yield texts or lists whose size is about a number."""
+    """Yield texts or lists whose size is near a number."""
     if isinstance(bound, int) and not isinstance(bound, bool) and 0 <= bound <= LONGEST_SIZE:
         for size in (bound, bound + 1, max(0, bound - 1)):
             if isinstance(now, str):
@@ -416,5 +418,5 @@ def _sized(now: Any, bound: Any) -> Iterator[Any]:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values are one: true and 1 are not."""
+    """Whether two values are the same; true and 1 are not."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)

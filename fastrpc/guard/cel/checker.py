@@ -1,9 +1,8 @@
 """Checks the tree of a rule against the declared types, and fills in each node's type.
 
-Runs once, when the policy is loaded: whatever names no variable, member or function, or does what no values
-of these types allow, is a `RuleTypeError` that points at it. Where nothing certain is known (`DYN`) nothing
-is refused. It also notes what the rule reads (`Reads`), numbers the slots of macros and has patterns
-compiled.
+Runs once, when the policy is loaded. An unknown variable, member or function, and an operation that no values
+of the types allow, is a `RuleTypeError` with its position. If a type is unknown (`DYN`), nothing is refused.
+It also records what the rule reads (`Reads`), numbers the slots of macros and has patterns compiled.
 """
 
 from __future__ import annotations
@@ -58,13 +57,13 @@ MAPS = ("map", "struct")
 
 
 class Reads(NamedTuple):
-    """What a rule reads: of each variable the members that it names, and which variables it reads as a
+    """What a rule reads: the members that it names of each variable, and which variables it reads as a
     whole."""
 
     members: dict[str, set[str]]
     whole: set[str]
     slots: int
-    """How many names its macros bind."""
+    """The number of names that its macros bind."""
 
 
 def check(source: str, tree: Node, variables: Mapping[str, Type]) -> Reads:
@@ -118,7 +117,7 @@ class _Checker:
         return BOOL if node.is_test else found
 
     def member_of(self, operand: Node, member: str, at: int) -> Type:
-        """Return the type of a member that is named; note it as read, if it is one of a variable."""
+        """Return the type of a named member; record it as read, if it is a member of a variable."""
         if isinstance(operand, NameNode):
             of = operand.type = self.resolved(operand)
             if operand.slot is None:
@@ -203,7 +202,7 @@ class _Checker:
         self.chosen(right, node.right, node.left)
 
     def chosen(self, of: Type, compared: Node, other: Node) -> None:
-        """Refuse a literal that is none of the values that a string may have."""
+        """Refuse a comparison with a literal that is not one of a string's possible values."""
         value = other.value if isinstance(other, LiteralNode) else None
         if of.choices and isinstance(value, str) and value not in of.choices:
             hint = suggestion(value, of.choices, 1)

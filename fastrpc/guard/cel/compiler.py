@@ -1,12 +1,10 @@
-"""Makes a Python function of a checked tree: a closure for each node, called with an evaluation's frame.
+"""Makes a Python function from a checked tree: a closure for each node, called with an evaluation's frame.
 
-No Python source is made of a rule's, and no value of a rule becomes code. (Generated code was measured
-beside it: 0.37 µs against 0.72 for the common rule; not worth a second way for text to become code.)
-What is common has a closure of its own: a member of a variable, a comparison with a literal, two operands of
-``&&``.
+No Python source is generated from a rule, and no value of a rule becomes code. (Generated code was measured:
+0.37 µs instead of 0.72 for the common rule, which does not justify a second path from text to code.) Common
+nodes have special closures: a member of a variable, a comparison with a literal, two operands of ``&&``.
 
-``&&``, ``||``, ``all`` and ``exists`` give what is certain: an operand that fails does not matter if another
-one decides.
+For ``&&``, ``||``, ``all`` and ``exists``, an operand that fails does not matter if another one decides.
 """
 
 from __future__ import annotations
@@ -53,11 +51,11 @@ Run = Callable[[Frame], Any]
 """A compiled node: returns its value, or raises `EvaluationError`."""
 ARITHMETIC = ("+", "-", "*", "/", "%")
 MOST_TRACED = 20
-"""Entries of a trace."""
+"""The maximum number of entries in a trace."""
 
 
 def compiled(source: str, tree: Node, *, is_traced: bool = False) -> Run:
-    """Return the function of a checked tree. `is_traced`: it appends to the frame's trace what it sees."""
+    """Return the function of a checked tree. `is_traced`: it appends values to the frame's trace."""
     return _Compiler(source, is_traced).build(tree)
 
 
@@ -67,7 +65,7 @@ class _Compiler:
         self.is_traced = is_traced
 
     def build(self, node: Node, is_part: bool = False) -> Run:
-        """Return a node's function. `is_part`: it is not traced, since the whole that it is a part of is."""
+        """Return a node's function. `is_part`: it is not traced, since its parent is."""
         run = BUILD[type(node)](self, node)
         if self.is_traced and not is_part and is_telling(node):
             return traced(run, self.text(node))
@@ -169,7 +167,8 @@ class _Compiler:
         return chosen(elements, parts[0] if len(parts) == 2 else None, parts[-1], "map")
 
     def elements(self, node: Macro) -> Elements:
-        """Return what goes through a macro's range: each element is put into its slot and paid for."""
+        """Return the function that iterates over a macro's range, and for each element sets the slot and
+        spends a step."""
         iterated, slot, name = self.build(node.range), node.slot, node.name
         cost = sum(size_of(part) for part in node.parts)
 
@@ -255,7 +254,7 @@ def equals_text(operand: Run, text: str, wanted: bool) -> Run:
 
 
 def one_of_texts(operand: Run, texts: frozenset[str]) -> Run:
-    """Return ``in`` of a list of literals, whose length does not matter then."""
+    """Return ``in`` of a list of literals, in time that does not depend on its length."""
 
     def run(frame: Frame) -> bool:
         value = operand(frame)
@@ -270,8 +269,7 @@ def logical(parts: list[Run], settling: bool, operator: str) -> Run:
 
 
 def settled(parts: Iterable[Run], frame: Frame, settling: bool, doing: str) -> bool:
-    """Return `settling` if a part has that value, whatever the parts before it do; else what they agree
-    on."""
+    """Return `settling` if a part has that value, even if parts before it fail; else the other value."""
     failure: EvaluationError | None = None
     for part in parts:
         try:
@@ -287,7 +285,7 @@ def settled(parts: Iterable[Run], frame: Frame, settling: bool, doing: str) -> b
 
 
 def logical_of_two(left: Run, right: Run, settling: bool, operator: str) -> Run:
-    """Return `logical` for two operands, without its loop as long as the left one does not fail."""
+    """Return `logical` for two operands, without a loop if the left one does not fail."""
 
     def run(frame: Frame) -> bool:
         try:
@@ -393,7 +391,7 @@ def same(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
 
 
 def shown(value: Any) -> Any:
-    """Return a value as a trace shows it: a short one itself, of others how many parts they have."""
+    """Return a value in the form of a trace: a short value itself, otherwise its size."""
     try:
         kind = kind_of(value)
     except EvaluationError as error:

@@ -1,7 +1,7 @@
-"""What goes wrong with a rule: at load, with the place in its source, or in an evaluation, in a few words.
+"""The errors of rules: at load, with the position in the source, or in an evaluation, with a short message.
 
-A rule that does not load is its author's fault (`RuleError`); one that cannot be evaluated met values that it
-was not written for (`EvaluationError`), and the guard takes that for a no.
+A rule that does not load is its author's fault (`RuleError`). A rule that cannot be evaluated received values
+for which it was not written (`EvaluationError`); then the guard denies.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ class RuleError(FastrpcError, ValueError):
 
     @classmethod
     def at(cls, source: str, offset: int, message: str) -> RuleError:
-        """Return the error about what stands at an offset of the source."""
+        """Return the error about an offset of the source."""
         before = source[:offset]
         return cls(message, before.count("\n") + 1, offset - before.rfind("\n"))
 
 
 class RuleSyntaxError(RuleError):
-    """The source is no expression, or one of the parts of CEL that rules do not have."""
+    """The source is not an expression, or uses a part of CEL that rules do not have."""
 
 
 class RuleTypeError(RuleError):
-    """The expression names what is not there, or does with a value what its type does not allow."""
+    """The expression uses an unknown name, or an operation that a value's type does not allow."""
 
 
 class EvaluationError(FastrpcError):
@@ -38,4 +38,4 @@ class EvaluationError(FastrpcError):
 
 
 class StepsExceeded(EvaluationError):
-    """The evaluation has taken all its steps. It ends there: no ``||`` goes on without what has failed."""
+    """The evaluation has used all its steps. It ends: ``||`` does not continue with another operand."""

@@ -1,6 +1,6 @@
-"""A rule that is ready: what it reads, its type, its value for some values, and what it saw on the way.
+"""A compiled rule: what it reads, its type, its value for some values, and the trace of an evaluation.
 
-An evaluation costs about a microsecond and keeps nothing; any number of threads may share an expression.
+An evaluation takes about a microsecond and stores nothing; any number of threads may share an expression.
 """
 
 from __future__ import annotations
@@ -24,28 +24,29 @@ if TYPE_CHECKING:
 
 
 ARGUMENTS = "args"
-"""The variable with the arguments of a call, which are bound: others are made of JSON."""
+"""The variable with the bound arguments of a call; other variables are JSON values."""
 
 
 class Expression:
-    """What `fastrpc.guard.cel.compile` returns."""
+    """The result of `fastrpc.guard.cel.compile`."""
 
     def __init__(
         self, source: str, declared: Mapping[str, Type], choices: frozenset[str] = frozenset()
     ) -> None:
         self.source = source
-        """The text that it was made of."""
+        """The text from which it was compiled."""
         self._tree = parse(source)
         reads = check(source, self._tree, declared)
         self.type: Type = self._tree.type
-        """Of a rule its `kind` is "bool", or "dyn" if only its values tell."""
+        """The type of its value. The `kind` of a rule's is "bool", or "dyn" if it is only known at run
+        time."""
         self.variables = frozenset(reads.members)
         """The variables that it reads: an evaluation needs no others."""
         self.whole = frozenset(reads.whole)
-        """Those of them that it does not only read by naming members: they are needed with all they hold."""
+        """The variables among them that it reads as a whole, not only by naming members."""
         self._members = {name: frozenset(members) for name, members in reads.members.items()}
         self._choices = choices if ARGUMENTS in self.whole else choices & self.members(ARGUMENTS)
-        """The arguments that it reads, and that may be members of enums, or hold some."""
+        """The arguments that it reads and that may be, or contain, members of enums."""
         self._slots = [None] * reads.slots
         self._run = compiled(source, self._tree)
         if self._choices:
@@ -53,7 +54,7 @@ class Expression:
         self._atoms: Atoms | None = None
 
     def prepared(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return values as the expression sees them: the JSON of arguments that may be members of enums."""
+        """Return values in the form that the expression sees: members of enums in arguments become JSON."""
         arguments = values.get(ARGUMENTS)
         if not self._choices or not isinstance(arguments, Mapping):
             return values
@@ -72,8 +73,8 @@ class Expression:
         return prepared_run
 
     def screen(self, values: Mapping[str, Any]) -> Screen:
-        """Return what says at the gate that the expression, a condition, surely does not hold. `values` are
-        its variables but for the arguments."""
+        """Return the screen by which the gate recognises that the expression, a condition, is certainly
+        false. `values` are its variables except the arguments."""
         from fastrpc._core.call_gate import Evaluation
         from fastrpc.guard.cel.screening import screen_of
 
@@ -82,7 +83,7 @@ class Expression:
         def value_of(node: Node) -> object:
             try:
                 return compiled(self.source, node)([known, MOST_STEPS, None, *self._slots])
-            except Exception:  # as for the condition as a whole: nothing is certain then
+            except Exception:  # as for the whole condition: then nothing is certain
                 return None
 
         quick = screen_of(self._tree, value_of)
@@ -96,8 +97,7 @@ class Expression:
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """Return the value of the expression; raise `EvaluationError` if it has none for these values.
 
-        `values` holds the `variables`, made of what JSON is made of. Nothing but `EvaluationError` is raised,
-        whatever they are.
+        `values` holds the `variables`, of JSON's types. No other exception is raised for any values.
         """
         try:
             return self._run([values, MOST_STEPS, None, *self._slots])
@@ -107,7 +107,7 @@ class Expression:
             raise _beyond_evaluation(error) from error
 
     def test(self, values: Mapping[str, Any]) -> bool:
-        """Return `evaluate` of a rule: what is neither true nor false is an `EvaluationError`, too."""
+        """Return `evaluate` of a rule; a value other than true and false is an `EvaluationError`, too."""
         try:
             value = self._run([values, MOST_STEPS, None, *self._slots])
         except EvaluationError:
@@ -120,7 +120,7 @@ class Expression:
 
     @property
     def atoms(self) -> Atoms:
-        """The parts that decide the expression, which is a condition; made when first asked for."""
+        """The parts that decide the expression, which is a condition; made at first use."""
         if self._atoms is None:
             from fastrpc.guard.cel.atoms import Atoms
 
@@ -128,11 +128,11 @@ class Expression:
         return self._atoms
 
     def explain(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return what an evaluation read, compared and called, in that order: the source and the value of
-        each.
+        """Return what an evaluation read, compared and called, in the order of evaluation: the source and the
+        value of each.
 
-        At most 20, each once. A value is short: of lists and maps only the size is shown, a long string is
-        cut, and what failed has "error: …". What the evaluation did not reach is not there.
+        At most 20, each once. Values are short: lists and maps are shown by their size, a long string is
+        truncated, and a failure is "error: …". Parts that the evaluation did not reach are missing.
         """
         trace: list[tuple[str, Any]] = []
         run = compiled(self.source, self._tree, is_traced=True)
@@ -145,5 +145,5 @@ class Expression:
 
 
 def _beyond_evaluation(error: Exception) -> EvaluationError:
-    """Return the error for a value whose own methods fail, or that is nested without end."""
+    """Return the error for a value whose methods fail, or that contains itself."""
     return EvaluationError(f"the values cannot be evaluated: {type(error).__name__}")

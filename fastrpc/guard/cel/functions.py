@@ -1,8 +1,8 @@
-"""The functions and methods of rules, each with its signature and with what it does.
+"""The functions and methods of rules, each with its signature and implementation.
 
-A function that is added here is known to the checker and the compiler. The one exception is ``matches``:
-its pattern, a literal, is compiled by RE2 when the rule is loaded (`compiled_pattern`), and then takes time
-linear in the text. google-re2 is imported for that alone; tree-sitter for rules about shell command lines.
+The checker and the compiler use every function that is added here. The one exception is ``matches``: RE2
+compiles its pattern, a literal, when the rule is loaded (`compiled_pattern`), so it takes time linear in the
+text. google-re2 is imported only for that; tree-sitter only for rules about shell command lines.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from fastrpc.guard.cel.values import (
 )
 
 OCTETS_A_STEP = 400
-"""Octets of UTF-8 that a pattern is matched with in a step."""
+"""Octets of UTF-8 that a pattern match processes in one step."""
 
 
 class Function(NamedTuple):
-    """`parameters`: the kinds of types that each takes; a method's first is what stands before the dot.
-    `load` imports what the function needs when a rule is loaded that calls it."""
+    """`parameters`: the kinds of types that each accepts; a method's first parameter is the operand before
+    the dot. `load` imports what the function needs when a rule that calls it is loaded."""
 
     parameters: tuple[tuple[str, ...], ...]
     result: Type
@@ -67,7 +67,7 @@ def contains(frame: Frame, text: Any, part: Any) -> bool:
 
 
 def size(frame: Frame, value: Any) -> int:
-    """Characters of a string, elements of a list, members of a map."""
+    """Return the number of characters of a string, elements of a list, or members of a map."""
     if kind_of(value) not in SIZED:
         raise EvaluationError(f"size: {words_of(value)} has none")
     return len(value)
@@ -154,7 +154,7 @@ def load_shell() -> None:
     from fastrpc.guard.shell.parser import load
 
     load()
-    importlib.import_module("fastrpc.guard.shell.harmless")  # else the first call would wait for its tables
+    importlib.import_module("fastrpc.guard.shell.harmless")  # otherwise the first call would build its tables
 
 
 def shell_reads(frame: Frame, line: Any) -> bool:
@@ -170,8 +170,8 @@ def shell_parses(frame: Frame, line: Any) -> bool:
 
 
 def shell_programs(frame: Frame, line: Any) -> list[str]:
-    """Return the programs that a line runs, at least one. What is not known for certain is an error: an empty
-    list would make ``all`` true, and any other ``exists`` false."""
+    """Return the programs that a line runs, at least one. If they are not known for certain, raise an error:
+    an empty list would make ``all`` true, an incomplete one ``exists`` false."""
     from fastrpc.guard.shell.parser import commands
 
     found = commands(shell_line(frame, line, "shellPrograms"))
@@ -181,8 +181,8 @@ def shell_programs(frame: Frame, line: Any) -> list[str]:
 
 
 def shell_commands(frame: Frame, line: Any) -> list[str]:
-    """Return the commands that a line runs, at least one, each with all of its words, quoted where a shell
-    needs it. What is not known for certain is an error, as for `shell_programs`."""
+    """Return the commands that a line runs, at least one, each with all of its words, quoted if a shell needs
+    that. If they are not known for certain, raise an error, as `shell_programs` does."""
     from shlex import quote
 
     from fastrpc.guard.shell.parser import commands
@@ -197,7 +197,7 @@ def shell_commands(frame: Frame, line: Any) -> list[str]:
 
 
 def shell_line(frame: Frame, line: Any, doing: str) -> str:
-    """Return a value that has to be a string; charge for reading it as a command line."""
+    """Return a value that must be a string; charge for parsing it as a command line."""
     from fastrpc.guard.shell.lexer import LONGEST_LINE
 
     text = text_of(line, doing)

@@ -1,7 +1,7 @@
 """Cuts the source of a rule into tokens: names, literals with their values, operators.
 
-One pass, without backtracking, over at most 4 KiB. Literals are decoded here, escapes included; what an order
-of tokens means is the parser's affair. Comments (``//``) and white space are dropped.
+One pass, without backtracking, over at most 4 KiB. Literals are decoded here, escapes included; the parser
+handles the order of tokens. Comments (``//``) and white space are dropped.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ SIMPLE_ESCAPES = {
 
 class Token(NamedTuple):
     kind: str
-    """``int``, ``double``, ``string``, ``name``, ``operator`` or, behind the last one, ``end``."""
+    """``int``, ``double``, ``string``, ``name``, ``operator`` or, after the last one, ``end``."""
     text: str
-    """Its source: a string's has the quotes, so that it equals no operator."""
+    """Its source; that of a string includes the quotes, so that it equals no operator."""
     value: Any
-    """Of a literal, what it stands for; an int's range is not yet checked, since a ``-`` may precede."""
+    """The value of a literal. The range of an int is not yet checked, since a ``-`` may precede it."""
     start: int
     end: int
 
@@ -119,7 +119,7 @@ def _string(source: str, match: re.Match[str]) -> Token:
 
 
 def _end_of_string(source: str, at: int, quote: str, is_raw: bool) -> int | None:
-    """Return the offset behind the closing quotes; None if there are none (single ones: on this line)."""
+    """Return the offset after the closing quotes; None if there are none (single ones: on this line)."""
     while at < len(source):
         if source.startswith(quote, at):
             return at + len(quote)

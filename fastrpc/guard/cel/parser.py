@@ -1,7 +1,7 @@
 """Makes the syntax tree of a rule, by CEL's grammar without messages, bytes and unsigned ints.
 
 Recursive descent, with one loop for all binary operators; `MOST_LEVELS` bounds the recursion and the tree.
-Whether names are there and types fit is the checker's affair.
+The checker checks names and types.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RESERVED = frozenset(
     """as break const continue else for function if import let loop package namespace return var void
     while""".split()  # noqa: SIM905
 )
-"""Names that CEL keeps for later: no variable has one, a member may."""
+"""Names that CEL reserves: a variable cannot have one, a member may."""
 MACROS = {
     "all": ("condition",),
     "exists": ("condition",),
@@ -51,7 +51,7 @@ MACROS = {
     "filter": ("condition",),
     "map": ("condition", "value"),
 }
-"""What each macro is handed behind the name that it binds; `map` may do without its condition."""
+"""The parameters of each macro after the name that it binds; the condition of `map` is optional."""
 
 Made = TypeVar("Made", bound=Node)
 
@@ -97,7 +97,7 @@ class _Parser:
         return node
 
     def binary(self, least: int) -> Node:
-        """Read operands and operators that bind at least that tightly, from left to right."""
+        """Parse operands and operators of at least this precedence, from left to right."""
         left = self.unary()
         while (level := self.precedence()) >= least:
             operator = self.next()
@@ -211,14 +211,14 @@ class _Parser:
         return self.made(Macro(operand.start, end, token.start, name, operand, bound.name, rest))
 
     def arguments(self, opening: str, closing: str) -> tuple[list[Node], int]:
-        """Read expressions with commas between them, and their brackets; return them and where they end."""
+        """Parse expressions with commas between them, and their brackets; return them and their end."""
         self.expect(opening)
         found: list[Node] = []
         while self.token.text != closing:
             if found:
                 self.expect(",", f"a comma or {closing}")
                 if opening == "[" and self.token.text == closing:
-                    break  # CEL allows a comma behind the last element, not behind the last argument
+                    break  # CEL allows a comma after the last element, not after the last argument
             found.append(self.expression())
         return found, self.next().end
 

@@ -1,10 +1,10 @@
-"""Makes a `Screen` of a condition: what compiled code can say of it for certain, before it is evaluated.
+"""Makes a `Screen` from a condition: a test in compiled code that is either certain or gives no result.
 
-Known are comparisons of an argument, or its ``size``, with a literal, ``in`` a list of texts or numbers,
+It supports comparisons of an argument, or its ``size``, with a literal, ``in`` a list of texts or numbers,
 ``startsWith``, ``endsWith``, ``contains``, an argument that is a bool, parts that read no arguments, and
-``&& || !`` of these. Of anything else a screen says nothing, and nothing of a value whose type is not exactly
-the literal's: then the condition is evaluated as ever (`compiler`). So a screen never decides otherwise; it
-only makes most calls quick of which no rule holds.
+``&& || !`` of these. For anything else, and for a value whose type is not exactly the literal's, a screen has
+no result; then the condition is evaluated as usual (`compiler`). So a screen never changes a decision; it
+only makes most calls faster to which no rule applies.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ TEXT_METHODS = ("startsWith", "endsWith", "contains")
 
 
 def screen_of(node: Node, value_of: Callable[[Node], object]) -> Screen | None:
-    """Return the screen of a condition, None if it could say nothing. `value_of` returns the value of a part
-    that reads no arguments."""
+    """Return the screen of a condition, None if it could never have a result. `value_of` returns the value of
+    a part that reads no arguments."""
     if isinstance(node, Logical):
         parts = tuple(screen_of(part, value_of) for part in node.parts)
         return Screen(node.operator, parts=parts) if any(each is not None for each in parts) else None
@@ -55,7 +55,7 @@ def screen_of(node: Node, value_of: Callable[[Node], object]) -> Screen | None:
 
 
 def _reads_arguments(node: Node) -> bool:
-    """Whether a node reads the arguments, or what a macro around it takes from them."""
+    """Whether a node reads the arguments, directly or through the variable of an enclosing macro."""
     if isinstance(node, NameNode):
         return node.slot is not None or node.name == ARGUMENTS
     return any(map(_reads_arguments, node.children()))
@@ -81,7 +81,7 @@ def _of_comparison(node: Binary) -> Screen | None:
 
 
 def _of_list(name: str, values: list[object], whole: ListLiteral) -> Screen | None:
-    """Return the screen of whether an argument is among the literals of a list: texts alone, or numbers."""
+    """Return the screen for an argument ``in`` a list of literals: only texts, or only numbers."""
     kinds = set(map(type, values))
     is_known = len(values) == len(whole.items) and (kinds <= {str} or kinds <= {int, float})
     return Screen("in", name, frozenset(values)) if is_known else None
@@ -96,7 +96,7 @@ def _measured(node: Node) -> str | None:
 
 
 def _argument(node: Node) -> str | None:
-    """Return the name of the argument that a node reads; None: it is something else."""
+    """Return the name of the argument that a node reads; None for another node."""
     if isinstance(node, Select) and not node.is_test and _is_arguments(node.operand):
         return node.member
     if isinstance(node, IndexNode) and _is_arguments(node.operand) and isinstance(node.index, LiteralNode):

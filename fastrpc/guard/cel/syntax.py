@@ -1,7 +1,7 @@
-"""The syntax tree of a rule: what the parser makes, the checker fills in and the compiler reads.
+"""The syntax tree of a rule: the parser creates it, the checker adds types, the compiler reads it.
 
-Each node knows the part of the source that it was made of, which errors and explanations quote. Macros are
-nodes, not expanded. A tree is at most 64 levels high; a chain of ``&&`` or of ``||`` is one level.
+Each node has its part of the source, which errors and explanations quote. Macros are nodes, not expanded. A
+tree is at most 64 levels high; a chain of ``&&`` or of ``||`` is one level.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class Node:
     start: int
     end: int
     at: int
-    """What an error points at: of an operation its operator, of a member its name."""
+    """The position for errors: that of an operation's operator, or of a member's name."""
     type: Type = field(default=DYN, init=False)
-    """What the checker found out."""
+    """The type, which the checker sets."""
     height: int = field(default=1, init=False)
 
     def children(self) -> Iterator[Node]:
@@ -124,8 +124,8 @@ class MapLiteral(Node):
 
 @dataclass(slots=True, eq=False)
 class CallNode(Node):
-    """``name(arguments)`` or ``target.name(arguments)``. `pattern`: of ``matches``, compiled by the
-    checker."""
+    """``name(arguments)`` or ``target.name(arguments)``. `pattern`: that of ``matches``, which the checker
+    compiles."""
 
     name: str
     target: Node | None
@@ -140,7 +140,7 @@ class CallNode(Node):
 
 @dataclass(slots=True, eq=False)
 class Macro(Node):
-    """``range.name(variable, …parts)``: the parts are evaluated for each element, which is kept in `slot`."""
+    """``range.name(variable, …parts)``: the parts are evaluated for each element, which is in `slot`."""
 
     name: str
     range: Node

@@ -1,9 +1,9 @@
 """The types that a rule is checked against, and how a JSON Schema becomes one.
 
-A type says what may be done with a value; it is declared for each variable, by the caller or by the schema
-of a tool's arguments. Where nothing certain is known it is `DYN`, with which everything may be done: what
-is wrong shows in the evaluation then. Two things go beyond CEL: a struct may have members that can be
-missing, and a string that only has certain values (``enum``) cannot be compared with another one.
+A type determines the operations on a value. It is declared for each variable, by the caller or by the schema
+of a tool's arguments. An unknown type is `DYN`, which allows all operations: mistakes then appear in the
+evaluation. Two features go beyond CEL: a struct may have optional members, and a string with an ``enum``
+cannot be compared with a literal outside of it.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ class Type(NamedTuple):
 
     kind: str
     element: Type | None = None
-    """Of a list its elements', of a map its values'."""
+    """The type of a list's elements, or of a map's values."""
     members: Mapping[str, Type] = {}
     optional: frozenset[str] = frozenset()
     """The members that may be missing."""
     is_open: bool = False
     """Whether a struct may have members that are not declared."""
     label: str = ""
-    """What an error says has no such member: "the tool Write"."""
+    """The owner of the members in errors: "the tool Write"."""
     noun: str = "member"
-    """What an error calls a member: "argument"."""
+    """The word for a member in errors: "argument"."""
     is_nullable: bool = False
     choices: tuple[str, ...] = ()
-    """The only values of a string."""
+    """The only possible values of a string."""
 
     @property
     def words(self) -> str:
-        """How an error names a value of the type."""
+        """The description of a value of the type in errors."""
         return WORDS[self.kind]
 
 
@@ -88,7 +88,7 @@ def struct(
 
 
 def nullable(inner: Type) -> Type:
-    """Return the type of a value that may be null, too: it may be compared with null."""
+    """Return the type of a value that may also be null: comparing it with null is allowed."""
     return inner if inner.kind in ("dyn", "null") else inner._replace(is_nullable=True)
 
 
@@ -98,7 +98,7 @@ def one_of(choices: Iterable[str]) -> Type:
 
 
 def join(types: Iterable[Type]) -> Type:
-    """Return what is known of a value that has one of the types."""
+    """Return the most specific type that covers all of the types."""
     found: list[Type] = []
     for each in types:
         if each not in found:
@@ -143,9 +143,9 @@ def type_of_schema(
 ) -> Type:
     """Return the type of the values that conform to a JSON Schema, `DYN` where that is not certain.
 
-    `is_closed`: whether an object has no members but the declared ones. None: the schema says it, by
-    ``additionalProperties: false``. True for the arguments of a tool whose binder drops all others. Like the
-    words for errors it holds for the outermost object.
+    `is_closed`: whether an object has only the declared members; None: the schema determines it, by
+    ``additionalProperties: false``. It is True for the arguments of a tool whose binder drops all others.
+    Like the words for errors, it applies to the outermost object.
     """
     found = _SchemaReader(schema).read(schema, MOST_LEVELS)
     if found.kind != "struct":
@@ -176,9 +176,9 @@ def _has_choices(schema: Any) -> bool:
 
 
 CHOICES = frozenset(("enum", "const", "propertyNames", "$ref"))
-"""What says that there are, or leads to what may say so."""
+"""Keywords that restrict values to given ones, or refer to a schema that may."""
 MOST_LEVELS = 16
-"""How deep a schema is read: below that, and behind a circle of references, everything is `DYN`."""
+"""The depth to which a schema is read: below it, and after a cycle of references, all types are `DYN`."""
 SCALARS = {"string": STRING, "integer": INT, "number": DOUBLE, "boolean": BOOL, "null": NULL}
 OF_PYTHON = {str: STRING, int: INT, float: DOUBLE, bool: BOOL, type(None): NULL}
 

@@ -1,9 +1,9 @@
-"""What the operators do with values, as CEL has it: equality, order, arithmetic, membership, indexing.
+"""The operators on values, as in CEL: equality, order, arithmetic, membership, indexing.
 
-Values are what JSON is made of: str, bool, int, float, None, list (or tuple) and dict. Ints are compared
-exactly, however large; arithmetic whose result has more than 64 bits is an error. Nothing is trusted to be
-of its declared type. Each function raises `EvaluationError`, and charges the frame (`spend`) with what
-grows with the values.
+Values have JSON's types: str, bool, int, float, None, list (or tuple) and dict. Ints of any size are compared
+exactly; arithmetic whose result has more than 64 bits is an error. No value is trusted to have its declared
+type. Each function raises `EvaluationError`, and charges the frame (`spend`) for work that grows with the
+values.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 from fastrpc.guard.cel.errors import EvaluationError, StepsExceeded
 
 MOST_STEPS = 100_000
-"""What one evaluation may take: a step is a node of a macro's body in one iteration, an element that is
-compared or copied, 1,000 characters that are compared, 100 that are built, or what `search_text` and
-`matches` say of a search: about a microsecond, so that no value of a caller keeps the server from others for
+"""The limit of one evaluation. A step is a node of a macro's body in one iteration, an element that is
+compared or copied, 1,000 characters that are compared, 100 that are built, or a part of a search (see
+`search_text` and `matches`). It takes about a microsecond, so that no caller's value blocks the server for
 long."""
 LONGEST_BUILT = 1_000_000
-"""Characters of a string that an expression puts together."""
+"""The maximum length of a string that an expression builds, in characters."""
 SHORT_TEXT = 1000
 """Characters that cost nothing to compare."""
 LONG_TEXT = 30_000
-"""Characters of a text from which on CPython searches it in linear time, whatever it searches for."""
+"""From this length on, CPython searches a text for any part in linear time."""
 TRIES_A_STEP = 2_500
 """Pairs of characters that a search of a text compares in a step."""
 LARGEST_INT = 2**63 - 1
@@ -56,11 +56,11 @@ WORDS = {
 }
 NUMBERS = ("int", "double")
 PLAIN = frozenset((str, int, float, bool))
-"""Of these two of one type are compared as Python does."""
+"""Two values of one of these types are compared as in Python."""
 
 
 def spend(frame: Frame, steps: int) -> None:
-    """Take steps off what is left of the evaluation."""
+    """Subtract steps from the remaining ones of the evaluation."""
     frame[STEPS] -= steps
     if frame[STEPS] < 0:
         raise StepsExceeded(f"the rule takes more than {MOST_STEPS:,} steps")
@@ -77,8 +77,8 @@ def kind_of(value: Any) -> str:
 
 
 def json_value(value: Any) -> Any:
-    """Return a bound value as it was sent, as far as it is made of members of enums, lists and maps: the
-    value of a member. Other objects stay what they are, which no rule can read."""
+    """Return a bound value in which members of enums, also in lists and maps, are replaced by their values,
+    as they were sent. Other objects remain, which no rule can read."""
     kind = type(value)
     if kind in PLAIN or value is None:
         return value
@@ -97,7 +97,7 @@ def words_of(value: Any) -> str:
 
 
 def text_of(value: Any, doing: str) -> str:
-    """Return a value that has to be a string."""
+    """Return a value that must be a string."""
     if isinstance(value, str):
         return value
     raise EvaluationError(f"{doing}: expected a string, not {words_of(value)}")
@@ -110,10 +110,10 @@ def read_text(frame: Frame, text: str) -> None:
 
 
 def search_text(frame: Frame, text: str, part: str) -> None:
-    """Charge for a string in which another one is searched, at what the worst pair of them takes.
+    """Charge for searching a string for another one, at the worst case for their lengths.
 
-    CPython compares up to `part` at each character of a text that is not long, and of a part of less than
-    about 100 characters; else each character costs as much as 12 comparisons, at most."""
+    In a text that is not long, and for a part of less than about 100 characters, CPython compares up to the
+    whole part at each character; otherwise each character costs at most 12 comparisons."""
     tries = len(text) * min(len(part), 12 if len(text) >= LONG_TEXT else 100)
     if tries >= TRIES_A_STEP:
         spend(frame, tries // TRIES_A_STEP)
@@ -123,7 +123,7 @@ def search_text(frame: Frame, text: str, part: str) -> None:
 
 
 def equal(frame: Frame, left: Any, right: Any) -> bool:
-    """``==``: values of different kinds are unequal, but for ints and doubles, whose values count."""
+    """``==``: values of different kinds are unequal, except ints and doubles, which are compared by value."""
     if type(left) is type(right) and type(left) in PLAIN:
         if type(left) is str and len(left) > SHORT_TEXT:
             read_text(frame, left)
@@ -183,7 +183,7 @@ def contained(frame: Frame, item: Any, container: Any) -> bool:
 
 
 def has_key(container: dict[Any, Any], key: Any) -> bool:
-    """Whether a map has a key: a string or a number, never a bool, which Python takes for a number."""
+    """Whether a map has a key: a string or a number, but not a bool, which is a number in Python."""
     return kind_of(key) in ("string", *NUMBERS) and key in container
 
 
@@ -215,7 +215,7 @@ def limited(value: int) -> int:
 
 
 def as_double(value: Any) -> Any:
-    """Return a value that is declared as a double: an int, as JSON writes 1.0, becomes one."""
+    """Return a value that is declared as a double: an int is converted, since JSON may write 1.0 as 1."""
     return double_of(value) if type(value) is int else value
 
 
@@ -252,7 +252,7 @@ def multiply(frame: Frame, left: Any, right: Any) -> Any:
 
 
 def divide(frame: Frame, left: Any, right: Any) -> Any:
-    """``/``: of ints the quotient towards zero; of doubles what IEEE 754 says, infinity included."""
+    """``/``: for ints the quotient towards zero; for doubles as in IEEE 754, infinity included."""
     if _common_kind("/", left, right, NUMBERS) == "int":
         return limited(_quotient("/", left, right))
     if right != 0:
@@ -264,7 +264,7 @@ def divide(frame: Frame, left: Any, right: Any) -> Any:
 
 
 def remainder(frame: Frame, left: Any, right: Any) -> Any:
-    """``%``: it has the sign of what is divided."""
+    """``%``: the result has the sign of the dividend."""
     _common_kind("%", left, right, ("int",))
     limited(_quotient("%", left, right))
     return limited(left - right * _quotient("%", left, right))
@@ -296,7 +296,7 @@ def opposite(frame: Frame, value: Any) -> bool:
 
 
 def as_bool(value: Any, doing: str) -> bool:
-    """Return a value that has to be a bool."""
+    """Return a value that must be a bool."""
     if value is True or value is False:
         return bool(value)
     raise EvaluationError(f"{doing}: expected a bool, not {words_of(value)}")

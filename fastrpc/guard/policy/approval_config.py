@@ -1,4 +1,4 @@
-"""The table ``approvals`` of the guard's configuration: from which risk on a person is asked, who and how."""
+"""The table ``approvals`` of the guard's configuration: from which risk on who is asked, and how."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NEVER = "never"
 class ApprovalConfig:
     """Who is asked about what.
 
-    `least`: the risk from which on somebody is asked, or never; times in seconds: how long a call waits for a
-    decision, how long one is held before it has to come again, how long an approval may be used;
-    `timeout_is_error`: a tool's caller gets an error when nobody has decided, not a result; `approvers`:
-    who may decide, all if it is empty; `editable`: tools whose arguments an approver may change;
-    `most_waiting` calls of one caller may wait; `keep_days`: how long approvals are kept that are over."""
+    `least`: the risk from which on a person is asked, or never. Times in seconds: how long a call waits for a
+    decision, how long it is held before the client has to repeat it, how long an approval may be used.
+    `timeout_is_error`: without a decision, a tool's caller gets an error, not a result. `approvers`: who may
+    decide, everyone if it is empty. `editable`: tools whose arguments an approver may change. `most_waiting`:
+    how many calls of one caller may wait. `keep_days`: how long approvals are kept after they are over."""
 
     def __init__(self, section: Section | None, references: References) -> None:
         take: Callable[..., Any] = section.take if section is not None else lambda _, __, default: default
@@ -46,7 +46,7 @@ class ApprovalConfig:
 
 
 class WebhookConfig:
-    """Where approvals are sent ("": nowhere), and the secret that signs what is sent and what comes back."""
+    """Where approvals are sent ("": nowhere), and the secret that signs requests in both directions."""
 
     def __init__(self, section: Section, references: References) -> None:
         self.url: str = section.take("url", _url, "")

@@ -1,5 +1,4 @@
-"""The table ``audit`` of the guard's configuration: how calls are recorded, how long that is kept, and where
-checkpoints go besides.
+"""The table ``audit`` of the guard's configuration: recording of calls, retention, targets of checkpoints.
 
     [audit]
     mode = "strict"
@@ -10,8 +9,8 @@ checkpoints go besides.
     webhook = "https://audit.example.com/checkpoints"
     secret = "env:AUDIT_SECRET"
 
-Checks what it says and resolves secrets; opens nothing, connects to nothing. What follows from it is
-`fastrpc.guard.audit`'s part, which is imported where there are targets.
+Checks the table and resolves secrets; opens nothing, connects to nothing. `fastrpc.guard.audit` applies it;
+that is imported if there are targets.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ KINDS = ("folder", "syslog", "webhook")
 
 
 class AuditConfig:
-    """How calls are recorded. `mode` is ``group``, ``strict``, or None: not at all; `folder` is "" for the
-    one in the state folder, `key_file` None for the one in `folder`. `keep_days` and `keep_bytes` are None
-    for all. Raises GuardConfigError."""
+    """How calls are recorded. `mode` is ``group``, ``strict``, or None: not at all. `folder` is "" for the
+    default in the state folder, `key_file` None for the default in `folder`. `keep_days` and `keep_bytes` are
+    None for no limit. Raises GuardConfigError."""
 
     def __init__(self, root: Section, references: References) -> None:
         self._root = root
@@ -57,7 +56,7 @@ class AuditConfig:
         section.end()
 
     def error(self, message: str) -> GuardConfigError:
-        """Return the error about what the table says."""
+        """Return an error about the table."""
         return self._root.error(["audit"], message)
 
 

@@ -1,8 +1,7 @@
-"""Budgets as a configuration has them: ``1000 calls/day``, ``2 hours/month``, ``50 MB/day``, ``100
-usd/month``.
+"""Budgets in configurations: ``1000 calls/day``, ``2 hours/month``, ``50 MB/day``, ``100 usd/month``.
 
-An amount is an integer in the smallest part of its measure: a call, a microsecond of running, a byte of
-answers, a millionth of a unit that ``[costs]`` says of tools, or a tool of itself. Pure.
+An amount is an integer in the smallest part of its measure: a call, a microsecond of running time, a byte of
+responses, a millionth of a unit of ``[costs]`` or of a tool's declared costs. Pure.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 CALLS, SECONDS, BYTES, COST = range(4)
-"""What a budget is about; `COST` is any unit of ``[costs]``, or of a tool's ``costs=``."""
+"""The measures of budgets; `COST` is any unit of ``[costs]``, or of a tool's ``costs=``."""
 DAY, MONTH = PERIODS = ("day", "month")
 MILLION = 1_000_000
 WARNS_FROM = 4, 5
-"""Callers are told from this part of a budget on."""
+"""The fraction of a budget from which on callers are warned."""
 UNITS = {
     "call": (CALLS, 1),
     "second": (SECONDS, MILLION),
@@ -38,7 +37,7 @@ UNITS = {
     "mib": (BYTES, 1024**2),
     "gib": (BYTES, 1024**3),
 }
-"""The measure of each unit, and how much one is."""
+"""The measure of each unit, and its size."""
 NAMED = "calls, seconds, minutes, hours, bytes, KB, MB, GB"
 NAMES = {CALLS: "calls", SECONDS: "seconds", BYTES: "bytes"}
 _BUDGET = re.compile(
@@ -54,7 +53,7 @@ class Budget:
     __slots__ = ("limit", "measure", "period", "scale", "text", "unit")
 
     def __init__(self, text: Any, costs: Container[str] | None = ()) -> None:
-        """`costs` are the units of ``[costs]``; None: whatever the text names is one. Raises ValueError."""
+        """`costs` are the units of ``[costs]``; None: any unit is accepted. Raises ValueError."""
         found = _BUDGET.match(text) if isinstance(text, str) else None
         if found is None:
             raise ValueError(f"expected a budget such as 1000 calls/day, got {sections.shown(text)}")
@@ -70,19 +69,19 @@ class Budget:
 
     @property
     def warns_at(self) -> int:
-        """The amount from which callers are told that the budget is nearly used up."""
+        """The amount from which on callers are warned that the budget is nearly used up."""
         part, whole = WARNS_FROM
         return -(-self.limit * part // whole)
 
     def shown(self, amount: int) -> int | float:
-        """Return an amount in the unit that the budget is written in."""
+        """Return an amount in the unit of the budget's text."""
         found = round(amount / self.scale, 6)
         return int(found) if found == int(found) else found
 
 
 class OverBudget(Exception):
-    """A call does not fit into a budget, of which so much is used or reserved; None: there is no room to
-    count it, nor for any other caller."""
+    """A call does not fit into a budget. `used` is the amount that is used or reserved; None: the file has no
+    room to count the budget."""
 
     def __init__(self, budget: Budget, used: int | None, resets_at: int) -> None:
         super().__init__(budget.text)
@@ -92,11 +91,11 @@ class OverBudget(Exception):
 
 
 class CannotCount(Exception):
-    """A call cannot be counted for now, whatever its budget has left."""
+    """A call cannot be counted at present, independently of what is left of its budget."""
 
 
 def _measure(unit: str, costs: Container[str] | None) -> tuple[int, int]:
-    """Return the measure of a unit and how much one is. Raises ValueError for one that there is not."""
+    """Return the measure of a unit and its size. Raises ValueError for an unknown unit."""
     known = UNITS.get(unit.lower()) or UNITS.get(unit.lower().removesuffix("s"))
     if known is not None:
         return known
@@ -106,12 +105,12 @@ def _measure(unit: str, costs: Container[str] | None) -> tuple[int, int]:
 
 
 def unit_expected(unit: str) -> str:
-    """Return the error about a unit that nothing costs."""
+    """Return the error text for a unit in which no tool has costs."""
     return f"expected {NAMED} or a unit of [costs] or of a tool's costs, got {sections.shown(unit)}"
 
 
 def reader(costs: Container[str] | None) -> Callable[[Any], list[Budget]]:
-    """Return what reads ``["1000 calls/day", "2 hours/month"]``."""
+    """Return the parser of ``["1000 calls/day", "2 hours/month"]``."""
 
     def convert(value: Any) -> list[Budget]:
         if not isinstance(value, list):
@@ -128,7 +127,7 @@ def reader(costs: Container[str] | None) -> Callable[[Any], list[Budget]]:
 
 
 def tool_reader(costs: Container[str] | None) -> Callable[[Any], list[tuple[Patterns, list[Budget]]]]:
-    """Return what reads ``{ "order" = ["10 calls/day"] }``."""
+    """Return the parser of ``{ "order" = ["10 calls/day"] }``."""
     convert_one = reader(costs)
 
     def convert(value: Any) -> list[tuple[Patterns, list[Budget]]]:

@@ -1,5 +1,4 @@
-"""The guard's configuration, as it stands in a file: ``guard.toml``, the table ``guard`` of
-``fastrpc.toml``, or the ``mcp-server.json`` of Sophon.
+"""The guard's configuration in ``guard.toml``, ``fastrpc.toml`` (table ``guard``) or ``mcp-server.json``.
 
     [expose]                       # what anybody may call; without it, what their class may
     tools = ["search", "docs_*"]
@@ -14,7 +13,7 @@
     when = "args.count > 10"
     then = "deny"
 
-Nothing is looked up but secrets that the file names; what the tools are is `decisions`' part.
+Only the secrets that the file names are looked up; `decisions` applies it to the tools.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ CLAIM_TESTS: dict[str, Callable[[Any], Callable[[object], bool]]] = {
     "matches": lambda glob: claims.matching(Patterns([sections.text(glob)]).match),
     "present": claims.present,
 }
-"""What a rule about a claim may ask of it."""
+"""The tests that a rule may apply to a claim."""
 
 
 class Rate:
@@ -67,7 +66,7 @@ class Rate:
 
 
 class Grant:
-    """What one table allows: lists of tools, resources and prompts, None for one that is not given; rates and
+    """What one table allows: lists of tools, resources and prompts, None for a missing list; rates and
     budgets, whose units `check_units` checks. `where` makes an error about one of its keys."""
 
     __slots__ = ("budgets", "prompts", "rate", "resources", "tool_budgets", "tool_rates", "tools", "where")
@@ -88,7 +87,7 @@ class Grant:
             section.end()
 
     def check_units(self, known: Container[str]) -> None:
-        """Raise GuardConfigError for a budget in a unit that nothing costs."""
+        """Raise GuardConfigError for a budget in a unit in which no tool has costs."""
         keyed = [("budget", self.budgets), *(("tool_budgets", each) for _, each in self.tool_budgets)]
         for key, found in keyed:
             for budget in found:
@@ -102,7 +101,7 @@ class Grant:
         return self.prompts if kind == "prompt" else self.resources
 
     def allows(self, kind: str, name: str) -> bool | None:
-        """Whether the list of a kind has a name, or a URI; None if there is no such list."""
+        """Whether the list of a kind matches a name or a URI; None if there is no such list."""
         patterns = self.patterns(kind)
         if patterns is None:
             return None
@@ -163,17 +162,16 @@ class GuardConfig:
         _check_ids(self.rules)
 
     def allows(self, transport: str) -> bool:
-        """Whether the server may serve over ``stdio`` or ``http``: yes, if the file does not say."""
+        """Whether the server may serve over ``stdio`` or ``http``: True if the file has no such key."""
         return self.transports.get(transport, not self.transports)
 
     @property
     def grants(self) -> list[Grant]:
-        """What all tables allow."""
+        """The grants of all tables."""
         return [self.expose, *self.classes.values(), *self.callers.values()]
 
     def check_units(self, declared: Iterable[Mapping[str, object]]) -> None:
-        """Raise GuardConfigError for a budget in a unit that is neither of ``[costs]`` nor among those that
-        tools declare."""
+        """Raise GuardConfigError for a budget in a unit that neither ``[costs]`` nor a tool declares."""
         known = {unit for each in [*(each for _, each in self.costs), *declared] for unit in each}
         for grant in self.grants:
             grant.check_units(known)

@@ -1,12 +1,12 @@
-"""What the policy says of each class of callers and each tool, resource and prompt: a `Decision`.
+"""The policy's `Decision` for each class of callers and each tool, resource and prompt.
 
-Decisions are made once, when a name is first called by a class, and kept: a call looks one up. What has to be
-evaluated for each call is in `Decision.rules`. What one rule denies is denied, else what one asks for is
-asked for, in whatever order they stand. The risk is settled first: rules that set it are evaluated in the
-file's order, the last that holds counts, and those that read ``tool.risk`` come behind all of them. So
-wherever a rule about arguments sets the risk, those that read it are evaluated for each call, too. A rule
-that sets the risk and reads what another may set is an error: no order would settle both (`check_order`).
-Pure, over a `GuardConfig` and the facts of the tools.
+A decision is made once, when a class first calls a name, and cached: a call looks it up. Rules that must be
+evaluated for each call are in `Decision.rules`. If any rule denies, the call is denied; otherwise, if any
+rule asks, a person is asked; the order of the rules does not matter. The risk is determined first: rules that
+set it are evaluated in the file's order, and the last one whose condition holds wins. Rules that read
+``tool.risk`` are evaluated after all of them; so if a rule about arguments sets the risk, they are evaluated
+for each call, too. A rule that sets the risk and reads a risk that another rule may set is an error, since no
+order would be correct for both (`check_order`). Pure, over a `GuardConfig` and the facts of the tools.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from fastrpc.guard.policy.config import Grant, Rate
 
     BudgetOfCall = tuple[str, Budget, int]
-    """A budget that counts a call: the tool that it is about, "" for all; what the call costs, 0 for what is
-    measured, or said by the tool."""
+    """A budget that counts a call: its tool, "" for all; the budget; and the call's cost in it, 0 if the cost
+    is measured, or reported by the tool."""
 
     class PolicyTarget(Protocol):
-        """What may be called."""
+        """A tool, resource or prompt that a policy decides about."""
 
         @property
         def kind(self) -> str: ...
@@ -48,18 +48,19 @@ if TYPE_CHECKING:
 
 
 MOST_KEPT, MOST_KEPT_IN_ALL = 4096, 65_536
-"""Decisions that are kept, of one class of callers and of all: anybody may read any URI, and where rules tell
-callers apart, each is a class."""
+"""How many decisions are cached for one class of callers, and for all. Callers may read any number of URIs,
+and if rules distinguish callers, each caller is a class."""
 LONGEST_KEPT = 1024
-"""Characters of a name or URI whose decision is kept."""
+"""The maximum length, in characters, of a name or URI whose decision is cached."""
 NOT_EXPOSED = "not in the allowlist"
 RANKS = {action: rank for rank, action in enumerate(("", ALLOW, ASK, DENY))}
-"""Which of several actions holds: the last."""
+"""Of several actions the one with the highest rank wins."""
 
 
 class Verdict:
-    """What rules say of a call: `action` (deny, ask, allow, or "" if none is about it), the rule's id, its
-    reason, and the risk, one of `risks.LEVELS`; `risk_rule` is the id of the rule that has set it, or ""."""
+    """The result of the rules for a call: `action` (deny, ask, allow, or "" if no rule applies), the rule's
+    id, its reason, and the risk, one of `risks.LEVELS`; `risk_rule` is the id of the rule that has set it, or
+    ""."""
 
     __slots__ = ("action", "reason", "risk", "risk_rule", "rule")
 
@@ -77,12 +78,11 @@ class Verdict:
 
 
 class Decision:
-    """What the policy says of a class of callers and a tool, a resource or a prompt.
+    """The policy's decision about a class of callers and a tool, a resource or a prompt.
 
-    `verdict` is that of the lists and of the rules that are about all its calls; `rules` are evaluated
-    for each call besides, on `values` and the call's arguments, unless one of them sets the risk
-    (`varies_risk`). `rates` are those that count calls: each with the tool that it is about, "" for all; so
-    are `budgets`."""
+    `verdict` is that of the lists and of the rules that apply to all its calls. `rules` are also evaluated
+    for each call, on `values` and the call's arguments, unless one of them sets the risk (`varies_risk`).
+    `rates` count calls, each with the tool that it applies to, "" for all; so do `budgets`."""
 
     __slots__ = (
         "asks",
@@ -119,23 +119,23 @@ class Decision:
         self.rates = rates
         self.budgets = budgets
         self.needs_judging = not self.is_allowed or asks or bool(rules)
-        """Whether not every call is allowed, as far as rates and budgets go."""
+        """Whether calls need more than the counting of rates and budgets to be allowed."""
         self.is_plain = not self.needs_judging and not budgets
 
     @property
     def screens(self) -> tuple[Screen, ...] | None:
-        """What says of the rules that are evaluated for each call that none holds: then its verdict is
-        `verdict`, which allows it. None: a call needs more than that."""
+        """The screens by which a call is recognised to which none of `rules` applies: then its verdict is
+        `verdict`, which allows it. None: screens are not sufficient."""
         if not self.is_allowed or self.asks or self.varies_risk:
             return None
         return tuple(rule.expression.screen(self.values) for rule in self.rules)
 
 
 class Policy:
-    """A configuration, applied. `schemas` has the input schema of each tool that is known, `costs` what calls
-    of those cost that say so themselves; ``[costs]`` overrides it, unit by unit.
+    """An applied configuration. `schemas` has the input schema of each known tool, `costs` the costs that
+    tools declare; ``[costs]`` overrides them, unit by unit.
 
-    Raises GuardConfigError for a rule that is wrong for a tool that is known.
+    Raises GuardConfigError for a rule that is wrong for a known tool.
     """
 
     def __init__(
@@ -151,9 +151,9 @@ class Policy:
         self._decisions: dict[Hashable, dict[tuple[str, str], Decision]] = {}
         self._kept = 0
         self._general = [rule_for(rule, "", None) for rule in config.rules]
-        """The rules as far as they do not depend on the arguments of a tool."""
+        """The rules without the arguments of a tool."""
         self._splits = any(rule.reads_caller for rule in self._general)
-        """Whether callers of one class may be told apart."""
+        """Whether rules may distinguish callers of one class."""
         self._of_tools: dict[tuple[int, str], Rule] = {}
         for number, rule in enumerate(config.rules):
             if rule.tools is not None:
@@ -162,7 +162,7 @@ class Policy:
         check_order(self._general, schemas)
 
     def forget(self) -> None:
-        """Decide again about everything: the tools have changed."""
+        """Clear all decisions: the tools have changed."""
         self._decisions, self._of_tools, self._kept = {}, {}, 0
 
     def unknown_tools(self) -> list[str]:
@@ -173,7 +173,7 @@ class Policy:
         return sorted(named - set(self._schemas))
 
     def class_key(self, caller: Caller) -> Hashable:
-        """Return what all callers have in common of whom the policy says the same."""
+        """Return the key that is common to all callers for whom the policy's decisions are the same."""
         own = self._own_grant(caller) is not None
         alone = own or self._splits
         return (caller.caller_class, caller.principal if alone else "", caller.scopes if alone else ())
@@ -183,18 +183,19 @@ class Policy:
         return callers.get(caller.token_id) or callers.get(caller.owner) or callers.get(caller.principal)
 
     def grants(self, caller: Caller) -> list[Grant]:
-        """Return the grants that all have to allow what a caller does: everybody's, the class's, its own."""
+        """Return the grants, all of which must allow a caller's call: everyone's, the class's, the
+        caller's."""
         grants = [self.config.expose]
         of_class = self.config.classes.get(caller.caller_class)
         own = self._own_grant(caller)
         return [*grants, *(each for each in (of_class, own) if each is not None)]
 
     def rule(self, id: str, target: PolicyTarget) -> Rule | None:
-        """Return a rule as it is for what is called; None: it is not about that. Raises GuardConfigError."""
+        """Return a rule in its form for the target; None if it does not apply. Raises GuardConfigError."""
         return next((rule for rule in self._rules_about(target) if rule.config.id == id), None)
 
     def decision(self, caller: Caller, key: Hashable, target: PolicyTarget) -> Decision:
-        """Return the decision about a caller, of the class `key`, and what it calls."""
+        """Return the decision about a caller of the class `key` and a target."""
         of_class = self._decisions.get(key)
         place = (target.kind, target.name)
         found = None if of_class is None else of_class.get(place)
@@ -241,7 +242,8 @@ class Policy:
         )
 
     def asks(self, verdict: Verdict) -> bool:
-        """Whether a person has to approve a call: a rule says so, or its risk, unless a rule allows it."""
+        """Whether a person has to approve a call: because of a rule, or of its risk unless a rule allows
+        it."""
         least = self.config.approvals.least
         is_risky = least != NEVER and risks.rank(verdict.risk) >= risks.rank(least)
         return verdict.action == ASK or (is_risky and verdict.action != ALLOW)
@@ -249,8 +251,7 @@ class Policy:
     def judge(
         self, decision: Decision, caller: Caller, target: PolicyTarget, arguments: Mapping[str, Any]
     ) -> Verdict:
-        """Return the verdict on one call: that of its decision, and of the rules that are evaluated for each
-        call."""
+        """Return the verdict on one call: that of its decision and of the rules for each call."""
         before = decision.verdict
         if decision.varies_risk:
             verdict = judge(decision.rules, caller, target, arguments, before.risk)
@@ -270,7 +271,8 @@ class Policy:
         return True in states and False not in states
 
     def base_risk(self, target: PolicyTarget) -> str:
-        """Return the risk before any rule sets it: by ``[risk]``, by what the tool says, or by its effect."""
+        """Return the risk before any rule: from ``[risk]``, from the tool's declaration, or from its
+        effect."""
         if target.kind != "tool":
             return risks.NONE
         for patterns, level in self.config.risks:
@@ -279,7 +281,8 @@ class Policy:
         return target.risk or risks.of_effect(target.effect, self.config.unknown_risk)
 
     def _rates(self, caller: Caller, target: PolicyTarget) -> Iterable[tuple[str, Rate]]:
-        """Yield what counts calls: of a caller, and of a caller and a tool. The nearest grant decides."""
+        """Yield the rates of a call: for a caller, and for a caller and a tool. The most specific grant
+        wins."""
         grants = list(reversed(self.grants(caller)))
         rate = next((grant.rate for grant in grants if grant.rate is not None), self.config.every_caller)
         if rate is not None:
@@ -292,8 +295,8 @@ class Policy:
                         return
 
     def _budgets(self, caller: Caller, target: PolicyTarget) -> Iterable[BudgetOfCall]:
-        """Yield the budgets of a tool's calls: of a caller, and of a caller and the tool. For each unit and
-        period the nearest grant decides."""
+        """Yield the budgets of a tool's calls: for a caller, and for a caller and the tool. For each unit and
+        period the most specific grant wins."""
         if target.kind != "tool":
             return
         declared = self._costs.get(target.name, {})
@@ -330,14 +333,14 @@ class Policy:
 
 
 def _is_about_risk(rule: Rule) -> bool:
-    """Whether a rule sets the risk, or reads it where a call is judged: lists have no call that could vary
+    """Whether a rule sets the risk, or reads it in calls: in lists there are no arguments that could change
     it."""
     return rule.sets_risk or (rule.reads_risk and rule.config.phase != LIST)
 
 
 def check_order(rules: Sequence[Rule], names: Iterable[str] | None = None) -> None:
-    """Raise GuardConfigError for a rule that sets the risk and reads what another one sets. Of rules that may
-    be about different tools, `names` are those that there are; None: all are about the same."""
+    """Raise GuardConfigError for a rule that sets the risk and reads the risk that another rule sets. `names`
+    are the tools' names, if the rules may apply to different tools; None: all apply to the same one."""
     setting = [rule for rule in rules if rule.sets_risk]
     for rule in filter(lambda each: each.reads_risk, setting):
         for other in setting:
@@ -350,7 +353,7 @@ def check_order(rules: Sequence[Rule], names: Iterable[str] | None = None) -> No
 
 
 def _meet(rule: Rule, other: Rule, names: Iterable[str]) -> bool:
-    """Whether two rules are about the same tool: one of these, or one that they name."""
+    """Whether two rules apply to the same tool: one of `names`, or one that the rules name."""
     tools, others = rule.config.tools, other.config.tools
     if tools is None or others is None:
         return True
@@ -358,7 +361,7 @@ def _meet(rule: Rule, other: Rule, names: Iterable[str]) -> bool:
 
 
 def values_of(caller: Caller, target: PolicyTarget, risk: str) -> dict[str, Any]:
-    """Return the variables of rules but for the arguments."""
+    """Return the variables of rules, except the arguments."""
     return {
         "caller": {
             "name": caller.principal,
@@ -377,10 +380,10 @@ def judge(
     arguments: Mapping[str, Any] | None,
     risk: str,
 ) -> Verdict:
-    """Return what the rules say of a call. A rule that fails denies.
+    """Return the verdict of the rules on a call. A rule that fails denies.
 
-    Rules of the phase list are about lists and calls alike. The risk is settled before the rules that ask,
-    deny or allow: by the last rule that sets it and holds.
+    Rules of the phase list apply to lists and calls. The risk is determined before the rules that ask, deny
+    or allow, by the last rule that sets it and whose condition holds.
     """
     values = values_of(caller, target, risk)
     if arguments is not None:
@@ -399,7 +402,8 @@ def judge(
 
 
 def _acted(rules: Iterable[Rule], values: Mapping[str, Any], risk: str, risk_rule: str) -> Verdict | None:
-    """Return what the rules want that hold, once the risk is settled; None if there is none of them."""
+    """Return the verdict of the rules whose conditions hold, after the risk is determined; None without
+    any."""
     found: dict[str, Rule] = {}
     for rule in rules:
         action = rule.action

@@ -1,6 +1,6 @@
 """Reads the file of a guard's configuration: ``guard.toml``, ``fastrpc.toml`` or ``mcp-server.json``.
 
-A regular file of at most `LONGEST_FILE` bytes; secrets that it names are looked up, nothing else is.
+A regular file of at most `LONGEST_FILE` bytes; only the secrets that it names are looked up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fastrpc.regular_files import open_regular
 
 LONGEST_FILE = 1024 * 1024
 SHARED_FILE, TABLE = "fastrpc.toml", "guard"
-"""A file with other tables, too, and the one that is the guard's."""
+"""A file that has other tables, too, and the name of the guard's table."""
 
 
 def read(path: str) -> GuardConfig:

@@ -1,7 +1,7 @@
 """Names that a list allows: exact ones, and globs (``*``, ``?``, ``[abc]``). Upper and lower case differ.
 
-The globs of a list become one regular expression, in which each ``*`` gives back nothing that it has matched
-further on than needed: a glob cannot make a match slow.
+The globs of a list become one regular expression in which a ``*`` does not backtrack: no glob can make a
+match slow.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Patterns:
             raise ValueError(f"a list has at most {MOST} names and globs, this {len(self.texts)}")
         self._uris: Patterns | None = None
         """The same for URIs in their normal form."""
-        self._exact = frozenset(self.texts)  # a name with brackets is itself, whatever it is as a glob
+        self._exact = frozenset(self.texts)  # a name with brackets also matches itself
         self._names = frozenset(text for text in self.texts if not _is_glob(text))
         globs = [translate(text) for text in self.texts if _is_glob(text)]
         self._globs = re.compile("|".join(globs)) if globs else None
@@ -51,8 +51,8 @@ class Patterns:
         return name in self._exact or (self._globs is not None and self._globs.match(name) is not None)
 
     def match_uri(self, uri: str) -> bool:
-        """Whether a URI is allowed: itself, or what stands behind its scheme (``documents/*``), in whatever
-        spelling. One with ``..`` in its path has to be allowed both as it is and where that leads."""
+        """Whether a URI is allowed: the URI, or the part after its scheme (``documents/*``), in any spelling.
+        If its path contains ``..``, both the URI and the resolved one must be allowed."""
         if self._uris is None:
             self._uris = Patterns(normal(text)[: max(LONGEST, len(text))] for text in self.texts)
         meant = normal(uri)

@@ -1,7 +1,7 @@
 """Secrets that a configuration names instead of containing: ``env:NAME``, ``file:PATH``, ``{{vault:name}}``.
 
-A vault is a file of lines ``name = value``, ``vault``, beside the configuration.
-Files with secrets must be their owner's alone. What is resolved is masked in all output from then on.
+A vault is the file ``vault`` beside the configuration, with lines ``name = value``. Only their owner may have
+access to files with secrets. Resolved secrets are masked in all output from then on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from fastrpc.redaction import hide
 from fastrpc.regular_files import open_regular
 
 _taken: dict[str, str] = {}
-"""Secrets of the environment, which no child process inherits; a file that is read again names them again."""
+"""Secrets that were removed from the environment, so that no child process inherits them. A file that is read
+again names them again."""
 _VAULT = re.compile(r"\{\{\s*vault:\s*([A-Za-z0-9_.-]+)\s*\}\}\Z")
 LONGEST = 64 * 1024
 
@@ -28,7 +29,7 @@ class References:
         self._values: dict[str, str] | None = None
 
     def resolve(self, text: str) -> str:
-        """Return the secret. Raises ValueError, whose message does not contain it."""
+        """Return the secret. Raises ValueError; its message does not contain the secret."""
         found = _VAULT.match(text)
         if found is not None:
             value = self._in_vault(found[1])
@@ -57,7 +58,7 @@ class References:
 
 
 def _in_environment(name: str) -> str:
-    """Return a variable, which is removed. Raises ValueError."""
+    """Return a variable, and remove it from the environment. Raises ValueError."""
     from fastrpc.transports.http.auth import take
 
     value = take(name).strip() or _taken.get(name, "")
@@ -68,7 +69,7 @@ def _in_environment(name: str) -> str:
 
 
 def _read_private(path: str) -> str:
-    """Return the text of a file that nobody else can read. Raises ValueError."""
+    """Return the text of a file that no other user can read. Raises ValueError."""
     try:
         with open(open_regular(path), "rb") as file:
             mode = os.fstat(file.fileno()).st_mode

@@ -1,8 +1,8 @@
 """The rules of a policy, made ready for each tool.
 
-A rule whose condition reads only ``caller`` and ``tool`` is decided when the policy is loaded, once for
-each class of callers and tool. One that reads ``args`` names the tools that it is about; it is checked
-against the schema of each, and evaluated for each call on the bound arguments. One that cannot be checked
+A rule whose condition reads only ``caller`` and ``tool`` is decided when the policy is loaded, once for each
+class of callers and tool. A rule that reads ``args`` names the tools to which it applies; it is checked
+against the schema of each, and evaluated for each call on the bound arguments. A rule that cannot be checked
 denies.
 """
 
@@ -26,13 +26,13 @@ TOOL = cel.struct(
     {"name": cel.STRING, "kind": cel.STRING, "effect": cel.STRING, "risk": cel.STRING}, label="tool"
 )
 BY_CLASS = frozenset(("class",))
-"""What of a caller all callers of a class have in common."""
+"""The members of a caller that all callers of a class have in common."""
 
 
 class Rule:
-    """A rule, ready for one tool. `holds` returns whether its condition is true for some values, or raises
-    EvaluationError; `action` is what it wants then, None where it only sets the risk. `reads_arguments`: it
-    is evaluated for each call; `reads_risk`: behind the rules that set the risk."""
+    """A rule that is compiled for one tool. `holds` returns whether its condition is true for some values, or
+    raises EvaluationError. `action` is the rule's action then, None if it only sets the risk.
+    `reads_arguments`: it is evaluated for each call; `reads_risk`: after the rules that set the risk."""
 
     __slots__ = (
         "action",
@@ -57,7 +57,7 @@ class Rule:
 
 
 def rule_for(config: RuleConfig, tool: str, schema: Mapping[str, Any] | None) -> Rule:
-    """Return a rule, checked against the schema of a tool's arguments; None: it has none. Raises
+    """Return a rule, checked against the schema of a tool's arguments, None if there is no schema. Raises
     GuardConfigError."""
     variables: dict[str, Type] = {"caller": CALLER, "tool": TOOL}
     choices: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
-"""Reads the tables of a configuration strictly: each key known, each value of its kind.
+"""Reads the tables of a configuration strictly: each key must be known, each value of the right kind.
 
-A mistake is a `GuardConfigError` with the file, the line, the path of the key, what was expected and what
-came; an unknown key with the nearest that there is. Pure.
+A mistake is a `GuardConfigError` with the file, the line, the path of the key, and the expected and the
+actual value; for an unknown key, with the most similar known one. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class GuardConfigError(UsageError):
 
 
 class Section:
-    """One table. `path` is that of its keys from the root; `lines` says on which line a path stands."""
+    """One table. `path` is its path from the root; `lines` maps paths to their lines."""
 
     def __init__(self, file: str, table: Any, lines: Lines, path: tuple[str | int, ...] = ()) -> None:
         self._file = file
@@ -47,7 +47,7 @@ class Section:
         return GuardConfigError(f"{where}: {name}: {message}" if name else f"{where}: {message}")
 
     def take(self, key: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
-        """Return the value of a key, as `convert` returns it; it raises ValueError with what is wrong."""
+        """Return the value of a key, converted by `convert`, which raises ValueError with the mistake."""
         self._taken.add(key)
         if key not in self._table:
             return default
@@ -57,13 +57,13 @@ class Section:
             raise self.error([key], str(error)) from None
 
     def needed(self, key: str, convert: Callable[[Any], Any]) -> Any:
-        """Do so for a key that must be there."""
+        """Return the converted value of a required key."""
         if key not in self._table:
             raise self.error([], f"{key} is missing")
         return self.take(key, convert)
 
     def section(self, key: str) -> Section | None:
-        """Return the table of a key, None if it is not there."""
+        """Return the table of a key, None if it does not exist."""
         self._taken.add(key)
         if key not in self._table:
             return None
@@ -90,12 +90,12 @@ class Section:
         ]
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """Return all keys and values: of a table whose keys are names of something."""
+        """Return all keys and values of a table whose keys are arbitrary names."""
         self._taken.update(self._table)
         return iter(self._table.items())
 
     def end(self) -> None:
-        """Raise GuardConfigError for a key that nothing has asked for."""
+        """Raise GuardConfigError for a key that has not been read."""
         for key in self._table:
             if key not in self._taken:
                 hint = suggestion(key, self._taken) or f"; there are {', '.join(sorted(self._taken))}"
@@ -111,7 +111,7 @@ def path_text(path: tuple[str | int, ...]) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as an error shows it, its secrets masked by whoever writes the error."""
+    """Return a value in the form for errors; the code that writes the error masks secrets."""
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 

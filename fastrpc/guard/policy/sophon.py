@@ -1,9 +1,8 @@
-"""Reads ``mcp-server.json`` as Sophon has it: ``enabled``, ``transports``, ``auth.tokens``, ``expose``.
+"""Reads Sophon's ``mcp-server.json``: ``enabled``, ``transports``, ``auth.tokens``, ``expose``.
 
-Its lists of tools and resources are those of everybody here; its tokens are callers of the class
-``default``, by their ids. What Sophon promises besides holds: a caller has 60 requests a minute, whatever
-they are, each is audited, and what the lists do not have is refused with -32000. All else is as in a
-``guard.toml`` that is empty.
+Its lists of tools and resources apply to everyone; its tokens are callers of the class ``default``, by their
+ids. Sophon's other guarantees apply: a caller has 60 requests of any kind a minute, each request is audited,
+and what the lists lack is refused with -32000. Everything else is as in an empty ``guard.toml``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A TOML file, and on which line each of its keys stands.
+"""Parses a TOML file, and finds the line of each of its keys.
 
-The standard library's parser says what a file holds, not where. The lines are found by a look at the
-file's own lines: a key of an inline table or of an array has the line of the key before it. They are for
-errors alone.
+The standard library's parser returns no positions. The lines are found by scanning the text: a key of an
+inline table or of an array has the line of the key before it. They are only used in errors.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _PART = re.compile(_KEY)
 
 
 def parse(file: str, source: str) -> tuple[dict[str, Any], Lines]:
-    """Return what a TOML text holds, and the line of each path. Raises GuardConfigError."""
+    """Return the content of a TOML text, and the line of each path. Raises GuardConfigError."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -73,7 +72,7 @@ def _parts(text: str) -> tuple[str | int, ...]:
 def _below_arrays(
     table: tuple[str | int, ...], counts: dict[tuple[str | int, ...], int]
 ) -> tuple[str | int, ...]:
-    """Return the path of a table that may stand in the last table of an array."""
+    """Return the path of a table, which may be inside the last table of an array."""
     for size in range(len(table) - 1, 0, -1):
         if table[:size] in counts:
             return (*table[:size], counts[table[:size]], *table[size:])

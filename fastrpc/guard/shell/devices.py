@@ -1,9 +1,9 @@
-"""Which words of a command name a device, or another file whose reading may never end.
+"""Finds words of a command that name a device, or another file whose reading may never end.
 
-``/dev`` but for ``null``, and of ``/proc`` and ``/sys`` what a process or the kernel makes as it is read. A
-word is taken for a path whatever stands before it (``--file=``, ``-f``), in every spelling: with ``..`` and
-``.``, as a pattern that may match, relative where the server, or a ``cd``, may be at the top. What a link
-leads to is not seen.
+These are ``/dev`` except ``null``, and files of ``/proc`` and ``/sys`` that are generated while they are
+read. A word is treated as a path after any prefix (``--file=``, ``-f``) and in every spelling: with ``..``
+and ``.``, as a pattern that may match, and as a relative path, since the server or a ``cd`` may be in the
+root folder. Targets of links are not resolved.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.shell.lexer import Command, Word
 
 BEGINS = re.compile(r"[=:,]|\A-[A-Za-z0-9]+(?=/)|\A-[A-Za-z0-9]")
-"""Where in a word a path may begin, besides its first character."""
+"""The positions in a word where a path may begin, besides its first character."""
 DEVICES = (
     *("console", "fd", "full", "hpet", "input", "kmsg", "mem", "port", "ptmx", "pts", "random", "rtc", "snd"),
     *("stderr", "stdin", "stdout", "tty", "ttyS0", "uinput", "urandom", "watchdog", "zero"),
@@ -43,7 +43,7 @@ ONLY_NAMES = frozenset(
 
 
 def names_device(command: Command) -> bool:
-    """Whether a word of a command names what may never end, or the folder that has such files."""
+    """Whether a word of a command names a file that may never end, or a folder with such files."""
     program = command[0].text
     return any(_is_device(word, program) for word in command[1:])
 
@@ -74,7 +74,7 @@ def _leads_to_one(path: str, is_pattern: bool, program: str) -> bool:
 
 
 def _resolved(path: str) -> tuple[list[str], bool]:
-    """Return the parts of a path without ``.`` and ``..``, and whether it begins at the top, or may."""
+    """Return the parts of a path without ``.`` and ``..``, and whether it is, or may be, absolute."""
     parts: list[str] = []
     is_from_top = path.startswith("/")
     for part in path.split("/"):

@@ -1,11 +1,11 @@
 """The subcommands of git that only read, each with the options with which they do.
 
-Left out is what writes (``--output``), runs a program (``--ext-diff``, ``--textconv``, ``grep -O``, formats
-with signatures, which gpg checks) or a pager, and every option that stands before the subcommand (``-c``,
-``-C``, ``--git-dir``, ``--exec-path``) but ``--no-pager`` and ``--no-optional-locks``.
+Left out are options that write (``--output``), run a program (``--ext-diff``, ``--textconv``, ``grep -O``,
+formats with signatures, which gpg checks) or a pager, and all options before the subcommand (``-c``, ``-C``,
+``--git-dir``, ``--exec-path``) except ``--no-pager`` and ``--no-optional-locks``.
 
 git also reads the configuration of the repository, which may name programs (``core.fsmonitor``,
-``diff.external``). Who may write that may have git run them: see docs/guard.md.
+``diff.external``). A caller who can write it can have git run them: see docs/guard.md.
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ SUBCOMMANDS = {
     **dict.fromkeys(("log", "rev-list", "show"), LOG),
 }
 LISTING = {"branch": ("--list",), "tag": ("--list", "-l")}
-"""Subcommands that make what their operands name, unless one of these options says that they list it. It has
-to stand first: elsewhere it may be the value of another one (``--format --list``). ``-l`` of ``git branch``
-was another option once."""
+"""Subcommands that create what their operands name, unless one of these options makes them list it. The
+option must be first: elsewhere it may be the value of another one (``--format --list``). ``-l`` of ``git
+branch`` had another meaning in older versions."""
 BEFORE_SUBCOMMANDS = ("--no-pager", "--no-optional-locks")
 
 
 def only_reads(words: Sequence[str]) -> bool:
-    """Whether git with these words behind its name only reads."""
+    """Whether git with these words after its name only reads."""
     if words and words[0] in BEFORE_SUBCOMMANDS:
         return only_reads(words[1:])
     if list(words) == ["--version"]:

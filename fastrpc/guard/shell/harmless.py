@@ -1,9 +1,8 @@
-"""Whether a shell command line only reads: it writes no file, changes no state, and runs no program but those
-of the table.
+"""Decides whether a shell command line only reads: it writes nothing, and runs only listed programs.
 
-Every command of the line has to be one of `programs` or `git`, with no option but the listed ones. Which
-files it reads, and how much it prints, is not looked at. What the answer rests on: programs are found where
-the server's PATH says, and no function, alias or setting in its environment has changed what they do.
+Every command of the line must be one of `programs` or `git`, with only listed options. Which files it reads,
+and how much it prints, is not checked. The answer assumes that programs are found through the server's PATH,
+and that no function, alias or setting in its environment changes their behaviour.
 
 On a busy machine a rule took 25 µs for ``ls -la``, 80 for three programs joined by ``&&`` and ``|``.
 """
@@ -22,15 +21,15 @@ from fastrpc.guard.shell.programs import FIND, PROGRAMS, VERSIONS, is_option
 PRINTF = re.compile(r"(?:[^%\\]|%%|\\[abfnrtv\\]|%[-+ 0#]*(?:[1-9][0-9]*)?(?:\.[0-9]+)?[cdeEfgGioqsuxX])*")
 """The formats of printf that only print: ``%n`` sets a variable, and so may change PATH."""
 TAIL = re.compile(r"\+(?![0-9]+\Z)|[+-][0-9]*[bcl]*f")
-"""Words that tail may take for an option of old: ``+f`` follows the file for ever."""
+"""Words that tail may accept as obsolete options: ``+f`` follows the file forever."""
 JQ = re.compile(r"\b(?:repeat|while|until|def|range|recurse|infinite|import|include|inputs?)\b")
-"""What programs of jq may run for ever with, or read other files by."""
+"""Names by which a program of jq may run forever, or read other files."""
 SED = re.compile(r"(?:[0-9]+|\$)(?:,(?:[0-9]+|\$))?p")
 """The scripts of sed that print lines by their numbers."""
 
 
 def only_reads(line: str) -> bool:
-    """Whether a line for bash is understood as a whole, and all that it runs only reads."""
+    """Whether a line for bash is understood completely, and all of its commands only read."""
     found = commands(line)
     if found is None or not all(_reads(command) for command in found):
         return False
@@ -80,7 +79,7 @@ def _sed(words: Sequence[str], has_patterns: bool) -> bool:
 
 
 def _date(words: Sequence[str], has_patterns: bool) -> bool:
-    """An operand without ``+`` sets the clock."""
+    """Whether ``date`` only reads: an operand without ``+`` sets the clock."""
     return PROGRAMS["date"].allows(words) and all(is_option(word) or word[:1] == "+" for word in words)
 
 
@@ -112,7 +111,7 @@ SPECIAL: dict[str, Callable[[Sequence[str], bool], bool]] = {
     "sed": _sed,
     "tail": _tail,
 }
-"""Programs whose words are not a matter of options alone. Each is given the words behind its name, and
-whether a pattern is among them."""
+"""Programs whose operands matter, too. Each function receives the words after the program's name, and whether
+a pattern is among them."""
 BY_FOLDER = frozenset(("git", *VERSIONS))
-"""Programs that take settings from the folder, which ``cd`` may change to one that somebody else has made."""
+"""Programs that read settings from the working folder, which ``cd`` may change to an untrusted one."""

@@ -1,9 +1,7 @@
-"""Programs that run what other words of a line, or their input, say: shells, languages, what starts others,
-and subcommands that do.
+"""Programs that execute other words of a line or their input: shells, languages, launchers, subcommands.
 
-Such a program anywhere in a line, as a program or as a word, means that the words of the line may be code for
-somebody else. The list says of no program that it is harmless; it is only used to be more careful with those
-that it has.
+If such a program occurs anywhere in a line, as a program or as a word, the words of the line may be code. The
+list does not make any other program harmless; it is only used for additional caution.
 """
 
 from __future__ import annotations
@@ -24,18 +22,19 @@ STARTERS = (
     "schedtool screen script setarch setpriv setsid socat source ssh start-stop-daemon stdbuf strace "
     "su sudo systemd-run taskset tee time timeout tmux trap unshare valgrind watch watchexec xargs yes"
 )
-"""What starts programs that it is told, or hands on words that the next program of a pipe may run."""
+"""Programs that start given programs, or output words that the next program of a pipe may run."""
 PACKAGE_RUNNERS = "bunx conda dlx mamba npm npx pipx pixi pnpm pnpx poetry uv uvx yarn"
-"""What fetches a package by its name, and runs it."""
+"""Programs that download a package by its name, and run it."""
 SUBCOMMANDS = "bisect difftool exec filter-branch foreach instaweb mergetool rebase run submodule"
-"""Of git, containers and package managers: what runs the words behind it, or hands them to a shell."""
+"""Subcommands of git, containers and package managers that run the following words, or pass them to a
+shell."""
 
 INTERPRETERS = frozenset(f"{SHELLS} {LANGUAGES} {STARTERS} {PACKAGE_RUNNERS} {SUBCOMMANDS}".split())
 
 
 def is_interpreter(word: str) -> bool:
-    """Whether a word names such a program, also with a folder and a version: ``/usr/bin/python3.11``, or is
-    called after running: ``xvfb-run``."""
+    """Whether a word names such a program, also with a folder and a version (``/usr/bin/python3.11``), or
+    with a name about running (``xvfb-run``)."""
     name = word.rpartition("/")[2].lower().removesuffix(".exe")
     bare = name.rstrip("0123456789.-")
     return name in INTERPRETERS or bare in INTERPRETERS or bare.endswith(("-run", "-exec"))

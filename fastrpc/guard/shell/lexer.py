@@ -1,13 +1,13 @@
-"""Reads the simple commands of a line for bash, word for word as bash does, or says that it cannot.
+"""Reads the simple commands of a line for bash, word for word as bash does, or refuses the line.
 
-Known are commands of literal words (bare, with backslashes, in single and double quotes), joined by ``|``,
-``&&``, ``||``, ``;`` and newlines, the redirections of `REDIRECTION`, comments, and patterns (``src/*.py``)
-whose first character is literal: what they become is no option. All else is `None`, for all of the line:
-expansions, assignments, other redirections, here-documents, functions, compound commands, ``&``, words that
-are reserved at the start of a command, characters that cannot be seen.
+It supports commands of literal words (bare, with backslashes, in single and double quotes), joined by ``|``,
+``&&``, ``||``, ``;`` and newlines; the redirections of `REDIRECTION`; comments; and patterns (``src/*.py``)
+whose first character is literal, so that they cannot expand to an option. For a line with anything else the
+result is `None`: expansions, assignments, other redirections, here-documents, functions, compound commands,
+``&``, words that are reserved at the start of a command, invisible characters.
 
-Pure, and linear in the line: 0.4 µs a character, measured on a busy machine. What it accepts `parser` holds
-against tree-sitter's reading.
+Pure, and linear in the line: 0.4 µs a character, measured on a busy machine. `parser` compares the result
+with tree-sitter's.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ PIECE = re.compile(
     """,
     re.VERBOSE,
 )
-"""A part of a word. A ``$`` before the closing quote stands for itself: ``"end$"``."""
+"""A part of a word. A ``$`` before the closing quote is literal: ``"end$"``."""
 ESCAPED_IN_QUOTES = re.compile(r'\\([$`"\\])')
 REDIRECTION = re.compile(r"(?:2>&1|[12]?>[ ]?/dev/null)(?=[ \t\n;|&]|\Z)")
 OPERATOR = re.compile(r"&&|\|\|?|;|\n")
 KEYWORDS = "! case coproc do done elif else esac fi for function if in select then time until while"
 RESERVED = frozenset(KEYWORDS.split())
-"""Words that are no programs at the beginning of a command, but for those with brackets and braces."""
+"""Words that are not programs at the beginning of a command, besides those with brackets and braces."""
 
 
 class Word(NamedTuple):
-    """A word: as it is written, and what bash makes of it. `is_pattern`: it becomes the names of files that
-    match, or itself."""
+    """A word: its source, and its value in bash. `is_pattern`: it expands to the names of matching files, or
+    to itself."""
 
     written: str
     text: str
@@ -52,7 +52,7 @@ Command = list[Word]
 
 
 def read(line: str) -> list[Command] | None:
-    """Return the commands of a line in their order, at least one; None: it is not understood."""
+    """Return the commands of a line in their order, at least one; None if it is not understood."""
     if len(line) > LONGEST_LINE or not _is_plain(line):
         return None
     reader = _CommandReader(line)
@@ -73,7 +73,7 @@ class _CommandReader:
         self.commands: list[Command] = []
         self.command: Command = []
         self.is_joined = False
-        """Whether an operator stands before, after which a command has to follow."""
+        """Whether the last operator must be followed by a command."""
 
     def read(self) -> bool:
         line, known = self.line, True
@@ -126,7 +126,7 @@ class _CommandReader:
         if self.at == start or self.line[self.at : self.at + 1] not in ("", *" \t\n;|&"):
             return False
         is_pattern = first_pattern >= 0
-        if is_pattern and (first_pattern == 0 or text[0] == "-"):  # it may become an option
+        if is_pattern and (first_pattern == 0 or text[0] == "-"):  # it may expand to an option
             return False
         if not self.command and (is_pattern or not _is_program(text)):
             return False
@@ -136,10 +136,11 @@ class _CommandReader:
 
 
 def _is_program(name: str) -> bool:
-    """Whether a word at the beginning of a command is a program's name, and no keyword, assignment or job."""
+    """Whether a word at the beginning of a command is a program's name, not a keyword, assignment or job."""
     return bool(name) and name not in RESERVED and "=" not in name and name[0] != "%"
 
 
 def _has_tilde(before: str, part: str) -> bool:
-    """Whether a part without quotes may hold a tilde that becomes a folder, as at a word's beginning."""
+    """Whether a part without quotes may contain a tilde that expands to a folder, as at a word's
+    beginning."""
     return "=~" in part or ":~" in part or (part[0] == "~" and (not before or before[-1] in "=:"))

@@ -1,18 +1,19 @@
-"""Masks secrets in a text that may be run: in what approvers are shown, and in what the audit log quotes.
+"""Masks secrets in a text that may be run: in arguments for approvers, and in quotations of the audit log.
 
-A mask must never hide what runs. `fastrpc.redaction` recognises a secret by what stands before it, and so may
-be made to hide half of a command: ``TOKEN="$(rm -rf /)"``. Here only words are masked that are surely values:
+A mask must never hide what runs. `fastrpc.redaction` recognises a secret by the text before it, so a caller
+could make it hide half of a command: ``TOKEN="$(rm -rf /)"``. Here only words are masked that are certainly
+values:
 
-* those of a line that the shell parser has understood as a whole, in which no word names a program that runs
-  others (`interpreters`), so that all words are literal, and none is code for somebody else. Since no list of
-  such programs is complete, what is masked would be one word, or assignments, if a shell read it once more;
-* the user in a text that is one URL, the value in one that is one assignment, and the members of one that is
-  one JSON document;
-* secrets that are known: of the environment, and those that were registered (`redaction.hide`).
+* words of a line that the shell parser has understood completely, and in which no word names a program that
+  runs others (`interpreters`): all words are literal, and none is code. Since no list of such programs is
+  complete, the masked text is also a single word, or assignments, if a shell parses it once more;
+* the user in a text that is a URL, the value in a text that is an assignment, and the members of a text that
+  is a JSON document;
+* known secrets: those of the environment, and registered ones (`redaction.hide`).
 
-Below a name that may also mean something else, as ``token`` does, the form of the value decides
-(`secret_forms`). What is masked consists of letters, digits and a few signs that have no meaning to a shell,
-and does not begin like a path. All other text stays as it is, with whatever it holds.
+For a name with several meanings, such as ``token``, the form of the value decides (`secret_forms`). Masked
+text consists of letters, digits and a few signs that have no meaning to a shell, and does not begin like a
+path. All other text is unchanged, even if it contains a secret.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from fastrpc.guard.shell.secret_forms import mask_of
 from fastrpc.redaction import MASK, NAMES, masked_values
 
 LITERAL = r"[A-Za-z0-9_+=][\w.~+/=:@%^#!-]*"
-"""What may be masked: it runs nothing, wherever it stands."""
+"""A word that may be masked: it runs nothing in any position."""
 WITH_DIGIT = rf"(?=[^\d\s]{{0,256}}\d){LITERAL}"
 END = r"(?![^\s\"'])"
 NAME = rf"(?:{NAMES}|authorization)(?:[-_]?(?:id|key|value|hash))?s?"
-"""A name that says secret to its end: ``--password-command`` names a program."""
+"""A name that ends as the name of a secret: ``--password-command`` names a program."""
 HEADER = r"(?:proxy-authorization|authorization|x-api-key|set-cookie|cookie)\s?:\s{0,4}"
 SCHEME = r"(?:(?:bearer|basic|token)\s(?=\S)|(?!(?:bearer|basic|token)\s))"
 ANY_SCHEME = r"(?:[a-z][\w-]*\s(?=\S))?"
 PART = r"[\w.~+/=:@%^#!-]+"
 QUOTED_VALUE = rf"{PART}(?:,\s?{PART}|;\s?[\w-]+={PART})*"
-"""A header's value in quotes: what another shell reads behind its semicolons assigns, and runs nothing."""
+"""A header's value in quotes: if another shell parses it, the parts after semicolons are only assignments."""
 
 LONGEST_NAME = 40
-"""Characters before a name that belong to it."""
+"""The maximum number of characters of a name's prefix."""
 USER = r"[A-Za-z0-9_+=][\w.~+=:%-]*"
 
 URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"'`$(){};|<>\\]+", re.IGNORECASE)
@@ -51,12 +52,12 @@ WORD = re.compile(LITERAL, re.ASCII)
 WORD_WITH_DIGIT = re.compile(WITH_DIGIT, re.ASCII)
 SECRET_MEMBER = re.compile(rf"{NAME}\Z", re.IGNORECASE)
 SHORT = LITERAL.removesuffix("*") + "{0,2500}"
-"""Of the words of a line many may begin in one another: what is looked at from each is bounded."""
+"""Many words of a line may begin inside others, so the length that is searched from each is bounded."""
 SHORT_WITH_DIGIT = WITH_DIGIT.replace(LITERAL, SHORT)
 
 
 def _masked_value(found: re.Match[str]) -> str:
-    """Return a match of a name and, behind that, its value."""
+    """Return a match of a name and the following value, with the value masked."""
     name = found.string[max(0, found.start() - LONGEST_NAME) : found.end(1)]
     return f"{found[1]}{mask_of(name, found[0][len(found[1]) :])}"
 
@@ -75,7 +76,7 @@ WORDS = tuple(
 
 
 def masked_literals(text: str) -> str:
-    """Return a text with those secrets masked that are surely nothing that runs."""
+    """Return a text in which secrets are masked that are certainly not run."""
     if may_match(text):
         if URL.fullmatch(text):
             text = USER_OF_URL.sub(rf"\1{MASK}@", text)
@@ -90,9 +91,9 @@ def masked_literals(text: str) -> str:
 
 
 def masked_member(name: str, value: str, *, is_element: bool = False) -> str:
-    """Return the value of a member or an argument as `masked_literals` does: a name that says secret is
-    reason enough to mask it, if it is a word that may be masked. `is_element`: of a list of that name, which
-    may be the words of a command: ``{"tokens": ["rm", "-rf"]}``."""
+    """Return the value of a member or an argument as `masked_literals` does; with the name of a secret, mask
+    the value if it is a word that may be masked. `is_element`: it is an element of a list with that name,
+    which may be the words of a command: ``{"tokens": ["rm", "-rf"]}``."""
     is_word = WORD_WITH_DIGIT.fullmatch(value) if is_element else WORD.fullmatch(value)
     if not is_word or not SECRET_MEMBER.search(name):
         return masked_literals(value)
@@ -110,7 +111,7 @@ def _is_document(text: str) -> bool:
 
 
 def _runs_no_word(text: str) -> bool:
-    """Whether a shell parser understands a text as a whole, and no word of it names an interpreter."""
+    """Whether a shell parser understands a text completely, and no word of it names an interpreter."""
     try:
         found = commands(text)
     except (ImportError, ValueError):  # without tree-sitter nothing is understood

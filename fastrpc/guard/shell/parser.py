@@ -1,11 +1,10 @@
-"""Finds the simple commands of a shell command line, or says that it has not understood the whole of it.
+"""Finds the simple commands of a shell command line, or refuses a line that it does not fully understand.
 
-Two readings have to agree: the words of `lexer`, and the tree of tree-sitter's grammar of bash. Where one of
-them knows something else in a line, or sees it divided in another way, the line is not understood. That is
-the answer to every doubt.
+Two results must agree: the words of `lexer`, and the tree of tree-sitter's grammar of bash. If they differ in
+anything, the line is not understood. That is the answer in every case of doubt.
 
-tree-sitter is imported by `load`, not with this module. What the lexer refuses never reaches it: its time may
-grow with the square of a line's length.
+`load` imports tree-sitter, this module does not. Lines that the lexer refuses never reach tree-sitter, whose
+time may grow with the square of a line's length.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ WORDS = frozenset(("command_name", "word", "number", "string", "raw_string", "co
 
 @functools.cache
 def load() -> Any:
-    """Return what makes a parser of a language, and the language. Raises ImportError, or ValueError for
-    versions that do not fit together."""
+    """Return a function that makes a parser of bash. Raises ImportError, or ValueError for incompatible
+    versions."""
     tree_sitter, grammar = importlib.import_module("tree_sitter"), importlib.import_module("tree_sitter_bash")
     return functools.partial(tree_sitter.Parser, tree_sitter.Language(grammar.language()))
 
 
 def commands(line: str) -> list[Command] | None:
-    """Return the simple commands that bash runs for a line, at least one, in the order in which they stand.
+    """Return the simple commands that bash runs for a line, at least one, in the order of the line.
 
-    None: the line is not understood. Which of them run may depend on how others end (``&&``, ``||``). Needs
-    tree-sitter: see `load`.
+    None: the line is not understood. Which of them run may depend on how others end (``&&``, ``||``).
+    Requires tree-sitter: see `load`.
     """
     found = read(line)
     if found is None:
@@ -44,7 +43,7 @@ def commands(line: str) -> list[Command] | None:
 
 
 def _words_of(root: Any) -> list[list[bytes]] | None:
-    """Return the words of the commands of a tree; None: it has errors, or nodes of other kinds."""
+    """Return the words of the commands of a tree; None if it has errors, or nodes of other kinds."""
     if root.has_error:
         return None
     found, pending = [], [root]

@@ -1,10 +1,10 @@
 """The programs that only read, each with the options with which they do.
 
 What is not listed is not known to be harmless. Options that write (``sort -o``), run a program (``rg --pre``)
-or never end (``tail -f``) are left out, and so are programs that have too many of these to be told apart by
-their options (awk, less, xargs, env). Long options stand here whole: GNU takes prefixes, which are refused.
+or never end (``tail -f``) are left out, as are programs with too many of these (awk, less, xargs, env). Long
+options must be complete: GNU accepts prefixes, which are refused here.
 
-An option is checked wherever it stands, behind ``--`` and as the value of another one, too: then it does not
+An option is checked in every position, even after ``--`` and as the value of another one. So it does not
 matter on which systems an option takes a value.
 """
 
@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 DIGITS = string.digits
 ANY = string.ascii_letters + DIGITS
-"""Of programs none of whose letters writes or runs anything, in GNU's, BSD's and busybox's."""
+"""For programs without a letter option that writes or runs anything, in GNU's, BSD's and busybox's
+versions."""
 
 
 class Program(NamedTuple):
@@ -33,7 +34,7 @@ class Program(NamedTuple):
     operands: int | None
 
     def allows(self, words: Sequence[str]) -> bool:
-        """Whether the words behind the name hold no other option, and not too many operands."""
+        """Whether the words after the name contain only these options, and not too many operands."""
         operands = 0
         for word in words:
             if not is_option(word):
@@ -55,7 +56,7 @@ class Program(NamedTuple):
 
 
 def is_option(word: str) -> bool:
-    """Whether a program may take a word for an option. A lone ``-`` is standard input."""
+    """Whether a program may treat a word as an option. A lone ``-`` is standard input."""
     return word[:1] == "-" and word != "-"
 
 
@@ -99,10 +100,10 @@ VERSIONS = {
     "python": ("--version", "-V"),
     "python3": ("--version", "-V"),
 }
-"""Programs that may only say which version they are, with these options. Not among them are cargo, go, node
-and npm: by a file of the folder they, or what is installed in their place, fetch or run another version."""
+"""Programs that may only print their version, with these options. Not among them are cargo, go, node and npm:
+because of a file in the folder they, or their wrappers, may download or run another version."""
 
-# What is not there, and why: uniq writes its second operand; tree takes no value in an option's own word, and
+# Left out, with the reason: uniq writes its second operand; tree takes no value in an option's own word, and
 # writes with -o and -R; sort writes with -o, and runs --compress-program; diff runs pr with -l; file writes
 # with -C and -p; hostname sets the name that it is given; tail never ends with -f.
 PROGRAMS = {
