@@ -17,9 +17,9 @@ from fastrpc.callers import Caller
 from fastrpc.definitions.registry import Registries, Registry
 from fastrpc.engine.admission import CallAdmission
 from fastrpc.engine.list_pages import ListPages
-from fastrpc.engine.monitor import Monitors
 from fastrpc.engine.ports import ApprovalGates, Features, RequestCounter, RequestWrapper, ResultEncoder
 from fastrpc.engine.results import Results
+from fastrpc.engine.server_monitors import Monitors
 from fastrpc.errors import ProtocolError
 from fastrpc.protocol.lifecycle import SessionState
 from fastrpc.quotas import Quotas

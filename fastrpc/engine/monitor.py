@@ -2,7 +2,8 @@
 
 Each is called when the event loop starts and every few seconds from then on, always on the thread that serves
 a connection, and never without a client. A list request does not call them, except before there is a loop. A
-failure is logged, once until the function works again, and the function is called again.
+failure is logged, once until the function works again, and the function is called again. A server that polls
+for nothing does not import this: `engine/server_monitors.py` is how its connections find that out.
 """
 
 from __future__ import annotations
@@ -12,14 +13,7 @@ from fastrpc.errors import FAILURES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from typing import Any, Protocol
-
-    class PolledFor(Protocol):
-        """The dispatcher of a connection, as monitors use it."""
-
-        def begin_loop(self) -> None: ...
-        def watch(self) -> None: ...
+    from collections.abc import Callable
 
 
 class Monitor:
@@ -90,56 +84,3 @@ class Monitor:
                 tracebacks.report(f"{name}, which watches the server, failed", error)
         else:
             self._failing.discard(function)
-
-
-class Monitors:
-    """The monitors of a server and of the servers that are mounted in it, as its connections use them."""
-
-    __slots__ = ("_dispatchers", "_mounts", "_server")
-
-    def __init__(self, server: Any, mounts: Sequence[Any], dispatchers: Collection[PolledFor]) -> None:
-        self._server = server
-        self._mounts = mounts
-        self._dispatchers = dispatchers
-
-    def __iter__(self) -> Iterator[Monitor]:
-        if self._server.watching is not None:
-            yield self._server.watching
-        for mounted in self._mounts:
-            yield from mounted.runtime.monitors
-
-    @property
-    def needed(self) -> bool:
-        """Whether there is a function to call, and no loop that does it."""
-        return any(monitor.needed for monitor in self)
-
-    def poll(self, dispatcher: PolledFor) -> bool:
-        """Call the functions before a list is made, unless an event loop calls them.
-
-        Returns whether the list may be given again without coming here. The first list needs no loop, so that
-        a script that asks for no more pays for none; the second one has the connection begin it.
-        """
-        waiting = [monitor for monitor in self if monitor.needed]
-        if any(monitor.polled for monitor in waiting):
-            dispatcher.begin_loop()
-        for monitor in waiting:
-            monitor.poll()
-        return not waiting
-
-    def begin(self, loop: AbstractEventLoop) -> None:
-        """Call the functions from time to time in this loop, unless another one does."""
-        for monitor in self:
-            monitor.begin(loop)
-
-    def begin_soon(self) -> None:
-        """Begin in the loop of some connection; without any, each list calls the functions."""
-        for dispatcher in list(self._dispatchers):
-            dispatcher.watch()
-
-    def end(self, loop: AbstractEventLoop) -> None:
-        """A connection of this loop has closed: go on in the loop of another one."""
-        monitors = [monitor for monitor in self if monitor.loop is loop]
-        for monitor in monitors:
-            monitor.end()
-        if monitors:
-            self.begin_soon()

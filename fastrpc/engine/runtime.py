@@ -11,10 +11,10 @@ from fastrpc import diagnostics
 from fastrpc._core.plan import Plan
 from fastrpc.engine.admission import CallAdmission
 from fastrpc.engine.list_pages import ListPages
-from fastrpc.engine.monitor import Monitors
 from fastrpc.engine.plans import context_kind_of, plan_of, vector_form_of
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.engine.results import Results
+from fastrpc.engine.server_monitors import Monitors
 from fastrpc.engine.visibility import VisibilityFilters
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.lifecycle import READY

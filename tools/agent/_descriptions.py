@@ -116,7 +116,7 @@ DESCRIPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "AskUserQuestion": (
         (
             "Ask the user to decide, and wait for the answer. Use it only for what neither files nor "
-            "tools can tell. If nobody can be asked the result says so: then ask in your next "
+            "tools can tell. If no one can be asked the result says so: then ask in your next "
             "message. Do not assume an answer."
         ),
         {
