@@ -3,9 +3,10 @@
 
    A cell is one budget of one caller. One word of it holds the number of its period and the amount that is used or
    reserved in it, so that a reservation, with the change to another period, is one compare-and-swap: processes that
-   reserve at the same moment never exceed the limit. What a process has reserved and may give back is
-   also stored in a word of that process for each cell; a process that finds that one gone
-   subtracts it (fastrpc_budget_recover). Words are written in an order by which a process that is killed in between leaves too much counted, never too little.
+   reserve at the same moment never exceed the limit. What a process has reserved and may give back is also
+   stored in a word of that process for each cell; a process that finds that one gone subtracts it
+   (fastrpc_budget_recover). Words are written in an order by which a process that is killed in between leaves
+   too much counted, never too little.
 
    A cell whose period is over may be claimed for another key, by one process at a time: the caller holds a
    lock for that. During a claim the word of the cell is FASTRPC_BUDGET_CLOSED. Numbers of periods only
