@@ -434,8 +434,8 @@ cdef class Stream:
                 return LOOP
 
     cdef int sleep(self, bint blocked, int signals) except -1:
-        """Wait for the descriptors. The first idle moment before any input prepares for the first
-        request; the first one after that begins the loop, if it will be needed."""
+        """Wait for the descriptors. An idle moment before any input prepares for the first request;
+        the first one after input has come begins the loop, if it will be needed."""
         cdef pollfd watched[3]
         cdef int count
         cdef int moments = 2 if self.heard else 1
