@@ -43,7 +43,7 @@ class AccessBuffer:
         """Note a request that has just been answered.
 
         `began` is in ticks; `client` ASGI's, address and port, or None; `id` JSON text; `status` 0 where no
-        answer went out; `outcome` one of `recorder.OUTCOMES`, or None. An empty text stands for none. Raises
+        answer went out; `outcome` one of `recorder.OUTCOMES`, or None. An empty text means none. Raises
         UnicodeEncodeError for a text with lone surrogates.
         """
     @property
@@ -53,13 +53,13 @@ class AccessBuffer:
     def is_cut(self) -> bool:
         """Whether it has written a part of the next one."""
     def write_to(self, descriptor: int, as_json: bool) -> None:
-        """Write the lines of all records that there are now to a file, the oldest first. By one thread at a
-        time. Raises OSError; the lines that are `unwritten` are lost then.
+        """Write the lines of all records in the buffer to a file, the oldest first. One thread at a
+        time may call it. Raises OSError; the `unwritten` lines are then lost.
 
         The GIL is taken once: on a busy event loop each time costs up to a switch interval.
         """
     def take(self, as_json: bool) -> bytes:
-        """Return the lines of all records that there are now, the oldest first. By one thread at a time."""
+        """Return the lines of all records in the buffer, the oldest first. By one thread at a time."""
 
 class NotedAnswers:
     """Calls what answers requests the straight way, and notes what it has answered.

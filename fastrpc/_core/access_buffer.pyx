@@ -2,8 +2,8 @@
 
 A record costs about 0.1 µs and never waits; one that does not fit is counted (`dropped`). `take` makes the
 lines of all records, without the GIL: eleven columns with a space between them, or JSON, an object a line.
-Everything that a client has chosen stands there in printable ASCII, with what is not, and what separates
-columns, as ``\\uXXXX``: no name can begin a line of its own. Secrets, files, threads, and which requests are
+Text that a client has chosen is written in printable ASCII; other characters and column separators
+become ``\\uXXXX``, so no name can begin a new line. Secrets, files, threads, and which requests are
 noted, are left to others (`fastrpc.telemetry.access_log`, `fastrpc.transports.http.access`).
 """
 
@@ -259,7 +259,7 @@ cdef class AccessBuffer:
         return 0
 
     def take(self, bint as_json):
-        """Return the lines of all records that there are now, the oldest first. By one thread at a time."""
+        """Return the lines of all records in the buffer, the oldest first. By one thread at a time."""
         self.make_lines(as_json, -1)
         return PyBytes_FromStringAndSize(self.lines.data, self.lines.size) if self.lines.size else b""
 
@@ -329,7 +329,7 @@ cdef class NotedAnswers:
         return answer
 
 
-# --- what stands in an answer ----------------------------------------------------------------------
+# --- the members of an answer ----------------------------------------------------------------------
 
 cdef int status_of(const char* answer, Py_ssize_t size) noexcept:
     """Return the status of an answer that begins with ``HTTP/1.1 NNN``."""

@@ -13,7 +13,7 @@ struct fastrpc_answer {
     Py_ssize_t tail_size;
 };
 
-/* The result of any answer to a tools/call, as it stands in the line; tool_result.h finds it. */
+/* The bytes of the result of any answer to a tools/call, in the line; tool_result.h finds it. */
 struct fastrpc_tool_result {
     int64_t id;
     const char *text;

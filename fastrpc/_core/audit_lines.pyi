@@ -9,7 +9,7 @@ ALPHABET: str
 """Crockford's base 32, which sorts as the numbers do."""
 
 def sha256_of(first: bytes, second: bytes, *, is_plain: bool = False) -> bytes:
-    """Return the SHA-256 of two texts behind each other, the first of at most 64 bytes. `is_plain`: without
+    """Return the SHA-256 of two concatenated texts, the first of at most 64 bytes. `is_plain`: without
     the processor's own instructions. Raises ValueError."""
 
 def identifier(head: str, number: int) -> str:
@@ -40,7 +40,7 @@ class CallLines:
         """`otherwise` makes what is not likely, and what has no common fields."""
     def fields(self, batch: RecordBatch) -> list[Any]:
         """Return the fields of each call that the guard has not refused, in order: `CallFields` of those that
-        stand together, and what `otherwise` returns."""
+        are adjacent, and what `otherwise` returns."""
 
 class MerkleTree:
     """The root over leaves that come one by one (RFC 6962, section 2.1): keeps one node for each bit of their

@@ -4,7 +4,7 @@
 likely call is left to a function. `ChainLines` links lines by SHA-256, each to the one before, and keeps the
 Merkle tree over them. Together 1 µs a call, nearly all of it SHA-256, of which the interpreter's lock is held
 for a tenth. What need not wait for each other is hashed in pairs: the two of a call, and a line beside the
-tree's nodes over the one before. The rules of a chain stand in `fastrpc.guard.audit.chain`.
+tree's nodes over the one before. The rules of a chain are in `fastrpc.guard.audit.chain`.
 """
 
 from cpython.bytes cimport _PyBytes_Resize, PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -74,7 +74,7 @@ cdef struct Likely:            # a call, as its line needs it; all of it lies in
 
 
 def sha256_of(bytes first not None, bytes second not None, *, bint is_plain=False):
-    """Return the SHA-256 of two texts behind each other, the first of at most 64 bytes. `is_plain`: without
+    """Return the SHA-256 of two concatenated texts, the first of at most 64 bytes. `is_plain`: without
     the processor's own instructions."""
     cdef uint8_t digest[DIGEST]
     cdef Way chosen = way_of(True) if is_plain else way
@@ -109,7 +109,7 @@ cdef void put_number(char* to, int64_t number) noexcept nogil:
 
 
 cdef class CallFields:
-    """The fields of calls, as JSON without the brace that opens them: one text behind the other. `count` is
+    """The fields of calls, as JSON without the brace that opens them: one text after the other. `count` is
     how many are no lines yet (`ChainLines.calls`); `first` numbers the next of them."""
 
     cdef CallLines maker
@@ -191,7 +191,7 @@ cdef class CallLines:
 
     def fields(self, RecordBatch batch not None):
         """Return the fields of each call that the guard has not refused, in order: `CallFields` of those that
-        stand together, and what `otherwise` returns."""
+        are adjacent, and what `otherwise` returns."""
         cdef list found = []
         cdef Py_ssize_t count = 0
         cdef Py_ssize_t at

@@ -3,8 +3,8 @@
 
    One pass, no memory. What is wrong inside a value (a lone surrogate, NaN, bad UTF-8, a million digits, a
    thousand levels) is stepped over; the pass ends where the structure is wrong. The id is taken if it is a sound
-   member of the outermost object, behind which another member or the end of the object comes, and the only one.
-   Everything else a line says is left alone: nothing of a broken line is acted upon. */
+   member of the outermost object, its only id, and another member or the end of the object follows it.
+   Everything else in the line is ignored: no other part of a broken line has an effect. */
 
 #ifndef FASTRPC_BROKEN_ENVELOPE_H
 #define FASTRPC_BROKEN_ENVELOPE_H

@@ -3,13 +3,14 @@
 
    A cell is one budget of one caller. One word of it holds the number of its period and the amount that is used or
    reserved in it, so that a reservation, with the change to another period, is one compare-and-swap: processes that
-   reserve at the same moment never exceed the limit. What a process has reserved and may give back stands besides in
-   a word of that process for each cell; whoever finds the process gone subtracts it (fastrpc_budget_recover). Words
-   are written in an order by which a process that is killed in between leaves too much counted, never too little.
+   reserve at the same moment never exceed the limit. What a process has reserved and may give back is also
+   stored in a word of that process for each cell; a process that finds that one gone subtracts it
+   (fastrpc_budget_recover). Words are written in an order by which a process that is killed in between leaves
+   too much counted, never too little.
 
-   A cell whose period is over may be claimed for another key, by one process at a time: that is left to a lock of
-   the caller's. While a cell changes hands its word is FASTRPC_BUDGET_CLOSED. Numbers of periods only grow, so a word
-   that somebody has read before never comes back. */
+   A cell whose period is over may be claimed for another key, by one process at a time: the caller holds a
+   lock for that. During a claim the word of the cell is FASTRPC_BUDGET_CLOSED. Numbers of periods only
+   grow, so a compare-and-swap never mistakes a new word for one that it has read before. */
 #ifndef FASTRPC_BUDGET_TABLE_H
 #define FASTRPC_BUDGET_TABLE_H
 

@@ -13,7 +13,7 @@
 struct fastrpc_argument {
     const char *key;
     Py_ssize_t key_size;
-    const char *from, *to; /* the value as it stands in the line */
+    const char *from, *to; /* the bytes of the value in the line */
     const char *text; /* of a string: what is between the quotes */
     Py_ssize_t size;
     int64_t integer; /* of an integer; of true and false, 1 and 0 */

@@ -8,7 +8,7 @@ cdef extern from "call.h":
     ctypedef struct CallArgument "struct fastrpc_argument":
         const char* key
         Py_ssize_t key_size
-        const char* to               # the end of the value, as it stands in the line
+        const char* to               # the end of the value in the line
         const char* text
         Py_ssize_t size
         int64_t integer

@@ -11,7 +11,7 @@ cdef class CallInfo:
     cdef readonly str principal
     cdef readonly object context
     cdef Plan plan
-    cdef dict given            # the arguments by name, once somebody has looked at them
+    cdef dict given            # the arguments by name, once a function has read them
     cdef PyObject** vector     # the bound values, among them the Context, while the connection holds them
     cdef list values           # the bound values, without the Context, otherwise
     cdef object decision       # `decided`
@@ -29,7 +29,7 @@ cdef class CallInfo:
 cdef CallInfo info_of_call(Plan plan, str principal, object context, PyObject** vector)
 
 cdef inline bint put_back(Plan plan, CallInfo info) except -1:
-    """Keep a CallInfo for the next call; False if somebody else has kept it."""
+    """Store a CallInfo for reuse by the next call; False if other code holds a reference."""
     if info.values is None and Py_REFCNT(info) == 1:
         info.context = info.given = None
         info.vector = NULL

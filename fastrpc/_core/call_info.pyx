@@ -2,7 +2,7 @@
 
 The connection creates a `CallInfo` for each call of a plan that has a guard or hooks, and hands it the bound
 values as they lie in its own call vector: reading nothing costs nothing. The arguments become a dict when
-somebody looks at them. What is decided and changed is left to the functions that get it. A `HookChain` calls
+a function reads them. What is decided and changed is left to the functions that get it. A `HookChain` calls
 those that are synchronous.
 """
 
@@ -58,7 +58,7 @@ cdef class CallInfo:
         if self.given is None:
             if self.vector == NULL:
                 self.given = self.plan.tool.signature.named(self.values)
-            elif self.plan.binds_whole:  # a value may stand for more arguments than one
+            elif self.plan.binds_whole:  # a value may hold several arguments
                 self.given = self.plan.tool.signature.named(self.vector_values())
             else:
                 self.given = {self.plan.names[at]: self.value_at(at) for at in range(self.plan.count)}
@@ -103,7 +103,7 @@ cdef class CallInfo:
         return [self.value_at(at) for at in range(self.plan.count)]
 
     cdef object value_at(self, Py_ssize_t at):
-        """Return the value of a parameter, in the vector: the Context stands among them."""
+        """Return the value of a parameter from the vector, which contains the Context, too."""
         return <object> self.vector[at + (0 <= self.plan.context_at <= at)]
 
     cpdef object invoke(self):
@@ -113,7 +113,7 @@ cdef class CallInfo:
         refuses a call that is not any more the one that was allowed.
         """
         cdef PyObject* made
-        if self.given is not None or self.vector == NULL:  # somebody may have changed them, within them too
+        if self.given is not None or self.vector == NULL:  # a function may have changed them
             if self.confirm is not None:
                 self.confirm()
             elif self.plan.recheck is not None:

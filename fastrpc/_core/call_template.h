@@ -4,7 +4,7 @@
  * the last one (fast_parser.h) is compared first, and only the values are read; then a line costs about 20 ns.
  * Where templates keep missing they pause.
  *
- * A line has at least 64 readable bytes behind it, the first of them a control character; see fast_parser.h. */
+ * At least 64 readable bytes follow a line, the first of them a control character; see fast_parser.h. */
 
 #ifndef FASTRPC_CALL_TEMPLATE_H
 #define FASTRPC_CALL_TEMPLATE_H
@@ -12,11 +12,11 @@
 #include "fast_parser.h"
 
 #define FASTRPC_LONGEST_TEMPLATE 1024
-#define FASTRPC_SPARE 64  /* bytes that may be read behind a line, or a template */
+#define FASTRPC_SPARE 64  /* bytes that may be read after a line, or a template */
 #define FASTRPC_MISSES 4  /* in a row, and templates are not tried for a while */
 #define FASTRPC_PAUSE 64
 
-/* A line without its values: what stands before, between and behind them. */
+/* A line without its values: the bytes before, between and after them. */
 struct fastrpc_template {
     struct fastrpc_call call; /* of the line it was learned from; reading renews the values */
     int values;               /* how many; 0 where there is no template */
@@ -64,9 +64,9 @@ static inline const char *fastrpc_short_id(const char *at, struct fastrpc_call *
     return fastrpc_id(at, call);
 }
 
-/* Read the line that begins here, if it is of the template and its newline stands before `limit`; return
- * its size, with its values in `pattern->call`, or 0. Its first 64 bytes behind `limit` can be read, and a
- * control character stands at its end or at `limit`. */
+/* Read the line that begins here, if it matches the template and its newline is before `limit`; return
+ * its size, with its values in `pattern->call`, or 0. The first 64 bytes after `limit` can be read, and a
+ * control character is at its end or at `limit`. */
 static inline Py_ssize_t fastrpc_read_template(
     const char *line, const char *limit, struct fastrpc_template *pattern
 ) {
@@ -84,7 +84,7 @@ static inline Py_ssize_t fastrpc_read_template(
     }
 }
 
-/* Where text of a line lies in the template that is being made of it: `bytes` behind the last value. */
+/* Where text of a line lies in the template that is being made of it: `bytes` after the last value. */
 static inline const char *fastrpc_moved(const char *text, const char *from, const char *bytes) {
     return bytes + (text - from);
 }
@@ -99,7 +99,7 @@ static inline void fastrpc_make_template(
     pattern->values = 0;
     pattern->call = *call;
     for (int value = 0; value <= call->count + 1; ++value) {
-        /* Arguments stand in order; the id may stand before, or behind them. */
+        /* Arguments are in order; the id is before or after them. */
         int is_id = !id_taken && (next == call->count || call->id < call->arguments[next].from);
         const char *from = value > call->count ? line_end : is_id ? call->id : call->arguments[next].from;
         Py_ssize_t length = from - at;

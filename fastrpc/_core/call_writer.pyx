@@ -1,6 +1,6 @@
 """Encodes the ``tools/call`` requests of a client into its output buffer.
 
-What stands between the id and the arguments is kept for each name, for up to a thousand names of ordinary
+The text between the id and the arguments is cached for each name, for up to a thousand names of ordinary
 length. No I/O.
 """
 

@@ -1,6 +1,6 @@
 /* What of a request's `_meta` goes on to the next server: all but what belongs to the connection it came by.
  *
- * The members are copied as they stand. The text is a JSON object that a parser has accepted, so nothing is
+ * The members are copied unchanged. The text is a JSON object that a parser has accepted, so nothing is
  * validated here. Costs one pass over it. */
 
 #ifndef FASTRPC_CARRIED_META_H
@@ -43,7 +43,7 @@ static inline const char *fastrpc_behind_space(const char *at) {
     return at;
 }
 
-/* Return the comma or the brace behind a value. */
+/* Return the comma or the brace after a value. */
 static inline const char *fastrpc_behind_value(const char *at) {
     int depth = 0;
     for (;;) {

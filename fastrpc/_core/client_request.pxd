@@ -53,7 +53,7 @@ cdef object unreadable(PendingRequest request, Message message)
 cdef class Resumptions:
     cdef list waiting
     cdef Py_ssize_t resumed      # how many of them have been resumed
-    cdef bint are_collected      # responses are read where no task is running: they are resumed behind that
+    cdef bint are_collected      # responses are read where no task is running: they are resumed afterwards
 
     cdef int add(self, PendingRequest request) except -1
     cdef int resume_all(self) except -1

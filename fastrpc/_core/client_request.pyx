@@ -28,7 +28,7 @@ cdef class AnswerSink:
         raise NotImplementedError
 
     cdef bint take_raw(self, PendingRequest request, ToolResult* result) except -1:
-        """Take a result as it stands in its line; False: it is wanted as a dict."""
+        """Take a result as bytes of its line; False: the caller wants a dict."""
         raise NotImplementedError
 
     cdef int take(self, PendingRequest request, object value, object error) except -1:
@@ -44,7 +44,7 @@ cdef class AnswerSink:
 cdef class PendingRequest:
     """A request that has been sent. `done`: its result or error is available.
 
-    Ending one raises nothing, since others end behind it: what a future raises becomes the request's error.
+    Ending one raises nothing, since others are ended after it: an error of a future becomes the request's.
     """
 
     cdef int begin_limits(self, double seconds, double max_seconds) except -1:
@@ -102,7 +102,7 @@ cdef class PendingRequest:
             try:
                 if not self.future.done():
                     self.future.set_exception(error)
-            except Exception:  # its loop is closed: nobody waits
+            except Exception:  # its loop is closed: no task waits
                 pass
         return 0
 
@@ -194,7 +194,7 @@ cdef class Resumptions:
 
     cdef int leave_rest(self) except -1:
         """Responses are no longer collected. If a task has raised KeyboardInterrupt or SystemExit, have the
-        event loop resume those behind it."""
+        event loop resume those after it."""
         cdef PendingRequest request
         self.are_collected = False
         if self.waiting:

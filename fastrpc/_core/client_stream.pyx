@@ -509,7 +509,7 @@ cdef class ClientStream:
                 report(error)
 
     cdef int pass_on(self, object callback, tuple values) except -1:
-        """Call a callback that nobody waits for."""
+        """Call a callback whose result no task awaits."""
         try:
             callback(*values)
         except INTERRUPTIONS:
@@ -599,10 +599,10 @@ cdef class ClientStream:
         return 0
 
     cdef int take_unreadable(self) except -1:
-        """Handle what is no message. If it answers a request of ours, that fails at once."""
+        """Handle a line that is no message. If it answers a request of this client, that fails at once."""
         cdef Message message = self.message
         cdef PendingRequest request = None
-        cdef bint is_cut = message.code == -32700 and not message.has_outcome  # where its method may stand
+        cdef bint is_cut = message.code == -32700 and not message.has_outcome  # its method may be cut off
         if message.id.data != NULL and not message.has_method and not is_cut:
             request = self.pending.pop(sent_id(message.id.data[: message.id.size].decode().strip('"')), None)
         if request is None:
@@ -613,7 +613,7 @@ cdef class ClientStream:
         return request.fail(unreadable(request, message))
 
     cdef bint take_raw(self, Answer* likely) except -1:
-        """Hand the result of a forwarded call over as it stands in the line; False: it is no such answer, or
+        """Hand over the result of a forwarded call as bytes of the line; False: it is no such answer, or
         one whose tail is to be learned."""
         cdef ToolResult result
         cdef PendingRequest request

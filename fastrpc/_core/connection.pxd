@@ -54,10 +54,10 @@ cdef class Connection:
     cdef public dict plans               # tool name -> Plan
     cdef readonly dict resources         # URI -> FramedPlan, or None: it has been asked for once
     cdef readonly dict prompts           # the same by name
-    cdef readonly dict unknown           # tool name that there is not -> the error that says so
+    cdef readonly dict unknown           # name of an unknown tool -> the error that says so
     cdef Plan last                       # the plan that was called last: most calls are like the one before
     cdef bint known                      # lines like the one that the message has learned call `last`
-    cdef bint known_stateless            # and are of this era
+    cdef bint known_stateless            # and are of this wire
     cdef uint8_t[MOST_PARAMETERS] order  # and their arguments are these of its parameters
     cdef public bint open                # the handshake is done: calls without an envelope are welcome
     cdef public dict in_flight           # id text -> whatever the dispatcher keeps of the request
@@ -66,7 +66,7 @@ cdef class Connection:
     cdef public object generation        # which process may serve it (`fastrpc.forks`); None: any
     cdef public bint counted             # by a guard, each request: none but calls is answered here
     cdef public bint structured          # the version of the handshake knows structured content
-    cdef tuple suffix_texts              # all that follows the text of a result, by era and form
+    cdef tuple suffix_texts              # all that follows the text of a result, by wire and form
     cdef const char* tails[8]
     cdef Py_ssize_t tail_sizes[8]
     cdef bytes session_list              # the first page of tools/list, once it has been asked for

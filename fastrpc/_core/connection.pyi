@@ -18,7 +18,7 @@ class CallsInFlight:
 class Connection:
     """What a transport feeds and the dispatcher answers through.
 
-    The tails follow the text of a result, newline included: for each era one for each form of a result, and
+    The tails follow the text of a result, newline included: for each wire one for each form of a result, and
     one of an error.
     """
 
@@ -30,10 +30,10 @@ class Connection:
     def listening(self) -> dict[bytes, Any]: ...
     @property
     def unknown(self) -> dict[str, bytes]:
-        """The errors that calls of tools are answered with that there are not, by the tool's name."""
+        """The errors that answer calls of unknown tools, by the tool's name."""
     @property
     def resources(self) -> dict[str, FramedPlan | None]:
-        """The resources that it reads by itself, by URI; None stands for one that was asked for once."""
+        """The resources that it reads by itself, by URI; None marks one that was requested once."""
     @property
     def prompts(self) -> dict[str, FramedPlan | None]: ...
     @property
@@ -62,7 +62,7 @@ class Connection:
     def seconds_since(self, began: int) -> float:
         """Return how many seconds ago a tick was."""
     def wrote(self) -> None:
-        """Say that an answer was written outside of a pump, so that somebody sends it."""
+        """Record that an answer was written outside of a pump, so that the transport sends it."""
     def take_plans(self, plans: dict[str, Plan]) -> None:
         """Take new plans, after the tools have changed, and forget lists of the old ones."""
     def forget_lists(self) -> None:

@@ -84,7 +84,7 @@ cdef class Connection:
             self.tail_sizes[at] = len(tail)
 
     cdef int handle(self, const char* line, Py_ssize_t size) except -1:
-        """Answer a line, which has 64 readable bytes behind it, or hand it to the dispatcher."""
+        """Answer a line, which 64 readable bytes follow, or hand it to the dispatcher."""
         self.message.read_line(line, size)
         return self.handle_message()
 
@@ -145,7 +145,7 @@ cdef class Connection:
 
     cdef int dispatch(self) except -1:
         """Leave the message to the dispatcher."""
-        # Of a large message many Python objects may be made, of which most are gone again behind it: the
+        # Of a large message many Python objects may be made, of which most are freed after it: the
         # collector of cycles would look at all of them before that.
         cdef bint collecting = self.message.line.size >= LARGE and PyGC_Disable()
         self.now = 0
@@ -209,7 +209,7 @@ cdef class Connection:
     # --- a call, now ------------------------------------------------------------------------------------
 
     cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known) except -1:
-        """Call a tool and write its answer. `known` says that the arguments stand in the known order."""
+        """Call a tool and write its answer. `known` says that the arguments are in the known order."""
         cdef char kept[ID_ROOM]
         if id_size > ID_ROOM:
             return self.call_of_long_id(plan, id[:id_size], stateless, known)

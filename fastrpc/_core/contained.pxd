@@ -1,4 +1,4 @@
-# Functions of somebody else, called by readers and writers that go on whatever these raise. Costs nothing but
+# Functions of other modules, called by readers and writers that go on whatever these raise. Costs nothing but
 # the call where nothing is raised; `fastrpc.tracebacks.call` is the same for Python.
 
 cdef inline int contained(str what, object function, tuple values=()) except -1:

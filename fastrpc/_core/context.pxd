@@ -4,7 +4,7 @@ cdef class CallContext:
     cdef public bint cancelled
     cdef readonly bint ended
     cdef readonly bint asks_no_progress
-    cdef object opener               # who fills it in when somebody asks; None: it is filled in
+    cdef object opener               # fills it in at its first use; None: it is filled in
     cdef const char* text            # the request, while it lies in the read buffer,
     cdef Py_ssize_t size
     cdef bytes line                  # and a copy afterwards

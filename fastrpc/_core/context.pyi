@@ -29,7 +29,7 @@ class CallContext:
         """The tool that is called; None once the request has been looked at, and for one made by hand."""
     @property
     def _is_recorded(self) -> bool:
-        """Whether somebody may count what the call spends: reading it parses nothing."""
+        """Whether a budget may count what the call spends: reading it parses nothing."""
     @property
     def _channel(self) -> OutboundChannel | None: ...
     def fill(

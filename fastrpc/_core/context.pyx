@@ -43,7 +43,7 @@ cdef class CallContext:
         return 0
 
     cdef bint is_untouched(self) noexcept:
-        """Has nobody looked at it, or kept it? Then it may serve another call."""
+        """Whether no code has used it or holds a reference: then it may serve another call."""
         return self.text != NULL and not self.cancelled and Py_REFCNT(self) == 1
 
     @property
@@ -71,7 +71,7 @@ cdef class CallContext:
 
     @property
     def _is_recorded(self):
-        """Whether somebody may count what the call spends: reading it parses nothing."""
+        """Whether a budget may count what the call spends: reading it parses nothing."""
         return self.plan is None or self.plan.recorder is not None
 
     @property

@@ -199,7 +199,7 @@ cdef inline bint _is_exact_integer(double real) noexcept:
 
 
 cdef inline const char* _trim(object text, Py_ssize_t* size) noexcept:
-    """Return where a short text of ASCII begins behind its spaces, NULL for any other."""
+    """Return where a short text of ASCII begins after its spaces, NULL for any other."""
     cdef const char* at
     cdef Py_ssize_t left
     if not PyUnicode_IS_COMPACT_ASCII(text) or PyUnicode_GET_LENGTH(text) > LONGEST:

@@ -1,6 +1,6 @@
 /* Who is below the reaper, read from /proc: for Linux alone, and for `reaper.c` alone, which includes it.
  *
- * Costs about 4 us for each process of the system, and only when somebody is to be listed or ended. Memory is
+ * Costs about 4 us for each process of the system, and only to list or end processes. Memory is
  * one static table. What is done when /proc cannot be read is left to the reaper. */
 
 #include <dirent.h>

@@ -18,7 +18,7 @@ class OutputBuffer:
     def error(self, id: bytes, error: bytes) -> None:
         """Answer the request `id` with an error object."""
     def text(self, id: bytes, text: str, tail: bytes) -> None:
-        """Answer with one text block and, behind the text, `tail`.
+        """Answer with one text block, followed by `tail`.
 
         Raises UnicodeEncodeError for a lone surrogate, before anything is written.
         """

@@ -311,7 +311,7 @@ cdef class OutputBuffer:
         self.put_answer(<char*> id, len(id), <char*> result, len(result))
 
     def text(self, bytes id, str text, bytes tail):
-        """Answer with one text block and, behind it, `tail`."""
+        """Answer with one text block, followed by `tail`."""
         cdef bytes roomy = id.ljust(ID_ROOM)
         self.put_text(<char*> roomy, len(id), text, <char*> tail, len(tail))
 
@@ -532,7 +532,7 @@ cdef int put_structure(
 
 
 cdef bint write_plain(OutputBuffer raw, OutputBuffer text, object value) except? False:
-    """Write the value behind both outputs' ends, to the second as the part of a string. False: not plain."""
+    """Append the value to both outputs, to the second as part of a string. False: not plain."""
     cdef Page page
     page.raw_owner = <void*> raw
     page.text_owner = <void*> text
@@ -548,7 +548,7 @@ cdef bint write_plain(OutputBuffer raw, OutputBuffer text, object value) except?
 
 
 cdef bint put_json(OutputBuffer output, object value) except -1:
-    """Write a plain value behind the output's end; False, with nothing written, for any other value."""
+    """Append a plain value to the output; False, with nothing written, for any other value."""
     try:  # The escaped copy is written and dropped: that costs less than a second writer.
         return write_plain(output, SCRATCH, value)
     finally:

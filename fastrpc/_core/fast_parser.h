@@ -1,15 +1,15 @@
 /* The strict pass: reads the likely line, a tools/call (or prompts/get, resources/read) with plain arguments,
  * in one walk.
  *
- * It stands in front of simdjson and never judges: it either knows the whole line to be right and has
+ * It runs before simdjson and rejects nothing: it either knows the whole line to be right and has
  * every part of it, or it hands the line over untouched. It is sure of objects whose keys have no
  * escapes and come once, of strings, integers of up to 18 digits, true, false and null;
  * of a `_meta` only if it is, byte for byte, the one that simdjson has read before. Everything else is
  * handed over: other methods, nested arguments, reals, anything that may be broken.
  *
- * Costs about 50 ns for a line of 120 bytes; call_template.h stands in front of it.
+ * Costs about 50 ns for a line of 120 bytes; call_template.h runs before it.
  *
- * The line has at least 64 readable bytes behind it, the first of which ends any string and any white space
+ * At least 64 readable bytes follow the line, the first of which ends any string and any white space
  * that this pass knows: a control character. A body over HTTP may hold the same character, so nothing that is
  * compared with something remembered may trust it: there, sizes come first. */
 
@@ -31,7 +31,7 @@ static inline const char *fastrpc_space(const char *at) {
     return at;
 }
 
-/* From behind the opening quote to the closing one; NULL for a string that may be broken. `beyond` says
+/* From after the opening quote to the closing one; NULL for a string that may be broken. `beyond` says
  * whether it holds more than ASCII, `escaped` whether there are escapes. */
 FASTRPC_INLINE const char *fastrpc_text(const char *at, int *beyond, int *escaped) {
     const char *start = at;
@@ -79,7 +79,7 @@ static inline const char *fastrpc_string(const char *at) {
 }
 
 /* Over an integer of at most 18 digits; NULL for a longer one or a leading zero. Behind a real's integer
- * part no member can end, so whoever goes on hands it over. */
+ * part no member can end, so the code that goes on hands it over. */
 static inline const char *fastrpc_integer(const char *at, int64_t *value) {
     int negative = *at == '-';
     const char *digits = at + negative;
@@ -103,7 +103,7 @@ static inline const char *fastrpc_key(const char *at, const char **key, Py_ssize
     return *at == ':' ? fastrpc_space(at + 1) : NULL;
 }
 
-/* Over the comma behind a member, to the next key; to the closing brace at the end; else NULL. */
+/* Over the comma after a member, to the next key; to the closing brace at the end; else NULL. */
 static inline const char *fastrpc_next(const char *at) {
     at = fastrpc_space(at);
     if (*at == '}') { return at; }
@@ -186,7 +186,7 @@ static inline const char *fastrpc_params(
             if (call->has_arguments || !(at = fastrpc_arguments(at, call))) { return NULL; }
         } else if (size == 5 && memcmp(key, "_meta", 5) == 0) {
             if (call->has_meta || !meta_size) { return NULL; }
-            /* Sizes first: the newline behind a line ends no comparison with a _meta that holds newlines. */
+            /* Sizes first: the newline after a line ends no comparison with a _meta that holds newlines. */
             if (line_end - at <= meta_size || memcmp(at, meta, (size_t)meta_size) != 0) { return NULL; }
             call->has_meta = 1;
             at += meta_size;

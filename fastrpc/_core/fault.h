@@ -69,7 +69,7 @@ private:
 
     bool opened = false;  // a level that is not empty: a value of it comes next
 
-    /* Reads a scalar or an empty level whole, of any other level what stands before its first value. */
+    /* Reads a scalar or an empty level whole, of any other level the part before its first value. */
     const char *begin_value() {
         opened = false;
         skip_space();

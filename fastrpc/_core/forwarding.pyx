@@ -2,11 +2,11 @@
 
 The arguments, and what of ``_meta`` is not the connection's own, are copied from the client's line into the
 upstream request. A result of one text, in an answer like an earlier one, is copied into the answer; any other
-result is parsed and encoded again. The client gets its own id and the form of its own version. What the
-upstream server sends besides the result (a request, a log message) needs a Context: `promote()` makes an
-ordinary call of the forwarded one. Costs about 1 µs a call besides the four system calls; a ``_meta`` like
-that of the last call a comparison more, any other one pass over it. Connecting and listing tools are left to
-`fastrpc.proxy`.
+result is parsed and encoded again. The answer has the id and the version of the client's request. What
+the upstream server sends besides the result (a request, a log message) needs a Context: `promote()` turns the
+forwarded call into an ordinary one. Costs about 1 µs a call besides the four system calls; a ``_meta`` like
+that of the last call costs a comparison more, any other ``_meta`` one pass over it. `fastrpc.proxy` connects
+and lists tools.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

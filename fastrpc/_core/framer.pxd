@@ -9,7 +9,7 @@ cdef class Framer:
     cdef char* buffer            # `capacity` bytes and 64 spare ones, so that simdjson parses in place
     cdef Py_ssize_t capacity
     cdef Py_ssize_t start        # first byte that no line has taken yet
-    cdef Py_ssize_t end          # one behind the last byte read
+    cdef Py_ssize_t end          # one after the last byte read
     cdef Py_ssize_t searched     # no newline lies before this
     cdef int too_large           # how often in a row the buffer has been
     cdef readonly Py_ssize_t max_line

@@ -10,6 +10,6 @@ class Framer:
     def max_line(self) -> int: ...
     def __new__(cls, max_line: int = 16_777_216) -> Framer: ...
     def feed(self, chunk: bytes) -> list[bytes | None]:
-        """Return the lines that `chunk` completes; None stands for one line over the limit."""
+        """Return the lines that `chunk` completes; None marks a line over the limit."""
     def finish(self) -> list[bytes]:
         """Return the last line if it had no newline."""

@@ -1,4 +1,4 @@
-"""Cuts a byte stream into lines, in place, for a parser that wants spare bytes behind its input.
+"""Cuts a byte stream into lines, in place, for a parser that needs spare bytes after its input.
 
 Only a newline ends a frame (MCP, stdio transport); a carriage return before it is JSON white space;
 lines of nothing but white space are skipped. The framer remembers how far it has searched, so a slow
@@ -14,7 +14,7 @@ cdef extern from "poison.h":
     void unpoison "FASTRPC_UNPOISON"(char* start, Py_ssize_t size) noexcept
 
 cdef enum:
-    SPARE = 64                   # simdjson reads up to this many bytes behind a document
+    SPARE = 64                   # simdjson reads up to this many bytes after a document
     FIRST_CAPACITY = 64 * 1024
     KEEP_CAPACITY = 4 * 1024 * 1024
     PATIENCE = 64                # times that a buffer beyond that may be filled with less
@@ -60,7 +60,7 @@ cdef class Framer:
             self.searched -= self.start
             self.start = 0
             self.end = held
-            self.buffer[held] = c"\n"  # as behind filled(): nothing may come this time
+            self.buffer[held] = c"\n"  # as after filled(): this read may return nothing
         if self.capacity - held < wanted:
             # Doubling keeps a long line linear; no line grows beyond the limit.
             self.resize(max(held + wanted, min(self.capacity * 2, self.max_line + wanted)))
@@ -122,7 +122,7 @@ cdef class Framer:
         return LINE
 
     def feed(self, bytes chunk):
-        """Take `chunk` and return the lines it completes; None stands for one over the limit."""
+        """Take `chunk` and return the lines it completes; None marks one over the limit."""
         cdef Py_ssize_t available
         cdef Py_ssize_t count = len(chunk)
         cdef char* line

@@ -1,4 +1,4 @@
-/* Writes a plain value as JSON, in two places at once: as it is, and as it stands inside a JSON string.
+/* Writes a plain value as JSON, in two places at once: as it is, and escaped as part of a JSON string.
  *
  * A tool's result goes out both ways. Written together, the second costs a few copies; made of the first, it
  * would cost a pass over text in which every eighth byte is a quote. Plain are exact str, int, float, bool,
@@ -217,7 +217,7 @@ static inline char *fastrpc_put_decimal(char *to, struct fastrpc_decimal decimal
     char digits[40];
     fastrpc_drop_zeros(&decimal);
     int count = (int)(fastrpc_put_digits(digits, decimal.digits) - digits);
-    int point = count + decimal.exponent; /* so many digits stand before it */
+    int point = count + decimal.exponent; /* the number of digits before it */
     if (point > 16 || point <= -4) {
         *to++ = digits[0];
         if (count > 1) {
@@ -323,17 +323,17 @@ static inline int fastrpc_copy_long(char *one, char *two, const char *from, Py_s
 
 /* ---------------------------------------------------------------------------------------- the walk */
 
-/* Where writing stands; raw is NULL once it has failed. Two pointers would have to be moved each time, and a
- * compiler that moves them as one vector makes every write wait for the one before. */
+/* The write positions; raw is NULL once writing has failed. Two pointers would both be moved at each write,
+ * and a compiler that moves them as one vector makes every write wait for the one before. */
 struct fastrpc_pens {
     char *raw;
-    ptrdiff_t ahead; /* so far behind raw, in the other buffer, is the copy inside a string */
+    ptrdiff_t ahead; /* distance from raw to the escaped copy, in the other buffer */
 };
 #define FASTRPC_TEXT(PENS) ((PENS).raw + (PENS).ahead)
 
 /* Two buffers. What grows in one by n bytes grows in the other by 2 n at most, so one limit does for both. */
 struct fastrpc_page {
-    char *limit; /* raw may be written to here, and has FASTRPC_SPARE behind it */
+    char *limit; /* raw may be written to here, and FASTRPC_SPARE bytes follow it */
     struct fastrpc_pens pens;
     void *raw_owner;
     void *text_owner;

@@ -40,6 +40,6 @@ class Message:
         """What is wrong; for a broken line also at which byte."""
     @property
     def batch_size(self) -> int:
-        """How many elements a ``batch`` has; 16,777,215 stands for more. Makes none of them."""
+        """How many elements a ``batch`` has; 16,777,215 means that or more. Makes none of them."""
     def elements(self) -> list[bytes]:
         """Return the exact text of each element of a ``batch``."""

@@ -4,9 +4,9 @@
 The likely line is read by the strict pass alone (`fast_parser.h`), which knows it to be right or hands it
 over. simdjson reads every other line whole and decides what is broken. Integers beyond 64 bits are its one
 limit: a line with some is copied with marks around them and read again (`numbers.h`). What is wrong with a
-broken line, and at which byte, is looked for when somebody asks (`fault.h`), its id always
+broken line, and at which byte, is looked for on request (`fault.h`), its id always
 (`broken_envelope.h`). For a line of 120 bytes the pass costs about 50 ns, simdjson 150; no Python object is
-made until somebody asks for one. No I/O, no clock, no logging; what a message means is the dispatcher's part.
+made before a caller needs it. No I/O, no clock, no logging; what a message means is the dispatcher's part.
 
 Rules kept here: JSON-RPC 2.0 section 4 (request object) as MCP narrows it: ids are strings or
 integers, params an object. Duplicated envelope members are refused, because two readers could
@@ -106,7 +106,7 @@ cdef class Message:
     # --- reading ----------------------------------------------------------------------------------
 
     cdef int read_line(self, const char* line, Py_ssize_t size) except -1:
-        """Read `line`, which has 64 readable bytes behind it, first a control character; fill the fields."""
+        """Read `line`, which 64 readable bytes follow, first a control character; fill the fields."""
         cdef Inside* found = inside(self)
         self.line.data = line
         self.line.size = size
@@ -536,7 +536,7 @@ cdef class Message:
         return found
 
     cdef Slice arguments_text(self) noexcept:
-        """Return the arguments of a call as they stand in the line, without the braces around them."""
+        """Return the arguments of a call, the bytes in the line, without the braces around them."""
         cdef Slice found = Slice(self.line.data, 0)
         if self.parsed_fast:
             if self.call.count > 0:
@@ -552,7 +552,7 @@ cdef class Message:
         return found
 
     cdef Slice meta_text(self) except *:
-        """Return the ``_meta`` of a call as it stands in the line, or as the same one stood in another."""
+        """Return the ``_meta`` of a call, from its line or from an earlier line with the same one."""
         cdef Slice found = Slice(NULL, 0)
         if self.parsed_fast and self.call.has_meta:
             if self.call == &inside(self).fast:
@@ -578,7 +578,7 @@ cdef class Message:
         self.read_line(self.keep(line), len(line))
 
     cdef const char* keep(self, bytes line) except NULL:
-        """Copy a line to where it has a newline and spare bytes behind it."""
+        """Copy a line to where a newline and spare bytes follow it."""
         cdef char* copy = <char*> PyMem_Realloc(self.copy, len(line) + 1 + SPARE)
         if copy == NULL:
             raise MemoryError

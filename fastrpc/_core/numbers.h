@@ -61,8 +61,8 @@ static inline bool is_beyond_64_bits(const char *number, const char *rest) {
     return size > most || (size == most && std::memcmp(number + negative, limit, most) > 0);
 }
 
-/* Whether a real is beyond a double. Its size is told from its digits and its exponent, unless it is close to the
-   limit of 1.8e308: then it is converted. */
+/* Whether a real is beyond a double. Its digits and its exponent give its size. One close to the limit of
+   1.8e308 is converted instead. */
 static inline bool is_beyond_double(const char *number, const char *fraction, const char *rest) {
     const char *digits = number + (*number == '-');
     const char *mantissa_end = fraction;
@@ -118,7 +118,7 @@ private:
         return true;
     }
 
-    /* Whether what ends here stands in a value's place: a string would be right in a name's place, too. */
+    /* Whether what ends here is in the position of a value: a string may be a name, too. */
     bool is_value(const char *rest) const {
         while (rest < end && (*rest == ' ' || *rest == '\t' || *rest == '\r' || *rest == '\n')) { ++rest; }
         return rest == end || *rest == ',' || *rest == '}' || *rest == ']';

@@ -28,7 +28,7 @@ class PendingCall(InFlightCall):
     def __call__(self, task: CallTask) -> None:
         """The coroutine has ended."""
     def open_call(self, context: Any, line: bytes, plan: Any) -> None:
-        """Somebody looks at the Context: fill it in, and leave the call to the dispatcher, on its thread."""
+        """A function uses the Context: fill it in, and leave the call to the dispatcher, on its thread."""
     def hand_over(self) -> None:
         """Leave the call to the dispatcher, unless it has ended."""
     def expire(self) -> None:

@@ -82,7 +82,7 @@ cdef class InFlightCall:
         steps.allowed = self.allowed
 
     # Sending an answer may close the connection, which has no dispatcher from then on: it is looked up first.
-    # Whoever ends a call has others to end behind it, so what is called on the way stops neither.
+    # The caller ends further calls after this one, so an exception in a callback stops neither.
 
     cdef int end(self, object result, object error) except -1:
         """Answer, unless the call has ended for its client, or its connection is closed."""
@@ -172,7 +172,7 @@ cdef class PendingCall(InFlightCall):
         return True
 
     def open_call(self, context, line, plan):
-        """Somebody looks at the Context: fill it in, and leave the call to the dispatcher, on its thread."""
+        """A function uses the Context: fill it in, and leave the call to the dispatcher, on its thread."""
         self.opener.open_call(context, line, plan)
         self.opener.post(self.hand_over)
 
@@ -196,7 +196,7 @@ cdef class PendingCall(InFlightCall):
 
     cdef int stop(self) except -1:
         if self.context is not None:
-            self.context.ended = True  # for whoever looks at it later: it says nothing to the client
+            self.context.ended = True  # for code that uses it later: it sends nothing to the client
             self.context.cancelled = True
         self.task.cancel()
         return 0
@@ -240,7 +240,7 @@ cdef int state_decided(CallContext context, object line) except -1:
 cdef int wait(
     Connection connection, Plan plan, Steps* steps, CallTask task, CallContext context
 ) except -1:
-    """Have a call wait for its task, with a Context that nobody has looked at, if there is one."""
+    """Have a call wait for its task, with an unused Context, if there is one."""
     cdef PendingCall call = PendingCall.__new__(PendingCall)
     call.enter(connection, plan, steps)
     call.task = task

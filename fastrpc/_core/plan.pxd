@@ -62,7 +62,7 @@ cdef class Plan:
     cdef Gate gate                       # the guard, if it is one
     cdef readonly bint conditional       # it may have ceased to exist for its caller: ask before each call
     cdef readonly object around
-    cdef readonly object recheck         # asked about arguments that what is around has seen; None: nobody
+    cdef readonly object recheck         # validates arguments that `around` has seen; None: no check
     cdef readonly Recorder recorder
     cdef readonly CallForwarder forwarder  # of a tool that another server has, or None
     cdef object spare_context            # of a call that has ended without looking at it, for the next one
@@ -108,10 +108,10 @@ cdef object MISFIT
 
 
 cdef class FramedPlan:
-    # The plan of a resource or a prompt, and what stands around a text that it returns, in one version.
+    # The plan of a resource or a prompt, and the bytes around a text that it returns, in one version.
     cdef Plan plan
     cdef bint stateless
-    cdef bytes head              # from the comma behind the id to the colon in front of the text
+    cdef bytes head              # from the comma after the id to the colon before the text
     cdef bytes tail              # all that follows the text, newline and all
 
 

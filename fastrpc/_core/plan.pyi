@@ -104,6 +104,6 @@ class Plan:
         """Record how long a call took, wherever `inline` let it run."""
 
 class FramedPlan:
-    """The plan of a resource or a prompt, and what stands around a text that it returns, in one version."""
+    """The plan of a resource or a prompt, and the bytes around a text that it returns, in one version."""
 
     def __init__(self, plan: Plan, head: bytes, tail: bytes, stateless: bool) -> None: ...

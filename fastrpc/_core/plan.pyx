@@ -3,11 +3,11 @@
 A tool whose parameters are plain (str, int, float, bool, object, array, any JSON) and positional is
 bound straight from the parser into a vector on the stack and called by vectorcall: no dict, no tuple, no
 method look-up.
-Whatever does not fit at once (a string for an integer, a missing argument, a type of the author's own) is not
-decided here: call() returns MISFIT and the connection binds again, leniently and with words
+For arguments that do not fit at once (a string for an integer, a missing argument, a type that the author
+defines) call() returns MISFIT. The connection then binds them again, leniently and with error messages
 (`fastrpc.schema.Signature.binder`).
 
-A plan also keeps the record by which a synchronous tool earns its place on the loop's thread
+A plan also stores the measurements that move a synchronous tool to the loop's thread
 (run="auto"): 16 calls in a row within 200 µs prove it, one inline call over 1 ms sends it back.
 """
 
@@ -51,7 +51,7 @@ cdef dict KINDS = {
 }
 
 PARAMETER_LIMIT = MOST_PARAMETERS
-REQUIRED = object()              # stands for the default of a parameter that has none
+REQUIRED = object()              # marks a parameter without a default
 MISFIT = object()
 
 
@@ -332,7 +332,7 @@ cdef class Plan:
             values[at + (0 <= self.context_at <= at)] = <PyObject*> bound[at]
 
     cdef bint order_of(self, const Call* call, uint8_t* order) noexcept:
-        """Say which parameter each argument of such a call is, and behind them which get their defaults.
+        """Find the parameter of each argument of such a call, then those that get their defaults.
 
         False where that is not all there is to binding them.
         """
@@ -360,7 +360,7 @@ cdef class Plan:
         return True
 
     cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept:
-        """call() for a call whose arguments stand in a known order, which order_of() has found."""
+        """call() for a call whose arguments are in a known order, which order_of() has found."""
         cdef PyObject* vector[MOST_PARAMETERS + 1]
         cdef PyObject** values = vector + 1
         cdef PyObject* value
@@ -560,7 +560,7 @@ cdef PyObject* other_value(Plan plan, Py_ssize_t at, const CallArgument* argumen
 
 
 cdef int bind_known(Plan plan, const Call* call, const uint8_t* order, PyObject** values) noexcept:
-    """bind_message() for a call whose arguments stand in a known order."""
+    """bind_message() for a call whose arguments are in a known order."""
     cdef PyObject* value
     cdef Py_ssize_t at
     for at in range(call.count):

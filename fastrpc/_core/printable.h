@@ -8,7 +8,7 @@
 #endif
 
 /* Return the number of bytes in front of the first one, up to `end`, that is not in 0x20 to 0x7e; with a `special`,
- * that or the backslash ends them, too. Reads no byte behind `end`. */
+ * that or the backslash ends them, too. Reads no byte after `end`. */
 static inline Py_ssize_t fastrpc_printable(const unsigned char *at, const unsigned char *end, char special) {
     const unsigned char *start = at;
 #ifdef __SSE2__

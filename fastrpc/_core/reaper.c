@@ -1,17 +1,17 @@
-/* Stands between the server and one program at a time, and ends everything below it.
+/* Runs one program at a time for the server, and ends all descendants of that program.
  *
  * The server starts this program with one end of a Unix stream socket as descriptor 3 and talks to it in
  * the frames below; `fastrpc/processes/reapers.py` is the other side. On Linux the reaper is a sub-reaper: what
- * its program leaves behind, in whatever session, becomes its child, so it always knows whether anybody
- * is left. When the socket ends, the server is gone, however it went: SIGTERM to all, 0.3 s, SIGKILL.
+ * descendants that outlive its program, in any session, become its children, so it always knows whether
+ * a process is left. When the socket ends, the server has ended in some way: SIGTERM to all, 0.3 s, SIGKILL.
  *
  * There it is two processes. The first, its guardian, only waits: it is a sub-reaper as well, so when the
  * reaper is killed, everything below it becomes the guardian's, which kills it and tells the server. When the
  * guardian is killed, the reaper does the same. The server sees the socket end only when both are gone.
  *
  * Elsewhere, or where this kernel refuses, it falls back on the program's process group, which a child
- * that makes a session of its own escapes; there is no guardian then. What a system offers is asked once, in `prepare`; compiled with
- * -DAS_ELSEWHERE, for the tests, it asks for nothing and is what other systems than Linux get.
+ * that starts a new session escapes; there is no guardian then. `prepare` finds out once what the system
+ * offers. Compiled with -DAS_ELSEWHERE, for the tests, it does not ask, and runs as elsewhere.
  *
  * Cost of a call: two messages, a pipe, a vfork, an exec. Memory is bounded: static tables, one request
  * of at most 16 MiB. It reads no output, knows no time limit and opens no file of the command's. */
@@ -76,7 +76,7 @@ struct report {
     uint32_t kind;
     int32_t pid;
     int32_t code;        /* exit code, or minus the signal's number; FAILED: errno */
-    uint32_t nobody;     /* EXITED: nobody is left, the reaper is free again. FAILED: 1 if chdir failed */
+    uint32_t nobody;     /* EXITED: no process is left, the reaper is free again. FAILED: 1 if chdir failed */
     uint64_t duration_us;
     uint32_t killed;     /* SIGKILL was needed */
     uint32_t alive, listed;
@@ -158,7 +158,7 @@ static void prepare_signals(void) {
     for (long number = 32; number < 34; number++) /* sigaction will not touch them */
         syscall(SYS_rt_sigaction, number, as_at_first, NULL, (size_t)8);
 #endif
-    action.sa_handler = SIG_IGN; /* its life is the server's; nobody ends it by asking */
+    action.sa_handler = SIG_IGN; /* it ends with the server, not by a signal */
     for (size_t i = 0; i < IGNORED_COUNT; i++)
         sigaction(IGNORED[i], &action, NULL);
     action.sa_handler = on_child;
@@ -239,7 +239,7 @@ static int group_lives(void) {
     return call.group > 0 && (kill(-call.group, 0) == 0 || errno == EPERM);
 }
 
-/* The same by process group alone: who is in it cannot be told, only whether there is somebody. */
+/* The same by process group alone: its members are unknown, only whether it has any is known. */
 static uint32_t each_in_group(int number, struct report *report) {
     if (!group_lives())
         return 0;
@@ -270,7 +270,7 @@ static int become(const char *folder, char **arguments, const int descriptors[4]
     int next = 1;
     setsid();
 #if LINUX
-    if (parent_death) { /* should somebody kill the reaper, the program at least goes with it */
+    if (parent_death) { /* if the reaper is killed, at least the program ends with it */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != reaper)
             _exit(127);
@@ -394,7 +394,7 @@ static void tell_of_a_loss(void) {
     send_report(&report);
 }
 
-/* The server has ended; or our guardian, which is told to a server that may still be there. */
+/* The server has ended; or the guardian, which is reported to a server that may still run. */
 static void parent_is_gone(void) {
     if (guarded)
         tell_of_a_loss();
@@ -487,7 +487,7 @@ static void serve_request(void) {
         close(descriptors[i]);
 }
 
-/* Bury the dead. Returns whether nobody is left. */
+/* Reap the ended processes. Returns whether no process is left. */
 static int reap(int *main_ended, int *status) {
     for (;;) {
         int ended;
@@ -532,7 +532,7 @@ static void look_after_the_call(void) {
     }
 }
 
-/* SIGKILL to all, again and again until nobody is left: forks race with the scan. */
+/* SIGKILL to all, repeatedly until no process is left: forks race with the scan. */
 static void kill_pass(void) {
     if (each_left(SIGKILL, NULL))
         call.killed = 1;
@@ -579,7 +579,7 @@ static void drain_wake(void) {
         ;
 }
 
-/* Serve requests and look after the call, until the server is gone and nobody is left. */
+/* Serve requests and look after the call, until the server has ended and no process is left. */
 static void serve(void) {
     while (!leaving || call.busy) {
         struct pollfd watched[3] = {
@@ -624,7 +624,7 @@ static void stand_guard(pid_t reaper, int alive) {
         }
     }
     if (WIFEXITED(status))
-        return; /* by itself, so nobody is left */
+        return; /* by itself, so no process is left */
     call.busy = leaving = 1;
     parent_end = -1;
     tell_of_a_loss();

@@ -55,7 +55,7 @@ cdef class RecordBatch:
     cdef readonly Py_ssize_t count
     cdef Recorder recorder     # whose clock they are of
     cdef double rate           # ticks a microsecond
-    cdef list described        # as objects, once somebody has asked for them
+    cdef list described        # as objects, made on request
 
     cdef CallRecord call(self, Py_ssize_t at)
     cdef bint find_arguments(self, Py_ssize_t at, Slice* found) except -1

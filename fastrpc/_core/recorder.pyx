@@ -2,15 +2,15 @@
 
 A record says who called what, when each stage ended, how many bytes went out, and the outcome as the client
 saw it. Records lie in a ring of fixed size: writing one costs about 50 ns and never waits, unless `on_full`
-is set. One that does not fit is counted (`dropped`). `take` gives them to whoever observes calls, off the
-path of calls; who that is, and when, is left to `fastrpc.telemetry`. Only who wants objects pays for these.
+is set. One that does not fit is counted (`dropped`). `take` returns them to the observers of calls, off the
+path of calls; `fastrpc.telemetry` decides who observes, and when. Objects are made only on request.
 
-A guard may state what it has decided about a call, such as the rule: the line of its request is a
-`DecidedLine` then, which carries that as far as the record. Other calls pay nothing for it.
+A guard may attach its decision to a call, such as the rule: the line of the request is then a
+`DecidedLine`, which carries the decision to the record. Other calls cost nothing more.
 
 Long ids are cut, since clients choose them: by `Recorder.write`, to which connections leave such calls. With
 `keeps_content` a record has the request and the answer too: two copies of bytes. Beyond `MOST_CONTENT`
-bytes in the ring what comes is hashed at once instead, on the path of its call.
+bytes in the ring, further content is hashed at once instead, on the path of its call.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -297,7 +297,7 @@ def hashed(bytes content not None):
 
 
 cdef bytes arguments_in(Message reader, bytes request):
-    """Return the arguments in the line of a request: as they stand there, b"" if there are none."""
+    """Return the arguments in the line of a request, unchanged; b"" if there are none."""
     cdef Slice found
     if find_arguments(reader, request, &found):
         return found.data[: found.size]
@@ -309,7 +309,7 @@ cdef bytes arguments_in(Message reader, bytes request):
 
 
 cdef bint find_arguments(Message reader, bytes request, Slice* found) except -1:
-    """Read the line of a request, and find its arguments in it: as they stand there, with their braces. False
+    """Read the line of a request, and find the bytes of its arguments in it, with their braces. False
     for resources, and where integers beyond 64 bits had the line written anew."""
     cdef const char* line = reader.keep(request)
     cdef const char* start
@@ -382,7 +382,7 @@ cdef bytes answer_in(OutputBuffer output, Py_ssize_t size, Py_ssize_t id_size):
     if size <= 0 or size > output.waiting():
         return None
     at = end + 2 - size
-    while True:  # a notification may stand before the answer
+    while True:  # a notification may precede the answer
         newline = <const char*> memchr(at, c"\n", end - at)
         if newline == NULL:
             break

@@ -1,4 +1,4 @@
-"""Says quickly of most texts that there is no secret to take out of them."""
+"""Finds quickly that a text contains no secret to redact, for most texts."""
 
 from typing import Any
 

@@ -51,7 +51,7 @@ cdef bint may_hold_one(text) except -1:
     All patterns need an address's ``@`` or a word that names a secret, and ``:``, ``=`` or ``--`` beside it;
     but for ``Bearer …`` and ``Basic …``.
     """
-    cdef const unsigned char* at  # a NUL is behind it
+    cdef const unsigned char* at  # a NUL follows it
     cdef Py_ssize_t size
     if type(text) is not str:
         return True
@@ -87,7 +87,7 @@ cdef inline bint has_scheme(const unsigned char* at, Py_ssize_t size, char first
         at = <const unsigned char*> memchr(at, first, end - at)
         if at == NULL:
             return False
-        at += 1  # behind the last letter is a NUL
+        at += 1  # a NUL follows the last letter
         if ((at[0] | 32) == c"a" and (at[1] | 32) == c"s") or ((at[0] | 32) == c"e" and (at[1] | 32) == c"a"):
             return True
 

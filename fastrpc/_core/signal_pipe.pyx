@@ -3,7 +3,7 @@
 The handler is C: nothing of Python runs on the thread that is interrupted, whether that is in poll(2), in an
 event loop or in a handler's code, and no wakeup descriptor of asyncio or uvloop is touched. System calls that
 can be restarted are (SA_RESTART). The signal is never blocked or ignored, and exec resets handlers: programs
-that are started meanwhile take it as a new program does. Who reads, and what it does then, is left to others.
+that are started meanwhile take it as a new program does. The caller decides who reads it and what follows.
 """
 
 from libc.errno cimport errno

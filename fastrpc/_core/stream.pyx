@@ -5,10 +5,10 @@ processor and look again for a moment before going to sleep, as long as nothing 
 flight. A full output stops the reading until it has drained. There are two ways to sleep and one pump
 for both: `run()` waits in poll(2) and needs no event loop, so that the first messages are answered
 before asyncio is imported; `attach()` hands the same stream, with whatever it has read, to a loop.
-What lines mean is the connection's affair, and opening and restoring descriptors the transport's.
+The connection interprets the lines; the transport opens and restores the descriptors.
 
-Nothing that is called on the way stops the stream: what a line raises is the dispatcher's to answer, and the
-next line is served; what a trace, or a function for the loop, raises is logged.
+No exception of a callback stops the stream. The dispatcher answers an exception that a line raises, and the
+next line is served; an exception of a trace, or of a function for the loop, is logged.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -85,7 +85,7 @@ cdef extern from *:
         return fastrpc_signal_pipe[0];
     }
 
-    /* A pipe holds 64 KiB unless told otherwise: too little for large messages. Not everywhere, not for
+    /* A pipe holds 64 KiB by default: too little for large messages. Not everywhere, not for
        every descriptor, and beyond the user's share refused: then it stays as it is. */
     static void fastrpc_widen(int descriptor, int size) {
     #ifdef F_SETPIPE_SZ
@@ -146,7 +146,7 @@ IDLE = 0       # nothing to read
 MORE = 1       # its time is up; there may be more
 BLOCKED = 2    # the output is full
 END = 3        # the input has ended and everything is sent
-BROKEN = 4     # nobody reads the output any more, or a descriptor failed
+BROKEN = 4     # the reader has closed the output, or a descriptor failed
 LOOP = 5       # something needs the event loop
 SIGNAL = 6     # SIGTERM, SIGINT or SIGHUP
 
@@ -211,7 +211,7 @@ cdef class Stream:
     cdef int pump(self, bint in_loop) except -1:
         """Read and answer until there is a reason to stop, and return it.
 
-        With nothing to read it looks again for a moment before the caller sleeps: whoever waits for each
+        With nothing to read it polls for a moment before the caller sleeps: a client that waits for each
         answer sends the next call soon. Answers to forwarded calls are looked for, too.
         """
         cdef int64_t until = clock() + TURN_NANOSECONDS if in_loop else 0
@@ -434,8 +434,8 @@ cdef class Stream:
                 return LOOP
 
     cdef int sleep(self, bint blocked, int signals) except -1:
-        """Wait for the descriptors. An quiet moment before the client has sent anything is used to get ready
-        for what may come, the first one behind that to begin the loop, if it will be needed."""
+        """Wait for the descriptors. An idle moment before any input prepares for the first request;
+        the first one after input has come begins the loop, if it will be needed."""
         cdef pollfd watched[3]
         cdef int count
         cdef int moments = 2 if self.heard else 1
@@ -500,7 +500,7 @@ cdef class Stream:
 
     def attach(self, loop, on_end):
         """Go on in `loop`, which runs; call `on_end(END)` once when the input is over and all is answered and
-        sent that could be at once, `on_end(BROKEN)` once when nobody takes the output any more."""
+        sent that could be at once, `on_end(BROKEN)` once when the reader has closed the output."""
         self.loop = loop
         self.on_end = on_end
         self.wants_loop = False
@@ -555,7 +555,7 @@ cdef class Stream:
     cdef int finish(self, int reason) except -1:
         """The input has ended or the output is broken: stop watching and say so, each once.
 
-        The output may break behind the end of the input; nothing comes behind that.
+        The output may break after the end of the input; no event follows that.
         """
         self.watch_input(False)
         if reason == BROKEN:

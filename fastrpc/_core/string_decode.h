@@ -3,7 +3,7 @@
  * Two steps. While a line is read, `fastrpc_over_escape` accepts one escape of RFC 8259 section 7, and hands
  * over everything else unchecked. When the value is wanted, `fastrpc_make_text` makes the str, exactly the one
  * that CPython's decoder would make: of the narrowest kind its characters fit. Its caller has checked UTF-8
- * and escapes. It reads no byte behind the text.
+ * and escapes. It reads no byte after the text.
  *
  * Plain characters go 16 at a step, others one by one. A text is walked once, or twice where it is beyond
  * ASCII: its length and its kind come first. 40 bytes cost 25 ns; 1 MB costs 15 µs where all is ASCII, 80
@@ -22,7 +22,7 @@
 
 struct fastrpc_escape_letters {
     signed char digit[256]; /* of a hexadecimal digit its value, else -1 */
-    char meaning[256];      /* of a letter behind a backslash, 0 where there is none */
+    char meaning[256];      /* of a letter after a backslash, 0 for any other */
 
     constexpr fastrpc_escape_letters() : digit(), meaning() {
         for (int letter = 0; letter < 256; ++letter) { digit[letter] = -1; }

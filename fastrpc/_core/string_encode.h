@@ -4,7 +4,7 @@
  * Plain ASCII goes 16 characters at a step, whatever the kind of the str; the others go one by one, UTF-8
  * being made on the way. A million characters cost 35 µs where all is plain ASCII, 50 with a newline in
  * each line, 70 where a few have made the str four bytes wide, about 1 ms in words of another script.
- * Nothing is allocated, nothing but half of a surrogate pair refused; no character behind the last is read.
+ * Nothing is allocated, only half of a surrogate pair is refused; no character after the last is read.
  *
  * Whoever calls has room for six bytes a character, and for 16 more: each step writes all its places. */
 
@@ -19,7 +19,7 @@
 
 #include "inline.h"
 
-/* What stands behind the backslash for each byte that JSON escapes; 'u' needs four digits more. */
+/* The letter after the backslash for each byte that JSON escapes; 'u' needs four digits more. */
 static const char fastrpc_escape[256] = {
     ['"'] = '"', ['\\'] = '\\',
     ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't',
@@ -107,7 +107,7 @@ static inline char *fastrpc_escape_some(char *to, const unsigned char *from, Py_
 }
 
 /* The last bytes, fewer than 16: eight at a time, the second eight overlapping the first. A str has no
- * spare bytes behind it; `more` says that eight bytes before `from` may be read. */
+ * spare bytes after it; `more` says that eight bytes before `from` may be read. */
 static inline char *fastrpc_escape_end(char *to, const unsigned char *from, Py_ssize_t size, int more) {
     uint64_t bytes;
     if (size >= 8) {
@@ -129,7 +129,7 @@ static inline char *fastrpc_escape_end(char *to, const unsigned char *from, Py_s
 }
 
 #ifdef __SSE2__
-/* 16 bytes of which some are `odd`, where 16 more can be read behind them. What stands behind an escape is
+/* 16 bytes of which some are `odd`, where 16 more can be read after them. What follows an escape is
  * written again, from where it has moved to: the next block need not wait for it. */
 static inline char *fastrpc_escape_marked(char *to, const unsigned char *from, unsigned odd) {
     int done = 0;
@@ -276,7 +276,7 @@ FASTRPC_INLINE char *fastrpc_escape_kind(char *to, const char *from, Py_ssize_t 
 }
 
 /* Escapes `size` characters of a str, from the one at `at` on; NULL at half of a surrogate pair. CPython's
- * own encoder takes longer, and leaves a copy behind. */
+ * encoder takes longer, and allocates a copy. */
 static char *fastrpc_escape_wide(char *to, int width, const char *data, Py_ssize_t at, Py_ssize_t size) {
     data += at * width;
     if (width == 1) { return fastrpc_escape_kind(to, data, size, 1); }

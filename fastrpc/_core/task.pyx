@@ -7,8 +7,8 @@ variables, can be cancelled, and is among `asyncio.all_tasks()` while it waits. 
 every public method, but it is no instance of it. SystemExit and KeyboardInterrupt end the task and not
 the loop: they are its exception.
 
-Costs no look-up, no handle and no entry in a loop for a coroutine that does not wait. What a result means
-is left to `on_done`, which is called once, in the step in which the task ends.
+Costs no look-up, no handle and no entry in a loop for a coroutine that does not wait. `on_done` handles
+the result: it is called once, in the step in which the task ends.
 """
 
 import sys
@@ -104,7 +104,7 @@ cdef inline int unset_current(object loop, CallTask task) except -1:
 
 
 cdef long long count = 0
-cdef CallTask spare = None       # one that has ended in its first step, and that nobody has kept
+cdef CallTask spare = None       # one that has ended in its first step, with no other reference
 
 
 cdef class CallTask:
@@ -422,7 +422,7 @@ cdef CallTask begun(object awaitable, object loop):
 
 
 cdef int forget(CallTask task) except -1:
-    """Keep a task that has ended in its first step for the next call, unless somebody else knows it."""
+    """Store a task that has ended in its first step for the next call, unless other code refers to it."""
     global spare
     if Py_REFCNT(task) == 1 and not is_referred(task):
         task.coroutine = task.loop = task.context = task.value = task.name = task.cancel_message = None

@@ -169,7 +169,7 @@ cdef class ToolCall(PendingRequest):
         self.stream = client._stream
         if limit is None:
             self.stream.start_call(self, self.name, self.arguments, client._timeout_seconds, False)
-        else:  # a limit of its own, which progress is to restart
+        else:  # the limit of this call, which progress restarts
             self.stream.start_call(self, self.name, self.arguments, limit, limit > 0)
         return 0
 
@@ -252,7 +252,7 @@ cdef class ToolCall(PendingRequest):
 
     cpdef _resume(self):
         """Call the task's callback with a future that is done. The task takes only an exception from it;
-        asyncio reads a future of its own class faster than this object."""
+        asyncio reads an asyncio.Future faster than this object."""
         cdef object callback = self.callback
         self.callback = None
         if callback is not None:

@@ -1,4 +1,4 @@
-/* A parsed answer as one of a tools/call: may its result be forwarded as it stands in the line?
+/* A parsed answer as one of a tools/call: may the bytes of its result in the line be forwarded?
  *
  * It may, if it is a CallToolResult (MCP, tools) with content of known types: what a client of the same version
  * can read. No Python object is made. Everything else is left to the caller, which parses it. */

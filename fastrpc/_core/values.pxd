@@ -88,7 +88,7 @@ cdef inline object to_python(simdjson.Element value):
 
 
 cdef inline object integer_of_digits(const char* digits, Py_ssize_t size):
-    """Make an integer of up to 4,300 digits, behind which a NUL stands."""
+    """Make an integer of up to 4,300 digits, which a NUL follows."""
     try:
         return PyLong_FromString(digits, NULL, 10)
     except ValueError:  # the interpreter's own limit is set lower than 4,300

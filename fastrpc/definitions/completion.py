@@ -41,7 +41,7 @@ class Completions:
         self.total = total
         self.has_more = has_more
         self.rest: dict[str, Any] | None = None
-        """The result that another server has sent, with what else stands in it."""
+        """The result that an upstream server has sent, with its other members."""
 
 
 class Completion(Handler):

@@ -372,8 +372,8 @@ class Call:
 
 
 class CallWithResultMeta(Call):
-    """Takes the place of a call that has not begun and whose guard has something to tell its caller: in the
-    ``_meta`` of its result, which is encoded once more. Errors are told without it."""
+    """Takes the place of a call that has not begun and whose guard adds members for its caller to the
+    ``_meta`` of its result, which is encoded once more. Errors are sent without them."""
 
     __slots__ = ()
 

@@ -82,7 +82,7 @@ class Dispatcher(OutboundMessages):
         self.listening: dict[bytes, Any] = connection.listening
         """Requests whose answer is a stream of changes (MCP 2026-07-28: subscriptions/listen), by key."""
         self.changed_lists: dict[str, None] = {}
-        """Names of lists that have changed, of which the client has not been told yet."""
+        """Names of lists that have changed, of which the client has not been notified yet."""
         self._pending: PendingRequests | None = None
         connection.dispatcher = self
         if main is None:
@@ -127,7 +127,7 @@ class Dispatcher(OutboundMessages):
         return outcome
 
     def binding_failed(self, error: BaseException) -> ProtocolError:
-        """A type's own reading of an argument has failed; return what the client is told."""
+        """The conversion of an argument by its type has failed; return the error for the client."""
         self.leave_if_forked(error)
         return own_fault("tools/call", error)
 
@@ -252,7 +252,7 @@ class Dispatcher(OutboundMessages):
         connection = self.connection
         connection.open = self.session.version is not None
         connection.structured = self.session.version in STRUCTURED
-        connection.resources.clear()  # what is kept is of one version
+        connection.resources.clear()  # the cached plans are of one version
         connection.prompts.clear()
         self.take_plans()
 
@@ -482,7 +482,7 @@ class Dispatcher(OutboundMessages):
             return self._call_inline(call)
         self._put_in_flight(request)
         try:
-            self.runtime.admission.admit(call)  # a coroutine that does not wait has ended behind this
+            self.runtime.admission.admit(call)  # a coroutine that does not wait has ended after this
         except Overloaded:
             self._take_from_flight(request)
             raise
@@ -610,7 +610,7 @@ class Dispatcher(OutboundMessages):
         self.dropped()
 
     def pending_over(self) -> None:
-        """A call that the connection kept in flight by itself is over."""
+        """A call that the connection itself had in flight has ended."""
         self._look_whether_idle()
 
     def dropped(self) -> None:

@@ -4,7 +4,7 @@
 go: it may be called from any thread, at any time. The call is in flight until then; nothing else waits for
 it. All calls of such a server come to the dispatcher (`Runtime._is_ready`): the connection answers none by
 itself. Costs some microseconds a call besides what the observer takes. Imported only where an observer holds
-answers; how a record is kept is its part.
+answers; the observer stores the record.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class HoldingDispatcher(RecordingDispatcher):
             send()
             return
         if self.in_flight.get(request.key) is not request:
-            if request.key in self.in_flight:  # its id is another's: it is in flight by a key of its own
+            if request.key in self.in_flight:  # another request has its id: it gets a unique key
                 request.key = b"%b again %d" % (request.key, id(request))
             self._put_in_flight(request)
             self.begin_loop()

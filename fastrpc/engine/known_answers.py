@@ -1,6 +1,6 @@
 """What a connection is handed so that it answers requests like one that the dispatcher has answered.
 
-A resource or a prompt: its plan, with what stands around a text that it returns. A tool that there is not:
+A resource or a prompt: its plan, with the bytes around a text that it returns. An unknown tool:
 the error. Both are forgotten when the registries change (`Connection.take_plans`). Costs a dictionary's
 look-up for each such request that comes to the dispatcher, and the encoding of one empty text.
 """

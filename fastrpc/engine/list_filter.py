@@ -2,9 +2,9 @@
 
 A filter puts each principal into a class, and says for each class and entry whether the list shows it. The
 class of a principal is looked up for each list, and, where the filter is enforced, for each call. What a
-class sees, and the first page of each of its lists, is made once and kept, for the `MOST_CLASSES` classes and
-within the `MOST_BYTES` that were used last. What an enforced filter hides does not exist for its caller: a
-call of it is one of an unknown name.
+class sees, and the first page of each of its lists, is made once and cached, for the `MOST_CLASSES` classes
+and within the `MOST_BYTES` that were used last. What an enforced filter hides does not exist for its caller:
+a call of it is one of an unknown name.
 
 Whatever a filter raises, its request is answered with an error: no list is ever shown unfiltered. Calls are
 left to guards (`fastrpc.engine.guards`). Imported by the first list of a server that has a filter.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MOST_CLASSES = 256
 MOST_BYTES = 16 * 1024 * 1024
-"""Bytes of ready pages, and of the references to entries, that are kept for all classes together."""
+"""Bytes of ready pages, and of the references to entries, that are cached for all classes together."""
 REFERENCE_BYTES = 8
 
 KINDS: dict[str, ItemKind] = {
@@ -39,7 +39,7 @@ KINDS: dict[str, ItemKind] = {
     "template": "resource_template",
     "prompt": "prompt",
 }
-"""What a filter is told of the kind of an entry, by the entry's registry."""
+"""The kind of an entry that a filter receives, by the entry's registry."""
 
 
 class ListItem:
@@ -72,7 +72,7 @@ class ListItem:
 class ListFilter:
     """One filter: what the class that `classify` gives a principal sees, as `shows` says.
 
-    Without `classify` each principal is a class of its own. `is_enforced`: what it hides cannot be called.
+    Without `classify` each principal is a separate class. `is_enforced`: what it hides cannot be called.
     Raises DefinitionError for what is no function.
     """
 
@@ -124,7 +124,7 @@ class ListFilter:
         return shown
 
     def _failure(self, error: BaseException) -> InternalError:
-        """Log that the filter has failed, and return what the client is told."""
+        """Log that the filter has failed, and return the error for the client."""
         name = getattr(self._shows, "__qualname__", type(self._shows).__name__)
         tracebacks.report(f"filter_lists: {name} failed", error)
         return InternalError("Internal error; see the server's log")

@@ -158,7 +158,7 @@ class OutboundMessages:
         )
 
     def unwatch(self, uris: Iterable[str]) -> None:
-        """End subscriptions that this client had at upstream servers, if nobody else has them."""
+        """End subscriptions that this client had at upstream servers, if no other client has them."""
         if self.runtime.has_upstreams:
             for uri in list(uris):
                 self.runtime.unwatch(uri)
@@ -171,7 +171,7 @@ class OutboundMessages:
 
     def forget_plans(self, before: Callable[[], object] = lambda: None) -> None:
         """Have the dispatcher asked for the plan of the next call; from whatever thread. What the
-        connection's own thread makes at this moment is forgotten too, behind `before`."""
+        connection's own thread makes at this moment is forgotten too, after `before`."""
 
         def again() -> None:
             before()

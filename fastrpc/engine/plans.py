@@ -102,7 +102,7 @@ def vector_form_of(handler: Handler) -> VectorForm:
     takes_context = signature.context_parameter is not None
     if signature.vectorizable and (not takes_context or signature.context_index >= 0):
         return handler.function, parameters, signature.context_index, signature.keywords
-    if signature.takes_others:  # as one value, behind the others
+    if signature.takes_others:  # as one value, after the others
         parameters.append(("", "json", None, False))
     if not signature.has_vector_form or len(parameters) > PARAMETER_LIMIT:
         return handler.function, None, signature.context_index, ()

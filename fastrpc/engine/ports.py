@@ -119,7 +119,7 @@ class ApprovalGates(Protocol):
 
     async def decision(self, approval_id: str) -> tuple[bool, str, str]:
         """Return whether it was approved, by whom and with which comment, once that is decided or the time is
-        over: then nobody has."""
+        over: then there is neither."""
 
 
 class RequestWrapper(Protocol):

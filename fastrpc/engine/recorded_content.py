@@ -66,6 +66,6 @@ class RecordingDispatcher(Dispatcher):
         request.answered = error_object(error.code, error.message, error.data)
 
     def call_returned(self, call: Call, result: Any) -> None:
-        """As for any dispatcher, but a text has no way of its own: the answer is needed as bytes."""
+        """As for any dispatcher, but without the fast path for a text: the answer is needed as bytes."""
         call.request.returned = ticks()
         self.answer_encoded(call, result)

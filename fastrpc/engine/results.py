@@ -61,7 +61,7 @@ class Results:
         return tails
 
     def endings(self, version: str) -> tuple[bytes, ...]:
-        """Return tails(), and that of an error, with the end of the answer behind each: what the connection
+        """Return tails(), and that of an error, with the end of the answer after each: what the connection
         puts there itself."""
         error = b'"}]' + self.tail(version, is_error=True)
         return tuple(tail + b"}\n" for tail in (*self.tails(version), error))

@@ -79,7 +79,7 @@ class Runtime(VisibilityFilters):
         self.recorder: Recorder | None = None
         """Receives a record of each call, if there are observers of some: see `_recorder_of`."""
         self.is_observed = False
-        """Whether this server has observers of its own (`Server.observe`)."""
+        """Whether this server itself has observers (`Server.observe`)."""
         self.honours_everything = False
         """Whether clients may listen for changes of what the server does not declare."""
         self.secret: bytes | None = None
@@ -104,7 +104,7 @@ class Runtime(VisibilityFilters):
         self.share: Callable[[bytes], object] | None = None
         """Sends an announcement, as JSON, to the other processes that serve the same clients. Thread-safe."""
         self.caller_of: Callable[[str], Caller] | None = None
-        """Returns whoever has a principal, if a guard knows more of them."""
+        """Returns the caller who has a principal, if a guard knows more of them."""
         self.gates: ApprovalGates | None = None
         """Asks people for approvals that no call waits for, if a guard can."""
         self._load: Callable[[], object] | None = server.load_tools
@@ -204,7 +204,7 @@ class Runtime(VisibilityFilters):
         return any(dispatcher.has_subscribed(meant) for dispatcher in list(self.dispatchers))
 
     def unwatch(self, uri: str) -> None:
-        """A client has ended a subscription: end it upstream too, if nobody else has it."""
+        """A client has ended a subscription: end it upstream too, if no other client has it."""
         if self.upstream is not None:
             self.upstream.unwatch(uri)
         self._watch_mounts(uri, Runtime.unwatch)
@@ -218,8 +218,8 @@ class Runtime(VisibilityFilters):
                     change(server.runtime, own)
 
     def take_notification(self, method: str, params: dict[str, Any]) -> None:
-        """Have a notification that is not handled here passed on to the servers behind this one. No guard
-        decides about notifications: none passes one."""
+        """Have a notification that is not handled here passed on to the upstream servers. No guard
+        decides about notifications, so a server with guards passes none on."""
         if not self.guards:
             if self.upstream is not None:
                 self.upstream.take_notification(method, params)
@@ -307,7 +307,7 @@ class Runtime(VisibilityFilters):
         return around if scope is None else scope(handler, around)
 
     def _guard_of(self, handler: Handler) -> Callable[[Any], Any] | None:
-        """Return the function that asks all guards that stand in front of a handler; None: there are none."""
+        """Return the function that asks all guards of a handler; None: there are none."""
         guards = [(name, guard) for name, runtime in self.mount_path_of(handler) for guard in runtime.guards]
         if len(guards) < 2 and not handler.origin:
             return guards[0][1] if guards else None

@@ -1,4 +1,4 @@
-"""Finds the monitors of a server and of the servers mounted in it, and has them poll while a client is connected.
+"""Has the monitors of a server, and of the servers mounted in it, poll while a client is connected.
 
 `fastrpc.engine.monitor` is what polls; it is imported by a server that polls for something.
 """

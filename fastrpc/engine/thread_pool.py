@@ -1,10 +1,10 @@
-"""Worker threads for synchronous tools: started on demand, kept, never waited for.
+"""Worker threads for synchronous tools: started on demand, reused, never joined.
 
 The first threads are started at once, when calls find none idle; more, up to a limit, when calls still wait
 half a millisecond later: a burst of quick calls needs no more than a few. Beyond the limit calls wait in
-order. The threads are daemons, so a tool that never returns cannot hold the process back: at exit it is left
-behind. Results are passed to the event loop's thread. Costs about 25 µs a call, and a thread the first time.
-Which tools run here, and when one may run on the loop's own thread, is decided by the caller.
+order. The threads are daemons, so a tool that never returns cannot delay the exit of the process: it is
+abandoned. Results are passed to the event loop's thread. Costs about 25 µs a call, and a thread the first
+time. The caller decides which tools run here, and when one may run on the event loop's thread.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A `RequestWrapper` (`fastrpc.engine.ports`) says which requests it wraps. A wrap
 in the slot `around` of its plan, within that server's guards and around its hooks; a mounted handler has one
 for each server that wraps it, that of the served one outermost. Any other wrapped request, and a call whose
 name or arguments are refused before there is a plan to follow, is served by `serve`, as a call without a
-handler of its own. What is not wrapped pays nothing. What the coroutines do is left to the wrapper.
+handler. A request that is not wrapped costs nothing more. The wrapper decides what the coroutines do.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def refusal(handler: Handler, error: BaseException) -> ProtocolError:
 
 
 def failure_text(handler: Handler, error: BaseException) -> str:
-    """Return what clients are told of an exception."""
+    """Return the error text that clients receive for an exception."""
     prefix = getattr(handler, "failure_prefix", None)
     if prefix is None:
         return f"{handler.kind} {handler.name} failed; see the server's log"

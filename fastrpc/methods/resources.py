@@ -373,8 +373,8 @@ CONTENTS_ENCODER = ContentsEncoder()
 
 
 def _add_rest(result: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any] | None:
-    """Add what else another server has sent, and return its ``_meta``. How long a result may be kept is for
-    that one to say; for whom (MCP 2026-07-28: caching), for both."""
+    """Add the other members of an upstream result, and return its ``_meta``. The upstream server decides how
+    long a result may be cached; both decide for whom (MCP 2026-07-28: caching)."""
     for name, value in rest.items():
         if name == "ttlMs" and name in result:
             result[name] = value
@@ -534,7 +534,7 @@ def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
 
 
 def subscribe_to_found(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Subscribe the client to a resource that there is. Raises what a guard refuses with."""
+    """Subscribe the client to an existing resource. Raises the refusal of a guard."""
     uri = uri_of(request.params)
     check_watched(dispatcher, uri, request.version)
     dispatcher.session.subscribe(normal(uri), uri)

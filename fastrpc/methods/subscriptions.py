@@ -33,7 +33,7 @@ LISTS = {
     "provider": "resources",
     "prompt": "prompts",
 }
-"""The list in which each kind of entry stands. Completions stand in none."""
+"""The list that contains each kind of entry. Completions are in none."""
 
 UPDATED = "notifications/resources/updated"
 

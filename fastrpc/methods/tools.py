@@ -53,7 +53,7 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
         if plan.around is None or plan.guard is not None:
             request.outcome = error.outcome
             return dispatcher.runtime.results.failure(str(error), request.version)
-        bound = arguments  # a hook may correct them; not behind a guard, which would not see the result
+        bound = arguments  # a hook may correct them; not after a guard, which would not see the result
     return dispatcher.begin(request, plan, bound)
 
 

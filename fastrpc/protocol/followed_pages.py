@@ -1,8 +1,8 @@
 """How far a list of another server is followed, page by page (MCP, utilities: pagination).
 
-A server may name a next page without end, the same one again, or pages of any size. A list ends where a
-cursor comes again, and beyond so many pages, bytes and seconds; what came is kept, which is logged. Costs
-nothing for a list of one page.
+A server may name next pages endlessly, name the same page again, or send pages of any size. A list therefore
+ends at a repeated cursor, or at a limit of pages, bytes or seconds. The pages received until then are used,
+and the end is logged. Costs nothing for a list of one page.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FollowedPages:
         self._cursors: set[int] = set()
 
     def next(self, result: dict[str, Any], took: float = 0) -> dict[str, Any] | None:
-        """Return the params of the request for the page behind this result, which took so many seconds; None:
+        """Return the params of the request for the page after this result, which took so many seconds; None:
         the list ends here."""
         cursor = result.get("nextCursor")
         if not cursor:  # some servers end with an empty one

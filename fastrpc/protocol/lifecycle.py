@@ -39,7 +39,7 @@ class SessionState:
     """The state of one client's connection: its lifecycle and, after the handshake, what the client has
     declared.
 
-    All data of the client that is kept is counted in `quota`, and refused if it is too much.
+    All stored data of the client is counted in `quota`, and refused if it is too much.
     """
 
     __slots__ = (

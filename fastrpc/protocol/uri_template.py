@@ -264,7 +264,7 @@ class Template:
         return values
 
     def _has_literals(self, uri: str) -> bool:
-        """Whether the literals stand in a URI, in their order: of many templates this leaves few to look at
+        """Whether a URI contains the literals, in their order: of many templates this leaves few to look at
         closely."""
         first, last = (self._parts[0], self._parts[-1]) if self._parts else (None, None)
         if isinstance(first, _Literal) and not uri.startswith(first.text):
@@ -322,7 +322,7 @@ def normal(uri: str) -> str:
 
     Characters are percent-encoded where necessary and only there, in upper case; a ``%`` that begins no
     escape is one itself. Schemes are lower case, and hosts where they are names of DNS: in any other
-    scheme what stands there may be a name of the server's own, whose case matters.
+    scheme the host may be a name that the server defines, whose case matters.
     """
     scheme, colon, rest = uri.partition(":")
     if colon and not scheme.islower() and _NAME_OF_SCHEME.issuperset(scheme):

@@ -108,7 +108,7 @@ def _value_of_alias(alias: Any) -> Any:
 
 def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
     """Sort the metadata of ``Annotated``: the last string is the description, unless msgspec's or pydantic's
-    has one, wherever it stands."""
+    has one, at any position."""
     kept = []
     text = None
     for item in metadata:
@@ -269,7 +269,7 @@ def _member_types(kind: Any, marks: Sequence[str]) -> list[Any]:
 
     try:
         members = list(get_type_hints(kind, include_extras=True).values())
-    except (NameError, TypeError):  # said by whoever makes the schema
+    except (NameError, TypeError):  # reported when the schema is made
         return []
     return members + [type(field.default) for field in getattr(kind, "__dataclass_fields__", {}).values()]
 

@@ -2,7 +2,7 @@
 
 msgspec sorts the values of enums and of ``Literal``; here they have the order that their author gave. It
 gives a time no ``format``, since it takes one without an offset; pydantic, with which the originals of
-`fastrpc.compat` describe their types, does, and so do the schemas that stand for theirs.
+`fastrpc.compat` describe their types, does, and so do the schemas that replace theirs.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def add_formats(schema: Any, components: Mapping[str, Any], described: Any) -> N
         elif "properties" in each:
             properties = each["properties"]
             waiting += ((properties[field.encode_name], field.type) for field in kind.fields)
-        elif "prefixItems" in each and hasattr(kind, "fields"):  # behind the tag, if it has one
+        elif "prefixItems" in each and hasattr(kind, "fields"):  # after the tag, if it has one
             waiting += zip(
                 each["prefixItems"][-len(kind.fields) :], [f.type for f in kind.fields], strict=False
             )

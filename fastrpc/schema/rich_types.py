@@ -595,7 +595,7 @@ def _require(tag: Any, options: list[Schema]) -> None:
 
 
 def _is_generated(title: str, name: str, schema: Schema) -> bool:
-    """Whether a title is made from a member's name, or is that of a class that stands there itself."""
+    """Whether a title is made from a member's name, or is that of a class described in place."""
     return title.replace(" ", "").lower() == name.replace("_", "").lower() or "properties" in schema
 
 

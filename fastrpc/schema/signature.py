@@ -31,7 +31,7 @@ class Parameter:
 
     `kind` says who can validate a value: ``str``, ``int``, ``float``, ``bool`` are exactly these JSON types,
     ``object`` and ``array`` may contain anything, ``json`` accepts any value unchanged, ``checked`` needs
-    `Signature.bind`. `nullable`: an explicit null stands for `default`; otherwise `bind` handles null too.
+    `Signature.bind`. `nullable`: an explicit null means `default`; otherwise `bind` handles null too.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class Signature:
     binds_whole = False
     """Whether arguments are validated together: none may be bound without the others."""
     has_vector_form = True
-    """Whether `positional` may stand for a function that is not `vectorizable`."""
+    """Whether `positional` may replace a function that is not `vectorizable`."""
 
     def __init__(self, facts: FunctionFacts, parameters: list[Parameter], input_schema: Schema) -> None:
         self.parameters = tuple(parameters)
@@ -189,7 +189,7 @@ class Signature:
 
     def positional(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that calls `function` as `call` does; it takes positional arguments alone: the
-        context, if there is one, and behind it the values of `bind`."""
+        context, if there is one, followed by the values of `bind`."""
         call = self.call
         if self.context_parameter is None:
             return lambda *values: call(function, list(values))

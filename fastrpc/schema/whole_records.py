@@ -53,7 +53,7 @@ def written_whole(value: Any) -> Any:
     written = msgspec.to_builtins(value, str_keys=True)
     if isinstance(value, msgspec.Struct):
         names = kind.__struct_fields__
-        if isinstance(written, list):  # behind its tag, if it has one
+        if isinstance(written, list):  # after its tag, if it has one
             return written[: -len(names)] + [written_whole(getattr(value, name)) for name in names]
         for name, key in zip(names, kind.__struct_encode_fields__, strict=True):
             if key in written:
