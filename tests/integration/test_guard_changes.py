@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 from support.guarded_folder import fastrpc, variables
-from support.http_server import FASTRPC, HttpProcess
-from support.http_sessions import Session, Stream, stateless_request
+from support.http_server import FASTRPC
+from support.http_sessions import RequestedProcess, Session, Stream, stateless_request
 from support.protocol import message
 from support.raw_http import Answer, Socket
 from support.rewriting import rewrite
@@ -110,7 +110,7 @@ resources = {resources}
 class Way:
     """A connection that stays with its worker, on which a caller asks, in a session or without one."""
 
-    def __init__(self, server: HttpProcess, token: str, session: Session | None = None) -> None:
+    def __init__(self, server: RequestedProcess, token: str, session: Session | None = None) -> None:
         self.server = server
         self.token = token
         self.session = session
@@ -169,7 +169,7 @@ def said(answer: Answer) -> Any:
     return found["result"]["content"][0]["text"]
 
 
-class Guarded(HttpProcess):
+class Guarded(RequestedProcess):
     """A guarded server over HTTP and the ways of its callers."""
 
     def __init__(self, folder: Path, workers: int, text: str) -> None:
@@ -187,16 +187,6 @@ class Guarded(HttpProcess):
             folder=folder,
             environment=variables(folder),
         )
-
-    def ask(self, data: bytes) -> Answer:
-        with Socket(self.port) as connection:
-            connection.send(data)
-            return connection.answer()
-
-    def open(self, data: bytes) -> Stream:
-        stream = Stream(self.port)
-        stream.send(data)
-        return stream
 
     def one_to_each(self, owner: str) -> list[Way]:
         """Return a connection to each worker, once each knows the caller's token."""

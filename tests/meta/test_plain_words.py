@@ -7,13 +7,12 @@ package and of its toolsets, without docstrings: errors, records of the log, hel
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Iterator
 
 import pytest
+from meta.test_house import sources, text_of
 
-REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "benchmarks/README.md")
 IDIOMS = {
     r"\bstands?\b(?!-)": "is, occurs, means, replaces",
@@ -79,20 +78,7 @@ def found_in(text: str) -> list[str]:
     ]
 
 
-def files(folder: str, ending: str) -> list[str]:
-    found = []
-    for place, folders, names in os.walk(os.path.join(REPOSITORY, folder)):
-        folders[:] = [name for name in folders if name not in ("__pycache__", ".cache", "node_modules")]
-        found += [os.path.join(place, name) for name in names if name.endswith(ending)]
-    return sorted(os.path.relpath(path, REPOSITORY) for path in found)
-
-
-def text_of(path: str) -> str:
-    with open(os.path.join(REPOSITORY, path), encoding="utf-8") as file:
-        return file.read()
-
-
-@pytest.mark.parametrize("path", [*PAGES, *files("docs", ".md")])
+@pytest.mark.parametrize("path", [*PAGES, *sources("docs", endings=(".md",))])
 def test_a_page_has_no_idioms(path: str) -> None:
     prose = prose_of(text_of(path))
     faults = [fault for paragraph in prose.split("\n\n") for fault in found_in(paragraph)]
@@ -102,8 +88,7 @@ def test_a_page_has_no_idioms(path: str) -> None:
 def test_texts_that_users_see_have_no_idioms() -> None:
     faults = [
         f"{path}:{line}: {fault}"
-        for folder in ("fastrpc", "tools")
-        for path in files(folder, ".py")
+        for path in sources("fastrpc", "tools")
         for line, text in literals_of(text_of(path))
         for fault in found_in(text)
     ]

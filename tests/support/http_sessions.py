@@ -243,7 +243,23 @@ front = Front()
 )
 
 
-class Server(HttpProcess):
+class RequestedProcess(HttpProcess):
+    """A server's process to which a test sends single requests."""
+
+    def ask(self, data: bytes) -> Answer:
+        """Send one request on a connection of its own and return the answer."""
+        with Socket(self.port) as connection:
+            connection.send(data)
+            return connection.answer()
+
+    def open(self, data: bytes) -> Stream:
+        """Send one request whose answer is read as it comes."""
+        stream = Stream(self.port)
+        stream.send(data)
+        return stream
+
+
+class Server(RequestedProcess):
     """A server's process, from `with` to its end.
 
     `patch` sets names of modules of fastrpc (``{"transports.http.streams.SESSION_EVENTS": 10}``), `limits`
@@ -274,18 +290,6 @@ class Server(HttpProcess):
                 behind=behind,
             )
         )
-
-    def ask(self, data: bytes) -> Answer:
-        """Send one request on a connection of its own and return the answer."""
-        with Socket(self.port) as connection:
-            connection.send(data)
-            return connection.answer()
-
-    def open(self, data: bytes) -> Stream:
-        """Send one request whose answer is read as it comes."""
-        stream = Stream(self.port)
-        stream.send(data)
-        return stream
 
     def call(self, name: str, /, **arguments: Any) -> str:
         """Call a tool in 2026-07-28 and return its text; for a test's own questions to the server."""
