@@ -269,20 +269,23 @@ class DefinitionError(FastrpcError, TypeError):
     """A tool is defined incorrectly. The message names the function and a solution."""
 
     def __init__(self, *words: object) -> None:
-        from fastrpc.definition_mistakes import install
-
         super().__init__(*words)
-        install((DefinitionError, UsageError))
+        _show_mistakes()
 
 
 class UsageError(FastrpcError):
     """A wrong option, a missing file, an unknown target: one line on stderr, exit code 2."""
 
     def __init__(self, *words: object) -> None:
-        from fastrpc.definition_mistakes import install
-
         super().__init__(*words)
-        install((DefinitionError, UsageError))
+        _show_mistakes()
+
+
+def _show_mistakes() -> None:
+    """Have an author's mistake that ends a program of theirs shown as one line."""
+    from fastrpc.definition_mistakes import install
+
+    install((DefinitionError, UsageError))
 
 
 MOST_COMPARED, LONGEST_COMPARED = 64, 128

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from fastrpc.tools.knowledge._search.folding import folded
 from fastrpc.tools.knowledge._search.question import read
-from fastrpc.tools.knowledge._store import cursors, graph
+from fastrpc.tools.knowledge._store import graph
+from fastrpc.tools.knowledge._store.cursors import Cursors
 from fastrpc.tools.knowledge._store.documents import Documents
 from fastrpc.tools.knowledge._store.entries import Entries, Reader
 from fastrpc.tools.knowledge._store.kind import KNOWLEDGE
@@ -136,20 +137,21 @@ def test_a_page_goes_on_while_entries_come_and_go(store: Entries) -> None:
 
 
 def test_a_cursor_is_its_owners_and_tells_nobody_a_number(store: Entries) -> None:
-    made = [cursors.sealed(store.database, ADA, number) for number in range(1, 200)]
+    of_ada, of_bob, of_other = (Cursors(store.database, each) for each in (ADA, BOB, ADAS_OTHER))
+    made = [of_ada.sealed(number) for number in range(1, 200)]
     for number, cursor in enumerate(made, 1):
-        assert cursors.opened(store.database, ADA, cursor, 1) == (number,)
-        assert cursors.opened(store.database, ADAS_OTHER, cursor, 1) == (number,)
-        assert cursors.opened(store.database, BOB, cursor, 1) is None
-        assert cursors.opened(store.database, ADA, cursor, 2) is None
+        assert of_ada.opened(cursor, 1) == (number,)
+        assert of_other.opened(cursor, 1) == (number,)
+        assert of_bob.opened(cursor, 1) is None
+        assert of_ada.opened(cursor, 2) is None
     assert len({cursor[:8] for cursor in made}) == len({cursor[-8:] for cursor in made}) == len(made)
-    two = cursors.sealed(store.database, ADA, 7, 2**63)
-    assert cursors.opened(store.database, ADA, two, 2) == (7, 2**63)
+    two = of_ada.sealed(7, 2**63)
+    assert of_ada.opened(two, 2) == (7, 2**63)
     for at, letter in enumerate(two):
         forged = two[:at] + ("B" if letter == "A" else "A") + two[at + 1 :]
-        assert at == len(two) - 1 or cursors.opened(store.database, ADA, forged, 2) is None
+        assert at == len(two) - 1 or of_ada.opened(forged, 2) is None
     for text in ("", "7", "7.8", two[:-1], two + "A", "é" * len(two), "\0" * len(two), "=" * len(two)):
-        assert cursors.opened(store.database, ADA, text, 2) is None
+        assert of_ada.opened(text, 2) is None
 
 
 def test_a_page_is_read_in_order_by_an_index_however_much_there_is(tmp_path: Path) -> None:

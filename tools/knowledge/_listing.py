@@ -23,12 +23,13 @@ PAGE = 100
 
 def page(cursor: str | None, ctx: Context) -> tuple[list[Entry | Document], str | None]:
     """Return a page and the next cursor. Raises InvalidParams for an invalid cursor."""
-    from ._store.cursors import opened, sealed
+    from ._store.cursors import Cursors
 
-    reader, database = _readers.reader_of(ctx), _store.current().database
+    reader = _readers.reader_of(ctx)
+    cursors = Cursors(_store.current().database, reader)
     before: tuple[int | None, ...] = (None, None)
     if cursor is not None:
-        numbers = opened(database, reader, cursor, 2)
+        numbers = cursors.opened(cursor, 2)
         if numbers is None:
             raise InvalidParams("cursor: expected one that this list has returned")
         before = numbers
@@ -37,7 +38,7 @@ def page(cursor: str | None, ctx: Context) -> tuple[list[Entry | Document], str 
     listed, taken = _merged(entries, documents)
     if taken == (len(entries), len(documents)) and PAGE not in taken:
         return listed, None
-    return listed, sealed(database, reader, _end(entries, taken[0]), _end(documents, taken[1]))
+    return listed, cursors.sealed(_end(entries, taken[0]), _end(documents, taken[1]))
 
 
 def _merged(

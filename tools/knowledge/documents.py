@@ -262,11 +262,12 @@ def list_documents(
     cursor: Annotated[str, "next_cursor of the page before"] = "",
 ) -> Listed:
     """List documents, the newest first."""
-    from ._store.cursors import opened, sealed
+    from ._store.cursors import Cursors
 
     store, reader, before = _store.current_documents(), _readers.reader_of(ctx), None
+    cursors = Cursors(store.database, reader)
     if cursor:
-        numbers = opened(store.database, reader, cursor, 1)
+        numbers = cursors.opened(cursor, 1)
         if numbers is None:
             raise ToolError(f"cursor: expected next_cursor of a list, got {cursor:.40}.")
         before = numbers[0]
@@ -274,7 +275,7 @@ def list_documents(
         memory.check_tags([tag])
     wanted = memory.folded_tags([tag])[0]
     found = store.page(reader, before, PAGE, tag=wanted, state=state)
-    following = sealed(store.database, reader, found[-1].number) if len(found) == PAGE else ""
+    following = cursors.sealed(found[-1].number) if len(found) == PAGE else ""
     lines = [f"{len(found)} {'document' if len(found) == 1 else 'documents'}{':' if found else '.'}"]
     lines += [f"{each.id} {_about(each)}" for each in found]
     if following:

@@ -11,7 +11,9 @@ import asyncio
 import json
 
 from fastrpc import diagnostics
+from fastrpc.engine.results import error_object
 from fastrpc.errors import InternalError
+from fastrpc.json_encoding import to_json
 from fastrpc.transports.base import Transport
 
 TYPE_CHECKING = False
@@ -89,12 +91,10 @@ class MessageStreams(Transport):
             sent = json.loads(line)
             if "method" in sent or sent.get("id") is None:
                 return None
-            error_member = {
-                "code": InternalError.code,
-                "message": "Internal error: the official SDK has no model of the response",
-            }
-            answer = {"jsonrpc": "2.0", "id": sent["id"], "error": error_member}
-            return self._parse(json.dumps(answer))
+            problem = error_object(
+                InternalError.code, "Internal error: the official SDK has no model of the response"
+            )
+            return self._parse(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (to_json(sent["id"]), problem))
 
     async def drain(self) -> None:
         await self._unsent.join()

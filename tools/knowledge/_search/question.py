@@ -105,7 +105,7 @@ def _ask(question: Question, words: list[str]) -> None:
         else:
             found[(stem(word),)] = None
             question.words.append(word)
-    question.stems, question.words = _first(list(found)), _first(question.words)
+    question.stems, question.words = list(found)[:MOST_TERMS], _first(question.words)
 
 
 def instead(question: Question, words: list[str]) -> Question:

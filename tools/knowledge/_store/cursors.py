@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import cached_property
 
 from sqlalchemy import select
 
@@ -23,46 +24,51 @@ if TYPE_CHECKING:
 
     from .entries import Reader
 
-CURSORS = "cursors"
+KEY = "cursors"
 CHECKSUM = 16
-"""Bytes. A forged cursor only opens a page of the forger's own list, so more would protect nothing."""
+"""Bytes. Who forges a cursor gets a page of their own list, so more would protect nothing."""
 
 
-def sealed(database: Database, reader: Reader, *numbers: int) -> str:
-    """Return a reader's cursor with these numbers."""
-    key, plain = _key(database), struct.pack(f">{len(numbers)}Q", *numbers)
-    checksum = _checksum(key, reader, plain)
-    return urlsafe_b64encode(checksum + _padded(key, checksum, plain)).decode().rstrip("=")
+class Cursors:
+    """The cursors of one reader. The store's key is read once, when the first cursor is sealed or opened."""
 
+    def __init__(self, database: Database, reader: Reader) -> None:
+        self._database = database
+        self._owner = reader.owner.encode("utf-8", "surrogatepass")
 
-def opened(database: Database, reader: Reader, cursor: str, count: int) -> tuple[int, ...] | None:
-    """Return the numbers in a reader's cursor; None for an invalid one, and for another count of numbers."""
-    size = CHECKSUM + 8 * count
-    if len(cursor) != (size * 8 + 5) // 6:
-        return None
-    try:
-        data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-    except ValueError:
-        return None
-    if len(data) != size:
-        return None
-    key, checksum = _key(database), data[:CHECKSUM]
-    plain = _padded(key, checksum, data[CHECKSUM:])
-    if not hmac.compare_digest(checksum, _checksum(key, reader, plain)):
-        return None
-    return struct.unpack(f">{count}Q", plain)
+    def sealed(self, *numbers: int) -> str:
+        """Return the cursor of these numbers."""
+        plain = struct.pack(f">{len(numbers)}Q", *numbers)
+        checksum = self._checksum(plain)
+        return urlsafe_b64encode(checksum + self._padded(checksum, plain)).decode().rstrip("=")
 
+    def opened(self, cursor: str, count: int) -> tuple[int, ...] | None:
+        """Return the numbers of a cursor; None for a text that is not the reader's cursor of so many
+        numbers."""
+        size = CHECKSUM + 8 * count
+        if len(cursor) != (size * 8 + 5) // 6:
+            return None
+        try:
+            data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        except ValueError:
+            return None
+        if len(data) != size:
+            return None
+        checksum = data[:CHECKSUM]
+        plain = self._padded(checksum, data[CHECKSUM:])
+        if not hmac.compare_digest(checksum, self._checksum(plain)):
+            return None
+        return struct.unpack(f">{count}Q", plain)
 
-def _key(database: Database) -> bytes:
-    with database.reading() as connection:
-        return bytes(connection.execute(select(keys.c.key).where(keys.c.name == CURSORS)).scalar_one())
+    @cached_property
+    def _key(self) -> bytes:
+        with self._database.reading() as connection:
+            return bytes(connection.execute(select(keys.c.key).where(keys.c.name == KEY)).scalar_one())
 
+    def _checksum(self, plain: bytes) -> bytes:
+        text = self._owner + b"\0" + plain
+        return hashlib.blake2b(text, key=self._key, digest_size=CHECKSUM, person=b"checksum").digest()
 
-def _checksum(key: bytes, reader: Reader, plain: bytes) -> bytes:
-    text = reader.owner.encode("utf-8", "surrogatepass") + b"\0" + plain
-    return hashlib.blake2b(text, key=key, digest_size=CHECKSUM, person=b"checksum").digest()
-
-
-def _padded(key: bytes, checksum: bytes, data: bytes) -> bytes:
-    pad = hashlib.blake2b(checksum, key=key, digest_size=len(data), person=b"pad").digest()
-    return bytes(one ^ other for one, other in zip(data, pad, strict=True))
+    def _padded(self, checksum: bytes, data: bytes) -> bytes:
+        pad = hashlib.blake2b(checksum, key=self._key, digest_size=len(data), person=b"pad").digest()
+        return bytes(one ^ other for one, other in zip(data, pad, strict=True))

@@ -77,7 +77,7 @@ keys = Table(
     Column("name", String(20), primary_key=True),
     Column("key", LargeBinary, nullable=False),
 )
-"""`cursors` is the key of `cursors.sealed`, 32 random bytes."""
+"""`cursors` is the key of `cursors.Cursors`, 32 random bytes."""
 
 mentions = Table(
     "knowledge_mentions",
