@@ -8,8 +8,8 @@
    (fastrpc_budget_recover). Words are written in an order by which a process that is killed in between leaves
    too much counted, never too little.
 
-   A cell whose period is over may be claimed for another key, by one process at a time: the caller holds a
-   lock for that. During a claim the word of the cell is FASTRPC_BUDGET_CLOSED. Numbers of periods only
+   A process may claim a cell for another key once the period of the cell has ended. It must hold a lock, so
+   that one process claims at a time. During a claim the word of the cell is FASTRPC_BUDGET_CLOSED. Numbers of periods only
    grow, so a compare-and-swap never mistakes a new word for one that it has read before. */
 #ifndef FASTRPC_BUDGET_TABLE_H
 #define FASTRPC_BUDGET_TABLE_H

@@ -90,8 +90,8 @@ cdef class PendingRequest:
         return 0
 
     cdef int fail(self, object error) except -1:
-        """End it with an error. What would end a task, the program or an iteration at whoever waits for the
-        request becomes a ClientError."""
+        """End the request with an error, which is raised to its caller. CancelledError, KeyboardInterrupt,
+        SystemExit and StopIteration become a ClientError: they would end the caller's task or loop."""
         if not isinstance(error, Exception) or isinstance(error, StopIteration):
             error = ClientError(f"a callback of the client raised {type(error).__name__}")
         self.done = True
@@ -139,7 +139,7 @@ cdef int report(object error) except -1:
 
 
 cdef bytes refusal(dict message):
-    """Return the answer to a request of the server whose callback has failed."""
+    """Return the error response to a request of the server: the callback for it has raised."""
     failure = {"code": INTERNAL_ERROR, "message": "Internal error"}
     return to_json({"jsonrpc": "2.0", "id": message["id"], "error": failure})
 
@@ -150,7 +150,7 @@ cdef bytes text_of(Message message):
 
 
 cdef object unreadable(PendingRequest request, Message message):
-    """Return the error for a request whose answer cannot be read."""
+    """Return the error that fails a request: the response to it cannot be parsed."""
     why = message.error or "more than 1,000,000 arrays and objects"
     if not message.has_outcome:
         why = "neither a result nor an error"

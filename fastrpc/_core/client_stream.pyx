@@ -509,7 +509,7 @@ cdef class ClientStream:
                 report(error)
 
     cdef int pass_on(self, object callback, tuple values) except -1:
-        """Call a callback whose result no task awaits."""
+        """Call a callback of the client. Log what it raises, and raise INTERRUPTIONS again."""
         try:
             callback(*values)
         except INTERRUPTIONS:

@@ -14,7 +14,7 @@ cdef extern from "clock.h":
     int64_t c_clock "fastrpc_clock"() noexcept nogil
     int64_t ticks "fastrpc_ticks"() noexcept nogil
 
-# Which of the connection's tails follows a text: those of STATELESS_WIRE come behind those of SESSION_WIRE.
+# Which suffix of the connection follows a text: first those of SESSION_WIRE, then those of STATELESS_WIRE.
 cdef extern from "raised.h":
     object take_raised "fastrpc_take_raised"()
 

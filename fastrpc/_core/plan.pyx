@@ -360,7 +360,7 @@ cdef class Plan:
         return True
 
     cdef PyObject* call_known(self, const Call* call, const uint8_t* order) noexcept:
-        """call() for a call whose arguments are in a known order, which order_of() has found."""
+        """Do what call() does; `order` is the result of order_of() for the arguments of this call."""
         cdef PyObject* vector[MOST_PARAMETERS + 1]
         cdef PyObject** values = vector + 1
         cdef PyObject* value
@@ -560,7 +560,7 @@ cdef PyObject* other_value(Plan plan, Py_ssize_t at, const CallArgument* argumen
 
 
 cdef int bind_known(Plan plan, const Call* call, const uint8_t* order, PyObject** values) noexcept:
-    """bind_message() for a call whose arguments are in a known order."""
+    """Do what bind_message() does; `order` is the result of order_of() for the arguments of this call."""
     cdef PyObject* value
     cdef Py_ssize_t at
     for at in range(call.count):

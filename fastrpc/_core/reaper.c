@@ -76,7 +76,7 @@ struct report {
     uint32_t kind;
     int32_t pid;
     int32_t code;        /* exit code, or minus the signal's number; FAILED: errno */
-    uint32_t nobody;     /* EXITED: no process is left, the reaper is free again. FAILED: 1 if chdir failed */
+    uint32_t flag;       /* EXITED: 1 if no process of the call is left. FAILED: 1 if chdir(2) failed */
     uint64_t duration_us;
     uint32_t killed;     /* SIGKILL was needed */
     uint32_t alive, listed;
@@ -353,7 +353,7 @@ static void start(const char *folder, char **arguments, char **variables, const 
                 ;
         report.kind = FAILED;
         report.code = failure.number;
-        report.nobody = (uint32_t)failure.folder;
+        report.flag = (uint32_t)failure.folder;
         send_report(&report);
         return;
     }
@@ -509,21 +509,21 @@ static int reap(int *main_ended, int *status) {
 static void look_after_the_call(void) {
     struct report report;
     int main_ended = 0, status = 0;
-    int nobody = reap(&main_ended, &status);
+    int none_left = reap(&main_ended, &status);
     if (main_ended) {
         memset(&report, 0, sizeof report);
         report.kind = EXITED;
         report.pid = (int32_t)call.group;
         report.code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
         report.duration_us = now_us() - call.began_us;
-        report.nobody = (uint32_t)nobody;
+        report.flag = (uint32_t)none_left;
         report.killed = (uint32_t)call.killed;
-        if (nobody)
+        if (none_left)
             call.busy = 0;
         else
             report.alive = each_left(0, &report);
         send_report(&report);
-    } else if (nobody) {
+    } else if (none_left) {
         memset(&report, 0, sizeof report);
         report.kind = GONE;
         report.killed = (uint32_t)call.killed;

@@ -31,9 +31,9 @@ LAST_WORDS_BEGIN = "; its last output on standard error:"
 """Separates the reason and these lines in the message of an error."""
 READ_SIZE = 16 * 1024
 BURST = 1024 * 1024
-"""So many bytes of standard error are forwarded at once, after a pause,"""
+"""The most bytes of standard error that are forwarded at once, after a pause."""
 RATE = 64 * 1024
-"""and so many a second in the long run: a server that writes without end fills no log of ours."""
+"""Bytes of it that are forwarded a second in the long run, so that no server fills our log."""
 REST_READS = 64
 """So often what is left on standard error is read at the end: 1 MiB, which is all that a pipe holds."""
 LOOK_SECONDS = 30.0
@@ -195,7 +195,7 @@ class ForwardedErrors:
         self._has_said_so = False
 
     def write(self, data: bytes) -> bool:
-        """Write a piece, or leave it out; False if nobody reads ours."""
+        """Write a piece, or leave it out; False if the reader of our standard error is gone."""
         now = monotonic()
         self._allowed = min(BURST, self._allowed + (now - self._counted_at) * RATE)
         self._counted_at = now

@@ -115,7 +115,7 @@ def _asked_again(
     memory: Memory, key: str, put: dict[str, Any], problem: InvalidClientResult
 ) -> dict[str, Any]:
     """Return the request for an answer in place of one that is no use, with the reason for the person who
-    gives it. Raises ToolError where nobody can read it, and for the second such answer."""
+    gives it. Raises ToolError if no person can read it, and for the second such answer."""
     if key in memory.refused or "message" not in put["params"]:
         raise _no_use(put["method"], problem)
     memory.refused.append(key)
@@ -278,7 +278,7 @@ class _RequestGroup:
         """Call a function in the loop of the waiting handler, which may belong to another thread."""
         try:
             self.loop.call_soon_threadsafe(function, *values)
-        except RuntimeError:  # that loop is closed: nobody waits
+        except RuntimeError:  # that loop is closed: no task waits
             pass
 
     def _set_result(self, key: str, result: dict[str, Any]) -> None:

@@ -181,7 +181,7 @@ class Process:
 
     def on_report(self, report: bytes) -> None:
         """Handle a report of the reaper. For fastrpc itself."""
-        kind, pid, code, nobody, duration_us, killed, alive, listed, _ = reapers.REPORT.unpack_from(report)
+        kind, pid, code, flag, duration_us, killed, alive, listed, _ = reapers.REPORT.unpack_from(report)
         if kind == reapers.STARTED:
             self.pid = pid
             _resolve(self._started)
@@ -192,7 +192,7 @@ class Process:
                 self.signal = _signal_name(-code)
             else:
                 self.exit_code = code
-            if nobody:
+            if flag:  # no process is left
                 self._all_ended(killed)
             else:
                 self._set_children(report, alive, listed)
@@ -212,7 +212,7 @@ class Process:
             _resolve(self._listed)
             self._listed = None
         elif kind == reapers.FAILED:
-            self.error = _start_error(self.command, self.cwd, code, nobody)
+            self.error = _start_error(self.command, self.cwd, code, flag)
             self._all_ended(0)
             self._finish()
 

@@ -152,14 +152,14 @@ class ServerProcess:
     # --- reports of the reaper ------------------------------------------------------------------------
 
     def on_report(self, report: bytes) -> None:
-        kind, pid, code, nobody = reapers.REPORT.unpack_from(report)[:4]
+        kind, pid, code, flag = reapers.REPORT.unpack_from(report)[:4]
         if kind == reapers.STARTED:
             self.pid = pid
         elif kind == reapers.EXITED:
             self.pid = 0
             self.exit_code = code
             self.read_rest()
-            if nobody:
+            if flag:  # no process is left
                 self._all_ended()
             how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
             if code == NOT_FOUND:

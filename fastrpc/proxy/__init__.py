@@ -218,7 +218,7 @@ class UpstreamServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._retrying = False
         self._wants_login = False
-        """Whether the last attempt failed since nobody has logged in."""
+        """Whether the last attempt failed because no user has logged in."""
         self._log = diagnostics.Once("warning")
         self._can_subscribe = False
         self._subscriptions = UpstreamSubscriptions(server, start_seconds, self._keep)

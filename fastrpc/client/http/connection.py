@@ -327,7 +327,7 @@ class HttpConnection(asyncio.Protocol):
     # --- the end --------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
-        """Close the connection: nobody wants its response any more."""
+        """Close the connection: its response is not wanted any more."""
         self._release()
         self.close()
 

@@ -453,7 +453,7 @@ def _words(error: BaseException) -> str:
 
 
 class _OthersOnly(logging.Filter):
-    """Leaves out what the SDK logs of a run of ours: an error is raised, and its traceback helps nobody."""
+    """Drops what the SDK logs about a login that fastrpc runs: the caller gets the error instead."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not _is_ours.get()

@@ -455,7 +455,7 @@ class ClientSession:
         self._client.notify("notifications/progress", given)
 
     async def send_cancelled(self, request_id: str | int, reason: str | None = None) -> None:
-        """Notify the server that nobody waits for the request with this id."""
+        """Notify the server that the client does not wait for the request with this id any more."""
         given = {} if reason is None else {"reason": reason}
         self._client.notify("notifications/cancelled", {"requestId": request_id, **given})
 

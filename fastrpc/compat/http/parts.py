@@ -30,7 +30,7 @@ class TransportSecuritySettings(ModelType):
         allowed_origins: Sequence[str] = (),
     ) -> None:
         for name, given in (("allowed_hosts", allowed_hosts), ("allowed_origins", allowed_origins)):
-            if isinstance(given, str):  # a list of its letters would let nobody in
+            if isinstance(given, str):  # a list of its letters would refuse every host
                 raise ValueError(f"TransportSecuritySettings: {name}: expected a list of texts, got one text")
         self.enable_dns_rebinding_protection = enable_dns_rebinding_protection
         self.allowed_hosts = list(allowed_hosts)

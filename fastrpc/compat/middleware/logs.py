@@ -32,7 +32,7 @@ class Log:
 
 
 def _set_up() -> None:
-    """Have records of the common parent written to standard error: nobody has said where they go."""
+    """Write records of the common parent to standard error, since the program has configured no handler."""
     parent = logging.getLogger(ROOT)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

@@ -40,7 +40,7 @@ class CallParams(models.Model):
 
     @property
     def are_arguments_untouched(self) -> bool:
-        """Whether nobody has read or set the arguments."""
+        """Whether no code has read or set the arguments."""
         return self.__dict__["_arguments"] is not None
 
     def __setattr__(self, name: str, value: Any) -> None:

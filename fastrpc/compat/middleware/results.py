@@ -1,7 +1,7 @@
 """Results of calls as middleware sees them, and back.
 
-What a tool, a resource or a prompt has returned becomes content, messages or contents when somebody reads
-that; a result that nobody has looked at goes on as the function returned it, and costs nothing more.
+What a tool, a resource or a prompt has returned becomes content, messages or contents when middleware reads
+it. A result that no middleware reads is passed on as the function returned it, at no further cost.
 """
 
 from __future__ import annotations
