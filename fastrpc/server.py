@@ -5,9 +5,9 @@ Creating a server only sets its attributes: what serving needs is imported when 
 
 from __future__ import annotations
 
-from fastrpc.definitions.option_types import check, check_transport
-from fastrpc.definitions.registry import Registries, decorator, settle_or_exit
+from fastrpc.definitions.registry import Registries, check_options, decorator, settle_or_exit
 from fastrpc.errors import DefinitionError, UsageError
+from fastrpc.garbage import collect_seldom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Server:
         self.lifespan = lifespan
         self.extensions = extensions
         self.experimental = experimental
-        check("Server", vars(self))
+        check_options("Server", vars(self), Server.__init__.__kwdefaults__ or {})
         self.registries = Registries()
         self._loaders: list[Callable[[], Iterable[Tool]]] = []
         self._hooks: list[Hook] = []
@@ -131,8 +131,7 @@ class Server:
         self._runtime: Runtime | None = None
         self.watching: Monitor | None = None
         self._over_http = False
-        self.warns = True
-        """Whether `asgi` names tools without a description; False where another process has done so."""
+        self.warns = True  # whether `asgi` names tools without a description: another process may have
         self.http_endpoints: dict[str, Endpoint] = {}  # by path: `fastrpc.transports.http.endpoints`
         self.settled = True  # the working folder will not change any more
         self._note: Callable[[], list[str]] | None = None
@@ -451,7 +450,7 @@ class Server:
     @property
     def busy(self) -> bool:
         """Whether a call is in flight: one that waits, or that runs on a thread."""
-        return any(runtime.admission.calls.count > 0 for runtime in self._runtimes())
+        return any(runtime.calls.count > 0 for runtime in self._runtimes())
 
     def _runtimes(self) -> list[Runtime]:
         """The runtimes of this server, if it is served, and of those where it is mounted."""
@@ -577,9 +576,10 @@ class Server:
 
         An entry whose annotations are undefined is named on standard error; the program exits with code 2.
         """
-        check_transport(transport)
-        if transport is not None and (http is not None or options):
-            raise UsageError("run: transport= excludes http= and its options")
+        if transport is not None:
+            from fastrpc.definitions.option_types import check_transport
+
+            check_transport(transport, excludes=http is not None or bool(options))
         settle_or_exit(each.registries for each in self._with_mounts())
         if http is not None:
             from fastrpc.transports.http.run import run
@@ -601,6 +601,7 @@ class Server:
         report = self.print_statistics() if stats else None
         try:
             if transport is None:
+                collect_seldom()
                 from fastrpc.transports.stdio import run as run_stdio
 
                 run_stdio(self, seconds, writer)

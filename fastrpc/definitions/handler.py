@@ -7,7 +7,6 @@ its author sees mistakes at once. Functions with plain types cost no imports. Ca
 
 from __future__ import annotations
 
-from fastrpc.definitions.option_types import check
 from fastrpc.errors import DefinitionError, suggest
 from fastrpc.schema import describe
 from fastrpc.schema.annotations import UnresolvedName
@@ -138,6 +137,8 @@ def made(kind: type[Made], thing: Any, options: dict[str, Any]) -> Made:
             hint = f"did you mean {near[0]}=?" if near else f"the options are {', '.join(known)}"
             raise DefinitionError(f"{name_of(thing)}{_line_of(thing)}: there is no option {option}=; {hint}")
     if options:
+        from fastrpc.definitions.option_types import check
+
         check(f"{name_of(thing)}{_line_of(thing)}", options)
     return kind(thing, **options)
 

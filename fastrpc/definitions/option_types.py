@@ -45,10 +45,13 @@ def check(where: str, options: Mapping[str, Any]) -> None:
             )
 
 
-def check_transport(transport: object) -> None:
-    """Raise UsageError for the name of a transport, as other frameworks take it."""
+def check_transport(transport: object, *, excludes: bool) -> None:
+    """Raise UsageError for the name of a transport, as other frameworks take it, and if the author gave
+    options that a transport excludes."""
     if isinstance(transport, str):
         raise UsageError(
             f"run: transport={transport!r:.40}: expected a Transport; without it the server uses standard "
             "input and output, and over HTTP run(http='127.0.0.1:8000')"
         )
+    if excludes:
+        raise UsageError("run: transport= excludes http= and its options")

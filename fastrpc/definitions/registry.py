@@ -289,6 +289,16 @@ def decorator(registry: Registry[Any], options: dict[str, Any]) -> Callable[[Any
     return decorate
 
 
+def check_options(where: str, options: dict[str, Any], defaults: dict[str, Any]) -> None:
+    """Raise what `option_types.check` raises, which is imported only if the author gave an option."""
+    if not isinstance(options["name"], str) or any(
+        options[option] is not default for option, default in defaults.items()
+    ):
+        from fastrpc.definitions.option_types import check
+
+        check(where, options)
+
+
 def settle_or_exit(found: Iterable[Registries]) -> None:
     """Settle registries, for a program that does nothing but serve: what is wrong is one line on standard
     error, and the exit code is 2. Tools without a description are named there."""

@@ -6,7 +6,6 @@ waits in the order of arrival. One call too many is refused (`Overloaded`). On t
 
 from __future__ import annotations
 
-from fastrpc._core.connection import CallsInFlight
 from fastrpc.errors import Overloaded
 
 TYPE_CHECKING = False
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from fastrpc._core.connection import CallsInFlight
     from fastrpc._core.plan import Plan
     from fastrpc.definitions.handler import Handler
 
@@ -38,9 +38,9 @@ class CallAdmission:
     """The calls of one server that have been admitted and have not ended."""
 
     def __init__(
-        self, max_in_flight: int, pending_lifespan: Callable[[Handler], PendingLifespan | None]
+        self, calls: CallsInFlight, pending_lifespan: Callable[[Handler], PendingLifespan | None]
     ) -> None:
-        self.calls = CallsInFlight(max_in_flight)
+        self._calls = calls
         self._pending_lifespan = pending_lifespan
         self._running: dict[Handler, int] = {}  # calls of one with a `max_running`
         self._queues: dict[Handler, OrderedDict[AdmittedCall, None]] = {}  # and those that wait for a place
@@ -52,7 +52,7 @@ class CallAdmission:
 
     def count_in(self) -> None:
         """Count a call as one in flight. Raises Overloaded if there are too many."""
-        calls = self.calls
+        calls = self._calls
         if calls.count >= calls.limit:
             raise Overloaded(f"Server busy: {calls.count} calls are in flight", {"maxInFlight": calls.limit})
         calls.count += 1
@@ -78,7 +78,7 @@ class CallAdmission:
 
     def release(self, call: AdmittedCall) -> None:
         """A call's function has ended: the next call that waits for its place begins."""
-        self.calls.count -= 1
+        self._calls.count -= 1
         handler = call.plan.tool
         if handler.max_running is None:
             return
@@ -98,4 +98,4 @@ class CallAdmission:
         queue = self._queues.get(call.plan.tool)
         if queue and call in queue:
             del queue[call]
-            self.calls.count -= 1
+            self._calls.count -= 1

@@ -189,7 +189,7 @@ class Call:
         from fastrpc._core.task import task_of
 
         if self.state == ENDED:  # cancelled meanwhile
-            self.dispatcher.runtime.admission.calls.count -= 1
+            self.dispatcher.runtime.calls.count -= 1
             return
         self.thread = get_ident()
         self.task = task_of(decision, asyncio.get_running_loop(), self._decided)
@@ -209,7 +209,7 @@ class Call:
         except BaseException as refusal:
             error = ToolError("the call was cancelled") if task.cancelled() else refusal
         if self.state == ENDED or error is not None:
-            runtime.admission.calls.count -= 1
+            runtime.calls.count -= 1
             if error is not None:
                 self.request.outcome = self.request.outcome or "refused"
                 self.failed(error)

@@ -65,7 +65,7 @@ class Dispatcher(OutboundMessages):
         if main is not None:
             connection.in_flight = main.in_flight
             connection.principal = main.principal
-        connection.calls = runtime.admission.calls
+        connection.calls = runtime.calls
         connection.counted = runtime.counter is not None
         self.in_flight: dict[bytes, Any] = connection.in_flight
         self.outcome: str | None = None  # of the last request, unless ok; for who sets it to None before each
@@ -178,7 +178,7 @@ class Dispatcher(OutboundMessages):
         call = _request_of(context).call
         call.request.began = call.request.allowed = began
         self._put_in_flight(call.request)
-        self.runtime.admission.calls.count += 1
+        self.runtime.calls.count += 1
         assert self.loop is not None
         call.go_on(task, self.loop, self.connection.seconds_since(began))
 

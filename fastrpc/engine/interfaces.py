@@ -9,7 +9,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any, Protocol
 
-from fastrpc._core.connection import Connection
+from fastrpc._core.connection import CallsInFlight, Connection
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 from fastrpc._core.recorder import Recorder
@@ -70,6 +70,8 @@ class RuntimeProtocol(Protocol):
     def quotas(self) -> Quotas: ...
     @property
     def registries(self) -> Registries: ...
+    @property
+    def calls(self) -> CallsInFlight: ...
     @property
     def admission(self) -> CallAdmission: ...
     @property

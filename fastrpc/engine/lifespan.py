@@ -112,7 +112,7 @@ class ServerLifespan:
         for call in held:
             runtime = call.dispatcher.runtime
             if call.state == ENDED:
-                runtime.admission.calls.count -= 1
+                runtime.calls.count -= 1
             else:
                 runtime.admission.place(call)
 
@@ -135,7 +135,7 @@ class ServerLifespan:
     def _refuse(self) -> None:
         held, self._held = self._held, []
         for call in held:
-            call.dispatcher.runtime.admission.calls.count -= 1
+            call.dispatcher.runtime.calls.count -= 1
             call.failed(self._error())
 
     def _error(self) -> ToolError:
@@ -157,4 +157,4 @@ class ServerLifespan:
         self._asked = False
         held, self._held = self._held, []  # cancelled while they waited
         for call in held:
-            call.dispatcher.runtime.admission.calls.count -= 1
+            call.dispatcher.runtime.calls.count -= 1

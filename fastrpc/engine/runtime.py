@@ -8,13 +8,11 @@ are notified of the change.
 from __future__ import annotations
 
 from fastrpc import diagnostics
+from fastrpc._core.connection import CallsInFlight
 from fastrpc._core.plan import Plan
-from fastrpc.engine.admission import CallAdmission
-from fastrpc.engine.list_pages import ListPages
 from fastrpc.engine.plans import context_kind_of, plan_of, vector_form_of
 from fastrpc.engine.request import CALLED_BY
 from fastrpc.engine.results import Results
-from fastrpc.engine.server_monitors import Monitors
 from fastrpc.engine.visibility import VisibilityFilters
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.lifecycle import READY
@@ -30,10 +28,13 @@ if TYPE_CHECKING:
     from fastrpc.definitions.handler import Handler
     from fastrpc.definitions.registry import Registries
     from fastrpc.definitions.tool import Tool
+    from fastrpc.engine.admission import CallAdmission
     from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.lifespan import ServerLifespan
+    from fastrpc.engine.list_pages import ListPages
     from fastrpc.engine.ports import ApprovalGates, Features, RequestCounter, RequestWrapper, ResultEncoder
     from fastrpc.engine.request import Request
+    from fastrpc.engine.server_monitors import Monitors
     from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.quotas import Quotas
 
@@ -44,8 +45,6 @@ the handler and what is around it already (`fastrpc.running_call`)."""
 
 class Runtime(VisibilityFilters):
     """The shared half of a server; a `Dispatcher` is the other, one for each connection."""
-
-    pages_type = ListPages
 
     def __init__(
         self,
@@ -96,9 +95,7 @@ class Runtime(VisibilityFilters):
             self.lifespan = ServerLifespan(lambda: enter(server), self)
         self.dispatchers: set[DispatcherProtocol] = set()
         self.results = Results(self.server_info)
-        self.pages: ListPages = self.pages_type(server, self, self.results)
-        self.admission: CallAdmission = CallAdmission(server.max_in_flight, self.pending_lifespan)
-        self.monitors: Monitors = Monitors(server, mounts, self.dispatchers)
+        self.calls: CallsInFlight = CallsInFlight(server.max_in_flight)
         self.max_batch: int = server.max_batch
         self.threads: int = server.threads
         self.share: Callable[[bytes], object] | None = None
@@ -110,6 +107,9 @@ class Runtime(VisibilityFilters):
         self._load: Callable[[], object] | None = server.load_tools
         self._plans: dict[str, Plan] | None = None
         self._handler_plans: dict[int, tuple[Handler, Plan]] = {}
+        self._pages: ListPages | None = None
+        self._admission: CallAdmission | None = None
+        self._monitors: Monitors | None = None
         self._thread_pool: ThreadPool | None = None
         self._quotas: Quotas | None = None
         self.loading = False
@@ -134,7 +134,8 @@ class Runtime(VisibilityFilters):
             dispatcher.forget_plans(lambda: self._forget(kind))
 
     def _forget(self, kind: str) -> None:
-        self.pages.forget()
+        if self._pages is not None:
+            self._pages.forget()
         self._caller_lists = None
         if kind == "tool":
             self._plans = None
@@ -234,7 +235,7 @@ class Runtime(VisibilityFilters):
             import asyncio
 
             for _ in range(60):  # what was cancelled may still use it
-                if self.admission.calls.count == 0:
+                if self.calls.count == 0:
                     break
                 await asyncio.sleep(0.005)
             await asyncio.gather(*(thing.leave() for thing in live))
@@ -425,6 +426,35 @@ class Runtime(VisibilityFilters):
         """Whether what is declared does not follow from the registries: they are filled later."""
         sources = (self.upstream, self.wrapper)
         return any(each is not None and bool(each.declares_everything) for each in sources)
+
+    # --- parts that a server makes when a client first needs them: a start imports none of them ---------
+
+    @property
+    def pages(self) -> ListPages:
+        if self._pages is None:
+            self._pages = self._make_pages()
+        return self._pages
+
+    def _make_pages(self) -> ListPages:
+        from fastrpc.engine.list_pages import ListPages
+
+        return ListPages(self.server, self, self.results)
+
+    @property
+    def admission(self) -> CallAdmission:
+        if self._admission is None:
+            from fastrpc.engine.admission import CallAdmission
+
+            self._admission = CallAdmission(self.calls, self.pending_lifespan)
+        return self._admission
+
+    @property
+    def monitors(self) -> Monitors:
+        if self._monitors is None:
+            from fastrpc.engine.server_monitors import Monitors
+
+            self._monitors = Monitors(self.server, self.mounts, self.dispatchers)
+        return self._monitors
 
     @property
     def thread_pool(self) -> ThreadPool:

@@ -126,7 +126,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
         raise InvalidRequest("subscriptions/listen: not allowed in a batch")
     wanted = _filter_of(request.params)
     uris = frozenset(wanted.get("resourceSubscriptions", ()))
-    if len(dispatcher.listening) >= dispatcher.runtime.admission.calls.limit:
+    if len(dispatcher.listening) >= dispatcher.runtime.calls.limit:
         raise Overloaded(f"Server busy: {len(dispatcher.listening)} streams are open")
     _check_watched(dispatcher, uris)
     quota = _quota_for(dispatcher, request, uris)

@@ -21,7 +21,6 @@ from fastrpc import forks
 from fastrpc._core import stream as _stream
 from fastrpc._core.stream import Stream
 from fastrpc.errors import UsageError
-from fastrpc.garbage import collect_seldom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,7 +145,6 @@ def _close_again(closed: set[int]) -> None:
 
 def run(server: ServedServer, drain_seconds: float, trace: Callable[[bytes, bytes], object] | None) -> None:
     """Serve a server until the client disconnects or a signal arrives. Raises UsageError."""
-    collect_seldom()
     dispatcher = server.connect()
     try:
         serve(dispatcher.connection, drain_seconds=drain_seconds, trace=trace)

@@ -243,7 +243,7 @@ def test_cancelling_a_forwarded_call_cancels_it_upstream(proxy: Server, note: An
         client.notify("notifications/cancelled", {"requestId": id})
         sent = json.loads((await client.call("act")).text)["id"]
         assert json.loads(note.read_text())["params"]["requestId"] == sent - 2
-        assert not proxy.runtime.admission.calls.count
+        assert not proxy.runtime.calls.count
 
     with_client(proxy, conversation)
 
@@ -255,7 +255,7 @@ def test_forwarded_calls_fail_when_the_server_ends_and_the_next_one_starts_it_ag
             assert found.is_error
             assert "is lost" in found.text
         assert not (await client.call("act")).is_error
-        assert not proxy.runtime.admission.calls.count
+        assert not proxy.runtime.calls.count
 
     with_client(proxy, conversation)
 
@@ -280,7 +280,7 @@ def test_an_observer_sees_forwarded_calls(proxy: Server, parsed: list[str]) -> N
 
 def test_more_calls_than_may_be_in_flight_are_refused(proxy: Server) -> None:
     proxy.max_in_flight = 2
-    proxy.runtime.admission.calls.limit = 2
+    proxy.runtime.calls.limit = 2
 
     async def conversation(client: Client) -> None:
         await client.call("act")

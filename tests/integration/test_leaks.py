@@ -127,7 +127,7 @@ def census() -> dict:
         "all_references": getattr(sys, "gettotalrefcount", int)(),
         "resident_kb": resident,
         "in_flight": [
-            runtime.admission.calls.count, *(len(dispatcher.in_flight) for dispatcher in runtime.dispatchers)
+            runtime.calls.count, *(len(dispatcher.in_flight) for dispatcher in runtime.dispatchers)
         ],
     }
 """

@@ -437,7 +437,7 @@ class Conversation:
         """Wait for all answers, end, and see that nothing is left."""
         deadline = time.monotonic() + 30
         await asyncio.sleep(0.002)
-        while self.open() or self.app.runtime.admission.calls.count:
+        while self.open() or self.app.runtime.calls.count:
             if time.monotonic() > deadline:
                 self.problems.append(f"never answered: {self.open()}")
                 return

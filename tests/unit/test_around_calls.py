@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -215,20 +216,40 @@ def test_without_a_loop_a_list_calls_what_watches_on_a_mounted_server_too() -> N
         assert len(looks) == count
 
 
-def test_a_server_that_watches_nothing_does_not_import_it() -> None:
-    import subprocess
+HANDSHAKE_AND_LIST = """
+import subprocess
+import sys
+from fastrpc import Server
+from fastrpc.transports.base import Connections
+from fastrpc.transports.memory import MemoryTransport
 
-    code = (
-        "import sys; from fastrpc import Server; from fastrpc.transports.base import Connections\n"
-        "from fastrpc.transports.memory import MemoryTransport\n"
-        "app = Server('t'); lines = []; wire = MemoryTransport(lines.append)\n"
-        "wire.connect(Connections(lambda: app.connect().connection))\n"
-        'wire.send(b\'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\')\n'
-        'wire.send(b\'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\')\n'
-        "assert len(lines) == 2; print('fastrpc.engine.monitor' in sys.modules)"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
-    assert shown.stdout.strip() == "False", shown.stderr
+app = Server("t")
+
+@app.tool
+def say() -> str:
+    return "x"
+
+def loaded(*modules):
+    return [module for module in modules if f"fastrpc.{module}" in sys.modules]
+
+lines = []
+wire = MemoryTransport(lines.append)
+wire.connect(Connections(lambda: app.connect().connection))
+client = b'"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}'
+wire.send(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{%b}}' % client)
+parts = loaded("engine.admission", "engine.list_pages", "engine.server_monitors", "definitions.option_types")
+wire.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+wire.send(b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}')
+assert len(lines) == 2 and all(b'"result"' in line for line in lines), lines
+print(parts, loaded("engine.monitor", "engine.list_pages"))
+"""
+
+
+def test_a_handshake_imports_no_part_that_only_lists_need_and_a_list_no_monitor() -> None:
+    """A server that watches nothing does not import what watches."""
+    command = [sys.executable, "-c", HANDSHAKE_AND_LIST]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert shown.stdout == "[] ['engine.list_pages']\n", shown.stderr
 
 
 # --- notes --------------------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ def test_a_call_that_waits_for_its_place_can_be_cancelled() -> None:
 
     with_client(app, conversation)
     assert ran == [1, 3]
-    assert app.runtime.admission.calls.count == 0
+    assert app.runtime.calls.count == 0
 
 
 def test_beyond_the_bound_on_calls_in_flight_there_is_a_defined_error() -> None:
@@ -209,7 +209,7 @@ def test_beyond_the_bound_on_calls_in_flight_there_is_a_defined_error() -> None:
         assert (await client.call("wait")).text == "waited"
 
     with_client(app, conversation)
-    assert app.runtime.admission.calls.count == 0
+    assert app.runtime.calls.count == 0
 
 
 # --- cancellation -----------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_cancellation_ends_the_work_and_sends_no_answer() -> None:
             while name not in begun:
                 await asyncio.sleep(0.005)
             client.cancel(id)
-        while len(seen) < 2 or app.runtime.admission.calls.count:
+        while len(seen) < 2 or app.runtime.calls.count:
             await asyncio.sleep(0.005)
         await client.request("ping")
 

@@ -230,7 +230,7 @@ def test_a_call_that_waits_ends_once_though_its_context_was_looked_at_meanwhile(
             ctx.progress(1)
         while not peer.said:
             await asyncio.sleep(0)
-        assert (ctx.cancelled, app.runtime.admission.calls.count) == (False, 1)
+        assert (ctx.cancelled, app.runtime.calls.count) == (False, 1)
         if end == "is cancelled":
             peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
         elif end == "ends":
@@ -239,7 +239,7 @@ def test_a_call_that_waits_ends_once_though_its_context_was_looked_at_meanwhile(
             clock.advance(10)
         if end != "is cancelled":
             assert (await peer.answer(1))["result"]["isError"] is (end != "ends")
-        while app.runtime.admission.calls.count:
+        while app.runtime.calls.count:
             await asyncio.sleep(0)
         assert ctx.cancelled is (end != "ends")
         ctx.progress(2)
@@ -274,7 +274,7 @@ def test_a_context_that_is_looked_at_after_a_call_that_has_waited_says_nothing_t
             peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
         else:
             await peer.answer(1)
-        while app.runtime.admission.calls.count:
+        while app.runtime.calls.count:
             await asyncio.sleep(0)
         ctx = kept[0]
         ctx.progress(1)
@@ -324,10 +324,10 @@ def test_a_context_of_a_coroutine_that_waits_hears_of_the_cancellation() -> None
 
         peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(1, "waits", {})
-        assert (kept[0].cancelled, app.runtime.admission.calls.count, peer.handed_on) == (False, 1, 0)
+        assert (kept[0].cancelled, app.runtime.calls.count, peer.handed_on) == (False, 1, 0)
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
         assert kept[0].cancelled
-        while app.runtime.admission.calls.count:
+        while app.runtime.calls.count:
             await asyncio.sleep(0)
         assert peer.answers == {}
         peer.close()

@@ -100,7 +100,7 @@ def test_calls_wait_in_order_while_lists_and_handshakes_do_not(monkeypatch: pyte
             assert life.events == ["enter t", "MainThread", "MainThread", "MainThread"]
             plan = app.runtime.plans["inline"]
             assert plan.inline
-            assert app.runtime.admission.calls.count == 0
+            assert app.runtime.calls.count == 0
             await client.call("inline", text="plans are made anew")
             dispatcher = next(iter(app.runtime.dispatchers))
             dispatcher.begin = None  # from here on the connection calls it by itself
@@ -122,7 +122,7 @@ def test_a_call_that_is_cancelled_while_it_waits_never_runs() -> None:
             life.gate.set()
             await client.call("waits")
             assert life.events == ["enter t"]
-            assert app.runtime.admission.calls.count == 0
+            assert app.runtime.calls.count == 0
 
     run(conversation())
 
@@ -139,7 +139,7 @@ def test_a_failure_while_entering_fails_every_call_and_is_logged(caplog: pytest.
                 assert result.text == (
                     "the server could not start, its lifespan failed: ConnectionError: no database"
                 )
-            assert app.runtime.admission.calls.count == 0
+            assert app.runtime.calls.count == 0
             assert len(await client.tools()) == 3
 
     run(conversation())

@@ -193,7 +193,7 @@ async def all_answers(version: str, stepped: bool) -> tuple[dict[Any, bytes], in
     for number in range(len(CALLS)):
         await peer.answer(number)
     assert peer.dispatcher.in_flight == {}
-    while app.runtime.admission.calls.count:  # of one that was too late
+    while app.runtime.calls.count:  # of one that was too late
         await asyncio.sleep(0.001)
     peer.close()
     return peer.answers, peer.handed_on
@@ -237,14 +237,14 @@ def test_a_coroutine_that_waits_is_in_flight_until_it_ends_and_its_id_is_taken()
         peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(1, "waits", {"text": "a"})
         peer.call("1", "waits", {"text": "b"})
-        assert (app.runtime.admission.calls.count, peer.answers, peer.handed_on) == (2, {}, 0)
+        assert (app.runtime.calls.count, peer.answers, peer.handed_on) == (2, {}, 0)
         assert peer.dispatcher.busy
         peer.call(1, "waits", {"text": "c"})
         assert "in flight" in json.loads(peer.answers.pop(1))["error"]["message"]
         gate.set()
         texts = [(await peer.answer(id))["result"]["content"][0]["text"] for id in (1, "1")]
         assert texts == ["a", "b"]
-        assert (app.runtime.admission.calls.count, peer.dispatcher.busy) == (0, False)
+        assert (app.runtime.calls.count, peer.dispatcher.busy) == (0, False)
         peer.close()
 
     in_loop(conversation)
@@ -268,7 +268,7 @@ def test_a_coroutine_that_waits_can_be_cancelled_and_is_not_answered() -> None:
         peer.call(7, "waits", {})
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 7}})
         assert not peer.dispatcher.busy
-        while app.runtime.admission.calls.count:
+        while app.runtime.calls.count:
             await asyncio.sleep(0)
         assert (ended, peer.answers) == (["cancelled"], {})
         peer.close()

@@ -270,8 +270,10 @@ class HintedPages(ListPages):
 class LowLevelRuntime(Runtime):
     """The runtime of a low-level server: what it declares follows from its handlers."""
 
-    pages_type = HintedPages
     server: Any
+
+    def _make_pages(self) -> ListPages:
+        return HintedPages(self.server, self, self.results)
 
     def capabilities(self, version: str) -> dict[str, Any]:
         declared: dict[str, Any] = self.server.declared_capabilities()

@@ -171,4 +171,5 @@ class CompatPages(ListPages):
 class CompatRuntime(Runtime):
     """The runtime of a compat server."""
 
-    pages_type = CompatPages
+    def _make_pages(self) -> ListPages:
+        return CompatPages(self.server, self, self.results)
