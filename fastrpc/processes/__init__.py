@@ -19,7 +19,7 @@ import time
 
 from fastrpc.processes import reapers
 from fastrpc.processes.output import FILE_LIMIT, MEMORY_LIMIT, Output, OutputFile
-from fastrpc.processes.reapers import ProgramError
+from fastrpc.processes.reapers import ProgramError, ReaperLostError
 from fastrpc.processes.variables import encoded, encoded_environment, environment, inherited
 
 TYPE_CHECKING = False
@@ -34,6 +34,7 @@ __all__ = [
     "OutputFile",
     "Process",
     "ProgramError",
+    "ReaperLostError",
     "close",
     "environment",
     "run",
@@ -238,13 +239,13 @@ class Process:
         done; only then does this object report the end."""
         self._terminating = True
         if not self.ended:
-            self.error = ProgramError(ENDED_WITH_REAPER)
+            self.error = ReaperLostError(ENDED_WITH_REAPER)
         self._after(STUBBORN_SECONDS, self._kill_timed_out)
 
     def _kill_timed_out(self) -> None:
         """SIGKILL was sent to everything below a killed reaper, and some process still runs."""
         if not self.gone and self.error is not None:
-            self.error = ProgramError(OUTLIVED_REAPER)
+            self.error = ReaperLostError(OUTLIVED_REAPER)
         self._give_up()
 
     def on_lost(self) -> None:
@@ -255,7 +256,7 @@ class Process:
         kill_unsupervised(known, self._pipe, time.monotonic() - self.began)
         left = self.children_left
         if not self.ended:
-            self.error = ProgramError(NOT_SURE)
+            self.error = ReaperLostError(NOT_SURE)
         self._all_ended(1)
         self._unsupervised = True
         self.children_left = left  # as last reported

@@ -66,6 +66,10 @@ class ProgramError(ToolError):
     model."""
 
 
+class ReaperLostError(ProgramError):
+    """The reaper of a program was killed, and so the program: it says nothing about the program itself."""
+
+
 class Reaper:
     """One reaper, and the socket to it. `pid` is that of its guardian, if it has one; both are in the
     guardian's process group."""

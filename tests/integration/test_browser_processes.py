@@ -23,7 +23,7 @@ from support.chromium import ARTICLE, Reader, facts_of
 from support.waiting import SECONDS, eventually
 from support.web_server import Visit, Web
 
-from fastrpc import Context, ToolError
+from fastrpc import Context, ToolError, processes
 
 pytestmark = pytest.mark.long
 
@@ -188,6 +188,51 @@ def test_a_browser_whose_reaper_was_killed_ends_and_is_started_anew(
     eventually(lambda: all(browser.ended for browser in _browser._browsers.values()))
     assert facts_of(read(url))["via"] == "browser"
     one_browser(shelter)
+
+
+@pytest.mark.parametrize("victim", ["its idle reaper", "_browser.worker"])
+def test_a_browser_that_is_killed_while_it_starts_is_started_anew(
+    read: Reader, web: Web, shelter: str, victim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed reaper is taken for idle until its guardian reports it; here the guardian does so late."""
+    url = web.page("/", ARTICLE, "Tides")
+    read(url)
+    _end_browsers(read, shelter)
+    guardians = reapers()
+    start = processes.start
+    starts: list[str] = []
+
+    async def killed_at_first(*given: Any, **options: Any) -> processes.Process:
+        first = not starts
+        starts.append(given[0][-1])
+        if first and victim == "its idle reaper":
+            for guardian in guardians:
+                os.kill(guardian, signal.SIGSTOP)
+                os.kill(reaper_below(guardian), signal.SIGKILL)
+            asyncio.get_running_loop().call_later(0.2, _continue, guardians)
+        process = await start(*given, **options)
+        if first and victim != "its idle reaper":
+            os.kill(process.pid, signal.SIGKILL)
+        return process
+
+    monkeypatch.setattr(processes, "start", killed_at_first)
+    assert facts_of(read(url))["via"] == "browser"
+    assert starts.count(_browser.WORKER) == 2
+    one_browser(shelter)
+
+
+def _end_browsers(read: Reader, shelter: str) -> None:
+    async def end() -> None:
+        _browser.end()
+
+    read.loop.run(end())
+    chromium.none_left(shelter)
+    eventually(lambda: bool(processes.reapers.idle))
+
+
+def _continue(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
 
 
 def test_a_call_whose_browser_dies_hears_so(browser_loop: chromium.Loop, web: Web, shelter: str) -> None:

@@ -98,7 +98,7 @@ class Reader:
     """Calls ReadDocs on a loop."""
 
     def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+        self.loop = loop
 
     def __call__(self, url: str, **arguments: Any) -> Any:
         """Return the result."""
@@ -106,7 +106,7 @@ class Reader:
 
         from fastrpc import Context
 
-        return self._loop.run(read_docs(url, Context(), **arguments))
+        return self.loop.run(read_docs(url, Context(), **arguments))
 
     def refused(self, url: str, **arguments: Any) -> str:
         """Return the sentence with which a call is refused."""

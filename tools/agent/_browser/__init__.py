@@ -48,6 +48,10 @@ class NoBrowser(Exception):
     """The browser is missing or does not start; the text says why."""
 
 
+class KilledAtStart(NoBrowser):
+    """Something killed its process while it started, or the reaper of it; another one may start."""
+
+
 class Broken(Exception):
     """The browser no longer works; another one may."""
 
@@ -93,11 +97,14 @@ class Browser:
             self._process.follow = True
             self._seeing_out = asyncio.ensure_future(self._see_out(self._process, folder))
             await asyncio.wait({self._connected}, timeout=START_SECONDS)
+        except processes.ReaperLostError as error:
+            raise KilledAtStart(str(error).rstrip(".")) from None
         except processes.ProgramError as error:
             raise NoBrowser(str(error).rstrip(".")) from None
         finally:
             listener.close()
         if not self._connected.done() or self.ended:
+            await self._check_not_killed()
             raise NoBrowser(f"its process did not start{self._last_words()}")
         sandbox = _sandbox(self.reach)
         head = {
@@ -109,6 +116,7 @@ class Browser:
         try:
             answer, _ = await self._request(head, b"", 2 * START_SECONDS)
         except (ToolError, Broken):
+            await self._check_not_killed()
             raise NoBrowser(f"it ended while it started{self._last_words()}") from None
         if "failed" in answer:
             needed = sandbox == "must" and "sandbox" in answer["failed"].lower()
@@ -116,6 +124,17 @@ class Browser:
             raise NoBrowser(f"{self.executable} does not start: {answer['failed']}{hint}")
         if not answer["sandbox"]:
             _warn_once(f"the browser runs without its sandbox: {answer['why']}")
+
+    async def _check_not_killed(self) -> None:
+        """Raise KilledAtStart if the process has ended and did not do so by itself."""
+        if self._process is None or not self.ended:
+            return
+        try:
+            await self._process.wait()
+        except processes.ReaperLostError as error:
+            raise KilledAtStart(str(error).rstrip(".")) from None
+        if self._process.signal is not None:
+            raise KilledAtStart(f"its process was ended by {self._process.signal}")
 
     def _after_start(self, started: asyncio.Future[None]) -> None:
         if started.cancelled() or started.exception() is not None:
@@ -322,13 +341,25 @@ def _warn_once(what: str) -> None:
 
 
 async def _running(reach: Reach, on_start: Callable[[], object] | None = None) -> Browser:
-    """Return a running browser. Raises NoBrowser."""
+    """Return a running browser; if one is killed while it starts, start another one. Raises NoBrowser."""
     global _refusal
     executable = find()
     until, setting, why = _refusal
     now_set = f"{executable} {_sandbox(reach)}"
     if time.monotonic() < until and setting == now_set:
         raise NoBrowser(why)
+    try:
+        try:
+            return await _started(executable, reach, on_start)
+        except KilledAtStart:
+            return await _started(executable, reach, on_start)
+    except NoBrowser as error:
+        _refusal = (time.monotonic() + RETRY_SECONDS, now_set, str(error))
+        raise
+
+
+async def _started(executable: str, reach: Reach, on_start: Callable[[], object] | None) -> Browser:
+    """Return the browser that runs, or a new one once it has started. Raises NoBrowser."""
     browser = _browsers.get(reach)
     if browser is not None and not browser.ended and browser.executable != executable:
         browser.end()
@@ -336,11 +367,7 @@ async def _running(reach: Reach, on_start: Callable[[], object] | None = None) -
         browser = _browsers[reach] = Browser(executable, reach)
     if not browser.started.done() and on_start is not None:
         on_start()
-    try:
-        await asyncio.shield(browser.started)
-    except NoBrowser as error:
-        _refusal = (time.monotonic() + RETRY_SECONDS, now_set, str(error))
-        raise
+    await asyncio.shield(browser.started)
     return browser
 
 
