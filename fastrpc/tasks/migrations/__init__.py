@@ -1,0 +1,1 @@
+"""The revisions of the database of tasks, for Alembic."""

@@ -1,0 +1,75 @@
+"""`TaskRecord`: what is stored of a task, and the states that a task may have. No I/O.
+
+A task is `WORKING` or `INPUT_REQUIRED` until it ends, once: `COMPLETED` with the result of its call (a tool's
+error is a result, too), `FAILED` with a JSON-RPC error, or `CANCELLED`. Times are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+WORKING, INPUT_REQUIRED, COMPLETED, FAILED, CANCELLED = STATES = (
+    "working",
+    "input_required",
+    "completed",
+    "failed",
+    "cancelled",
+)
+OPEN = (WORKING, INPUT_REQUIRED)
+
+
+class TaskRecord(NamedTuple):
+    """A task as it is stored.
+
+    `owner` is the principal that created it, and the only one for whom it exists. `arguments`, `questions`
+    (input requests without an answer, by key), `answers` (by key), `result` and `error` are JSON texts, ""
+    for none. `ttl_ms` is how long it is kept after its creation, None for as long as the server wants.
+    `worker` is the process that runs it, until `lease_until`.
+    """
+
+    id: str
+    owner: str
+    server: str
+    tool: str
+    version: str
+    arguments: str
+    idempotent: int
+    state: str
+    message: str
+    questions: str
+    answers: str
+    result: str
+    error: str
+    created_at: float
+    updated_at: float
+    ttl_ms: int | None
+    expires_at: float | None
+    poll_ms: int
+    worker: str
+    lease_until: float
+    runs: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the task has not ended."""
+        return self.state in OPEN
+
+    def members(self) -> dict[str, Any]:
+        """Return the members of a Task that both wires have under the same name."""
+        found = {"taskId": self.id, "status": self.state}
+        if self.message:
+            found["statusMessage"] = self.message
+        found["createdAt"] = iso_8601(self.created_at)
+        found["lastUpdatedAt"] = iso_8601(self.updated_at)
+        return found
+
+
+def iso_8601(seconds: float) -> str:
+    """Return a time as RFC 3339 has it, with milliseconds."""
+    time = datetime.fromtimestamp(seconds, timezone.utc)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

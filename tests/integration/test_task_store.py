@@ -1,0 +1,213 @@
+"""The rows of tasks in SQLite and in PostgreSQL: who sees one, what changes one, and what ends one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+import pytest
+from sqlalchemy.engine import Connection
+
+from fastrpc.storage import open_database
+from fastrpc.storage.database import Database
+from fastrpc.tasks import store
+from fastrpc.tasks.journal import Journal, JournalClosed
+from fastrpc.tasks.kind import TASKS
+from fastrpc.tasks.record import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED, WORKING, TaskRecord, iso_8601
+
+pytest_plugins = ["support.postgres"]
+
+Value = TypeVar("Value")
+NOW = 1_800_000_000.25
+QUESTION = {"method": "elicitation/create", "params": {"message": "Which?"}}
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    found = open_database(database_url, TASKS)
+    yield found
+    found.close()
+
+
+def record(**changes: Any) -> TaskRecord:
+    given: dict[str, Any] = {
+        "id": store.new_id(),
+        "owner": "ada",
+        "server": "shop",
+        "tool": "build",
+        "version": "2026-07-28",
+        "arguments": '{"path":"é"}',
+        "idempotent": 0,
+        "state": WORKING,
+        "message": "",
+        "questions": "",
+        "answers": "",
+        "result": "",
+        "error": "",
+        "created_at": NOW,
+        "updated_at": NOW,
+        "ttl_ms": 60_000,
+        "expires_at": NOW + 60,
+        "poll_ms": 500,
+        "worker": "w1",
+        "lease_until": NOW + 15,
+        "runs": 1,
+    }
+    return TaskRecord(**given | changes)
+
+
+def created(database: Database, **changes: Any) -> TaskRecord:
+    made = record(**changes)
+    with database.changing() as connection:
+        store.create(connection, made)
+    return made
+
+
+def seen(database: Database, id: str, owner: str = "ada", now: float = NOW) -> TaskRecord | None:
+    with database.reading() as connection:
+        return store.read(connection, id, owner, now)
+
+
+def _create(record: TaskRecord, connection: Connection) -> None:
+    store.create(connection, record)
+
+
+def changed(database: Database, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
+    with database.changing() as connection:
+        return function(connection, *values, **named)
+
+
+def test_a_task_is_read_as_it_was_written_by_its_owner_alone(database: Database) -> None:
+    made = created(database)
+    assert seen(database, made.id) == made
+    assert seen(database, made.id, "bob") is None
+    assert seen(database, "no such id") is None
+
+
+def test_a_task_is_there_until_its_time_is_over(database: Database) -> None:
+    made, endless = created(database), created(database, ttl_ms=None, expires_at=None)
+    assert seen(database, made.id, now=NOW + 59.9) == made
+    assert seen(database, made.id, now=NOW + 60) is None
+    assert changed(database, store.remove_expired, NOW + 59.9) == 0
+    assert changed(database, store.remove_expired, NOW + 60) == 1
+    assert seen(database, endless.id, now=NOW + 10**8) == endless
+
+
+def test_of_two_ends_the_first_one_counts(database: Database) -> None:
+    made = created(database)
+    assert changed(database, store.end, made.id, "w1", COMPLETED, NOW + 1, result='{"content":[]}')
+    assert not changed(database, store.end, made.id, "w1", FAILED, NOW + 2, error="{}")
+    assert not changed(database, store.cancel, made.id, "ada", NOW + 2)
+    assert not changed(database, store.set_message, made.id, "w1", "late", NOW + 2)
+    found = seen(database, made.id)
+    assert found == made._replace(state=COMPLETED, result='{"content":[]}', updated_at=NOW + 1)
+
+
+def test_only_its_owner_cancels_a_task_and_its_worker_writes_nothing_afterwards(database: Database) -> None:
+    made = created(database)
+    assert not changed(database, store.cancel, made.id, "bob", NOW)
+    assert changed(database, store.cancel, made.id, "ada", NOW + 1)
+    assert not changed(database, store.end, made.id, "w1", COMPLETED, NOW + 2, result="{}")
+    found = seen(database, made.id)
+    assert found is not None
+    assert (found.state, found.result, found.updated_at) == (CANCELLED, "", NOW + 1)
+    with database.reading() as connection:
+        assert store.ended_among(connection, [made.id, "gone"]) == [made.id, "gone"]
+
+
+def test_a_task_waits_until_each_of_its_questions_has_an_answer(database: Database) -> None:
+    made = created(database)
+    assert changed(database, store.ask, made.id, "w1", {"a": QUESTION, "b": QUESTION}, NOW)
+    waiting = seen(database, made.id)
+    assert waiting is not None
+    assert waiting.state == INPUT_REQUIRED
+    assert changed(database, store.answer, made.id, "bob", {"a": {}}, NOW) == set()
+    assert changed(database, store.answer, made.id, "ada", {"a": {"action": "accept"}, "c": {}}, NOW) == {"a"}
+    assert changed(database, store.answer, made.id, "ada", {"a": {"action": "cancel"}}, NOW) == set()
+    half = seen(database, made.id)
+    assert half is not None
+    assert half.state == INPUT_REQUIRED
+    assert '"b"' in half.questions
+    assert changed(database, store.answer, made.id, "ada", {"b": {}}, NOW) == {"b"}
+    whole = seen(database, made.id)
+    assert whole is not None
+    assert (whole.state, whole.questions) == (WORKING, "")
+    assert whole.answers == '{"a":{"action":"accept"},"b":{}}'
+
+
+def test_pages_have_each_task_of_an_owner_once_the_newest_first(database: Database) -> None:
+    made = [created(database, created_at=NOW + number // 2) for number in range(7)]
+    created(database, owner="bob")
+    found: list[TaskRecord] = []
+    after = None
+    while True:
+        with database.reading() as connection:
+            entries = store.page(connection, "ada", NOW, 3, after)
+        found += entries
+        if len(entries) < 3:
+            break
+        after = entries[-1].created_at, entries[-1].id
+    assert found == sorted(made, key=lambda each: (each.created_at, each.id), reverse=True)
+
+
+def test_a_lost_task_is_taken_by_one_worker_and_the_lost_one_writes_nothing_more(database: Database) -> None:
+    lost, held = created(database), created(database, worker="w2", lease_until=NOW + 100)
+    assert changed(database, store.take_lost, "w3", NOW + 40, NOW + 14, 10) == []
+    (taken,) = changed(database, store.take_lost, "w3", NOW + 40, NOW + 16, 10)
+    assert (taken.id, taken.worker, taken.runs) == (lost.id, "w3", 2)
+    assert changed(database, store.take_lost, "w4", NOW + 40, NOW + 16, 10) == []
+    assert not changed(database, store.end, lost.id, "w1", COMPLETED, NOW + 17, result="{}")
+    changed(database, store.renew, "w2", NOW + 500)
+    assert [each.id for each in changed(database, store.take_lost, "w4", NOW + 900, NOW + 450, 10)] == [
+        lost.id
+    ]
+    assert seen(database, held.id, now=NOW) == held._replace(lease_until=NOW + 500)
+
+
+def test_an_owner_has_so_many_open_tasks_and_no_more(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MOST_OPEN", 2)
+    first, _ = created(database), created(database)
+    with pytest.raises(store.TooManyTasks):
+        created(database)
+    created(database, owner="bob")
+    changed(database, store.cancel, first.id, "ada", NOW)
+    created(database)
+
+
+def test_what_is_written_together_fails_alone_and_is_committed_before_it_is_awaited(
+    database: Database,
+) -> None:
+    journal = Journal(database)
+    good = [record() for _ in range(20)]
+
+    def fail(connection: Connection) -> None:
+        raise LookupError("this one alone")
+
+    async def write() -> list[Any]:
+        calls: list[Any] = [journal.do(partial(_create, each)) for each in good]
+        calls.insert(10, journal.do(fail))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    results = asyncio.run(write())
+    assert isinstance(results.pop(10), LookupError)
+    assert results == [None] * 20
+    assert all(seen(database, each.id) == each for each in good)
+    journal.close()
+    with pytest.raises(JournalClosed):
+        asyncio.run(journal.do(fail))
+
+
+def test_a_task_shows_its_state_and_its_times_as_rfc_3339_has_them() -> None:
+    made = record(message="half")
+    assert iso_8601(NOW) == "2027-01-15T08:00:00.250Z"
+    assert made.members() == {
+        "taskId": made.id,
+        "status": "working",
+        "statusMessage": "half",
+        "createdAt": "2027-01-15T08:00:00.250Z",
+        "lastUpdatedAt": "2027-01-15T08:00:00.250Z",
+    }
