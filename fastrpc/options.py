@@ -18,6 +18,7 @@ from fastrpc.tool_style import ToolStyle
 Run = Literal["auto", "inline", "thread"]
 Effect = Literal["read", "write", "network", "exec"]
 Risk = Literal["none", "low", "medium", "high", "critical"]
+TaskSupport = Literal["allowed", "required"]
 ItemKind = Literal["tool", "resource", "resource_template", "prompt"]
 """The kinds of entries in lists."""
 CacheScope = Literal["public", "private"]
@@ -88,6 +89,8 @@ class ToolOptions(_Described, total=False):
 
     effect: Effect | None
     risk: Risk | None
+    task: TaskSupport | None
+    after_seconds: float | None
     input_schema: dict[str, Any] | None
     documents: Mapping[str, Any] | None
     json_schema_extra: dict[str, Any] | None

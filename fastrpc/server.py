@@ -172,6 +172,11 @@ class Server:
         """Add a function or a `Tool`. Raises DefinitionError as `tool` does."""
         self.registries.tools.add(tool, **options)
 
+    def _make_task_board(self) -> Any:
+        from fastrpc.tasks.board import TaskBoard
+
+        return TaskBoard(self)
+
     def remove_tool(self, name: str) -> None:
         """Remove a tool. Raises KeyError for an unknown name."""
         self.registries.tools.remove(name)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from fastrpc.options import Effect, Icon, Risk, Run, ToolAnnotations, ToolOptions
+    from fastrpc.options import Effect, Icon, Risk, Run, TaskSupport, ToolAnnotations, ToolOptions
     from fastrpc.schema import Signature
     from fastrpc.tool_style import ToolStyle
 
@@ -53,6 +53,8 @@ MEASURED = frozenset(("call", "second", "minute", "hour", "byte", "kb", "mb", "g
 """Units of budgets that the guard measures by itself."""
 MOST_COSTS = 100_000_000
 """Of one call in one unit."""
+_TASK_SUPPORT = {"allowed": "optional", "required": "required"}
+"""In the words of MCP 2025-11-25 (ToolExecution)."""
 _warned_of: set[str] = set()  # a definition is made anew for each server that it is mounted in
 
 
@@ -75,6 +77,7 @@ class Tool(Handler):
         "_input_schema",
         "_schema_extra",
         "_structured",
+        "after_seconds",
         "annotations",
         "costs",
         "description",
@@ -83,6 +86,7 @@ class Tool(Handler):
         "meta",
         "risk",
         "style",
+        "task",
         "title",
     )
 
@@ -111,6 +115,8 @@ class Tool(Handler):
         style: ToolStyle = PLAIN,
         costs: Mapping[str, float] | None = None,
         risk: Risk | None = None,
+        task: TaskSupport | None = None,
+        after_seconds: float | None = None,
     ) -> None:
         super().__init__(
             function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
@@ -129,6 +135,8 @@ class Tool(Handler):
         self.style = style
         self.costs = costs
         self.risk: Risk | None = risk
+        self.task: TaskSupport | None = task
+        self.after_seconds = after_seconds
         self._check_options()
         self.describe_early()
 
@@ -145,6 +153,7 @@ class Tool(Handler):
                 raise self.error(f"annotations: {hint}={value!r:.80} is no {_HINTS[hint].__name__}")
         if self.costs is not None:
             self._check_costs(self.costs)
+        self._check_task()
         if self.meta:
             from fastrpc.content import checked_meta
 
@@ -152,6 +161,17 @@ class Tool(Handler):
                 checked_meta(self.meta)
             except ValueError as error:
                 raise self.error(str(error)) from None
+
+    def _check_task(self) -> None:
+        if self.task not in (None, "allowed", "required"):
+            raise self.error(f"task={self.task!r} is not one of allowed, required")
+        seconds = self.after_seconds
+        if seconds is not None:
+            is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+            if not is_number or not seconds >= 0:
+                raise self.error(f"after_seconds={seconds!r} is not a number from 0")
+            if self.task is None:
+                raise self.error('after_seconds= is for tools with task="allowed" or task="required"')
 
     def _check_costs(self, costs: Any) -> None:
         if not isinstance(costs, dict):
@@ -204,6 +224,7 @@ class Tool(Handler):
             "outputSchema": signature.output_schema,
             "annotations": self.annotations or None,
             "icons": self.icons,
+            "execution": None if self.task is None else {"taskSupport": _TASK_SUPPORT[self.task]},
             "_meta": self.meta or None,
         }
         return known_tool(entry, version)
@@ -230,6 +251,8 @@ class Tool(Handler):
             style=self.style,
             costs=self.costs,
             risk=self.risk,
+            task=self.task,
+            after_seconds=self.after_seconds,
         )
 
 

@@ -56,6 +56,8 @@ class Dispatcher(OutboundMessages):
     """
 
     request_type = Request
+    makes_tasks = True
+    """Whether calls may become tasks; not those that tasks make (`fastrpc.tasks.self_call`)."""
 
     def __init__(self, runtime: Runtime, connection: Connection, main: Dispatcher | None = None) -> None:
         super().__init__(runtime, connection)

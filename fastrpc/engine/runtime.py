@@ -16,7 +16,7 @@ from fastrpc.engine.results import Results
 from fastrpc.engine.visibility import VisibilityFilters
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.lifecycle import READY
-from fastrpc.protocol.versions import known
+from fastrpc.protocol.versions import TASKS_EXTENSION, known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ class Runtime(VisibilityFilters):
         self._admission: CallAdmission | None = None
         self._monitors: Monitors | None = None
         self._thread_pool: ThreadPool | None = None
+        self._task_board: Any = None
         self._quotas: Quotas | None = None
         self.loading = False
         """Whether entries are being added that no client has been shown yet: none is notified."""
@@ -245,7 +246,7 @@ class Runtime(VisibilityFilters):
     def _live(self) -> Iterator[Any]:
         """The lifespans and upstream servers, of mounted servers too, that can be left."""
         if not self.dispatchers:
-            for thing in (self.lifespan, self.upstream):
+            for thing in (self._task_board, self.lifespan, self.upstream):
                 if thing is not None and thing.live:
                     yield thing
             for server in self.mounts:
@@ -288,7 +289,7 @@ class Runtime(VisibilityFilters):
         around = self._around(tool, "tools/call")
         return plan_of(
             tool,
-            direct=self._is_ready(tool),
+            direct=self._is_ready(tool) and tool.task is None,
             noted=bool(self.results.notes),
             guard=self._guard_of(tool),
             around=around,
@@ -398,11 +399,19 @@ class Runtime(VisibilityFilters):
             found["prompts"] = {"listChanged": True}
         if self.has_completions:
             found["completions"] = {}
+        if self.has_tasks:
+            found["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+            found["extensions"] = {**(self.extensions or {}), TASKS_EXTENSION: {}}
         return known("ServerCapabilities", found, version)
 
     def server_info_of(self, version: str) -> dict[str, Any]:
         """Return the `serverInfo` (MCP: Implementation), in the form of a version."""
         return known("Implementation", self.server_info, version)
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the calls of some tool may become tasks."""
+        return any(tool.task is not None for tool in self.registries.tools)
 
     @property
     def has_resources(self) -> bool:
@@ -455,6 +464,13 @@ class Runtime(VisibilityFilters):
 
             self._monitors = Monitors(self.server, self.mounts, self.dispatchers)
         return self._monitors
+
+    @property
+    def task_board(self) -> Any:
+        """The tasks of this server (`fastrpc.tasks.board`)."""
+        if self._task_board is None:
+            self._task_board = self.server._make_task_board()
+        return self._task_board
 
     @property
     def thread_pool(self) -> ThreadPool:

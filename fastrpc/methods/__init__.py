@@ -9,7 +9,7 @@ first request that needs it.
 from __future__ import annotations
 
 from fastrpc.methods import lifecycle, tools
-from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS, VERSIONS
+from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS, TASKS, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,6 +112,11 @@ METHODS: dict[str, Method] = {
     "completion/complete": Method(VERSIONS, _later("completion", "complete"), "has_completions"),
     "logging/setLevel": Method(SESSION_VERSIONS, _later("logging", "set_level")),
     "subscriptions/listen": Method((STATELESS,), _later("subscriptions", "listen")),
+    "tasks/get": Method((*TASKS, STATELESS), _later("tasks", "get"), "has_tasks"),
+    "tasks/result": Method(TASKS, _later("tasks", "result"), "has_tasks"),
+    "tasks/list": Method(TASKS, _later("tasks", "list_tasks"), "has_tasks"),
+    "tasks/cancel": Method((*TASKS, STATELESS), _later("tasks", "cancel"), "has_tasks"),
+    "tasks/update": Method((STATELESS,), _later("tasks", "update"), "has_tasks"),
 }
 
 NOTIFICATIONS: dict[str, Callable[[Dispatcher, dict[str, Any]], object]] = {

@@ -47,6 +47,12 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
     if not isinstance(arguments, dict):
         raise InvalidParams("arguments: expected an object")
     plan = dispatcher.plan_of_tool(name)
+    if plan.tool.task is not None and dispatcher.makes_tasks:
+        from fastrpc.methods import tasks
+
+        if tasks.makes_task(request, plan.tool):
+            tasks.call(dispatcher, request, plan.tool)
+            return None
     try:
         bound = plan.tool.signature.bind(arguments)
     except ArgumentError as error:

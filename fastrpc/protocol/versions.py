@@ -50,6 +50,11 @@ HOP_KEYS = frozenset(
 HOP_PARAMS = frozenset(("_meta", "task", "requestState", "inputResponses"))
 """Members of a request's params that belong to a connection; ``_meta`` is replaced key by key."""
 
+TASKS = ("2025-11-25",)
+"""Versions whose core has tasks, which the client asks for. In 2026-07-28 they are an extension."""
+
+TASKS_EXTENSION = ENVELOPE + "tasks"
+
 _FIRST, _SECOND, _THIRD, _FOURTH = SESSION_VERSIONS
 
 SINCE = {
@@ -81,6 +86,9 @@ SINCE = {
 }
 """For each member of an object, the version that introduced it; members not listed have always existed."""
 
+ONLY = {"Tool": {"execution": TASKS}, "ServerCapabilities": {"tasks": TASKS}}
+"""For members of an object that some versions have and no later one, these versions."""
+
 CONTENT_SINCE = {"audio": _SECOND, "resource_link": _THIRD}
 """The same for types of content."""
 
@@ -88,9 +96,11 @@ CONTENT_SINCE = {"audio": _SECOND, "resource_link": _THIRD}
 def known(kind: str, entry: dict[str, Any], version: str) -> dict[str, Any]:
     """Return an object without the members that a version does not have, and without members that are
     None."""
-    since = SINCE[kind]
+    since, only = SINCE[kind], ONLY.get(kind, {})
     return {
-        name: value for name, value in entry.items() if value is not None and version >= since.get(name, "")
+        name: value
+        for name, value in entry.items()
+        if value is not None and version >= since.get(name, "") and version in only.get(name, VERSIONS)
     }
 
 

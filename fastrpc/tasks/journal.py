@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from sqlalchemy.engine import Connection
 
@@ -41,13 +41,16 @@ class Journal:
         self._thread = Thread(target=self._run, name="fastrpc-tasks", daemon=True)
         self._thread.start()
 
-    async def do(self, function: Callable[[Connection], Value]) -> Value:
-        """Run a function in a transaction, and return its value once that is committed. Raises StorageError
-        if the database is not available, JournalClosed, and what the function raises."""
+    async def do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
+        """Call ``function(connection, *values, **named)`` in a transaction; return its value once that is
+        committed. Raises StorageError if the database is not available, JournalClosed, and what the function
+        raises."""
         import asyncio
 
-        found: Value = await asyncio.wrap_future(self.submit(function))
-        return found
+        def called(connection: Connection) -> Value:
+            return function(connection, *values, **named)
+
+        return await asyncio.wrap_future(self.submit(called))
 
     def submit(self, function: Callable[[Connection], Value]) -> Future[Value]:
         """The same, for whoever does not await it."""

@@ -26,10 +26,11 @@ OPEN = (WORKING, INPUT_REQUIRED)
 class TaskRecord(NamedTuple):
     """A task as it is stored.
 
-    `owner` is the principal that created it, and the only one for whom it exists. `arguments`, `questions`
-    (input requests without an answer, by key), `answers` (by key), `result` and `error` are JSON texts, ""
-    for none. `ttl_ms` is how long it is kept after its creation, None for as long as the server wants.
-    `worker` is the process that runs it, until `lease_until`.
+    `owner` is the principal that created it, and the only one for whom it exists. JSON texts, "" for none:
+    `params` of the call that it makes, until it has ended; `questions`, the input requests without an answer,
+    by key; `answers`, see `Answers`; `result` and `error`. `request_state` is what the call gave with its
+    questions, and gets back with the answers. `ttl_ms` is how long the task is kept after its creation, None
+    for as long as the server wants. `worker` is the process that runs it, until `lease_until`.
     """
 
     id: str
@@ -37,12 +38,13 @@ class TaskRecord(NamedTuple):
     server: str
     tool: str
     version: str
-    arguments: str
+    params: str
     idempotent: int
     state: str
     message: str
     questions: str
     answers: str
+    request_state: str
     result: str
     error: str
     created_at: float
@@ -67,6 +69,28 @@ class TaskRecord(NamedTuple):
         found["createdAt"] = iso_8601(self.created_at)
         found["lastUpdatedAt"] = iso_8601(self.updated_at)
         return found
+
+
+class Answers(NamedTuple):
+    """What is known of a task's questions. `keys` maps those of this round, which no other round has used, to
+    the keys that the call gave them; `responses` are by these; `used` are all keys that the task has used."""
+
+    keys: dict[str, str]
+    responses: dict[str, Any]
+    used: list[str]
+
+    def of_new_round(self, questions: dict[str, Any]) -> tuple[Answers, dict[str, Any]]:
+        """Return the answers, none of them given, and the questions by keys that are new."""
+        used = list(self.used)
+        keys: dict[str, str] = {}
+        for key in questions:
+            new, number = key, 1
+            while new in used:
+                number += 1
+                new = f"{key}-{number}"
+            used.append(new)
+            keys[new] = key
+        return Answers(keys, {}, used), {new: questions[key] for new, key in keys.items()}
 
 
 def iso_8601(seconds: float) -> str:

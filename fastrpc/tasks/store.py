@@ -12,7 +12,7 @@ import secrets
 
 from sqlalchemy import and_, delete, func, insert, or_, select, update
 
-from fastrpc.tasks.record import CANCELLED, INPUT_REQUIRED, OPEN, WORKING, TaskRecord
+from fastrpc.tasks.record import CANCELLED, INPUT_REQUIRED, OPEN, WORKING, Answers, TaskRecord
 from fastrpc.tasks.schema import tasks
 
 TYPE_CHECKING = False
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 ID_BYTES = 18
 MOST_OPEN = 1000
 """Open tasks of one owner."""
-ARGUMENTS_LIMIT = 4 * 1024 * 1024
+PARAMS_LIMIT = 4 * 1024 * 1024
 RESULT_LIMIT = 16 * 1024 * 1024
 """Characters of JSON."""
 MESSAGE_LIMIT = 1000
 REMOVED_AT_ONCE = 500
+
+_OVER = {"params": "", "questions": "", "answers": "", "request_state": ""}
+"""What a task that has ended does not keep."""
 
 COLUMNS = tuple(tasks.c[name] for name in TaskRecord._fields)
 
@@ -40,6 +43,13 @@ class TooManyTasks(Exception):
     def __init__(self, limit: int) -> None:
         super().__init__(f"{limit} open tasks")
         self.limit = limit
+
+
+class ParamsTooLong(Exception):
+    """The params of a task's call have more characters than are kept."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(f"{length:,} characters of params, of at most {PARAMS_LIMIT:,}")
 
 
 def new_id() -> str:
@@ -84,13 +94,17 @@ def set_message(connection: Connection, id: str, worker: str, message: str, now:
     return _change(connection, _is_held(id, worker), now, message=message[:MESSAGE_LIMIT])
 
 
-def ask(connection: Connection, id: str, worker: str, questions: dict[str, Any], now: float) -> bool:
-    """Add input requests, by keys that this task has not used, and mark the task as waiting for them."""
+def ask(
+    connection: Connection, id: str, worker: str, questions: dict[str, Any], request_state: str, now: float
+) -> bool:
+    """Store the input requests without which the call cannot go on, and its state. No worker has the task
+    until all are answered."""
     row = _locked(connection, _is_held(id, worker))
     if row is None:
         return False
-    asked = json.loads(row.questions or "{}") | questions
-    return _change(connection, _is_held(id, worker), now, state=INPUT_REQUIRED, questions=_json(asked))
+    answers, asked = answers_of(row).of_new_round(questions)
+    values = {"questions": _json(asked), "answers": _json(answers), "request_state": request_state}
+    return _change(connection, tasks.c.id == id, now, state=INPUT_REQUIRED, worker="", **values)
 
 
 def end(
@@ -105,21 +119,23 @@ def end(
     message: str | None = None,
 ) -> bool:
     """End a task. False: it had ended, or another worker has it now."""
-    values: dict[str, Any] = {"state": state, "result": result, "error": error, "questions": ""}
+    values: dict[str, Any] = {"state": state, "result": result, "error": error}
     if message is not None:
         values["message"] = message[:MESSAGE_LIMIT]
-    return _change(connection, _is_held(id, worker), now, **values)
+    return _change(connection, _is_held(id, worker), now, **values, **_OVER)
 
 
 def renew(connection: Connection, worker: str, until: float) -> None:
     """Extend the leases of a worker."""
-    held = and_(tasks.c.worker == worker, tasks.c.state.in_(OPEN))
+    held = and_(tasks.c.worker == worker, tasks.c.state == WORKING)
     connection.execute(update(tasks).where(held).values(lease_until=until))
 
 
-def take_lost(connection: Connection, worker: str, until: float, now: float, limit: int) -> list[TaskRecord]:
-    """Give a worker the tasks whose worker has let its lease expire, and return them."""
-    lost = and_(tasks.c.state.in_(OPEN), tasks.c.lease_until < now)
+def take_lost(
+    connection: Connection, server: str, worker: str, until: float, now: float, limit: int
+) -> list[TaskRecord]:
+    """Give a worker the tasks of a server whose worker has let its lease expire, and return them."""
+    lost = and_(tasks.c.state == WORKING, tasks.c.lease_until < now, tasks.c.server == server)
     wanted = select(tasks.c.id).where(lost).order_by(tasks.c.lease_until).limit(limit)
     ids = [row[0] for row in connection.execute(wanted.with_for_update(skip_locked=True))]
     if not ids:
@@ -133,35 +149,36 @@ def take_lost(connection: Connection, worker: str, until: float, now: float, lim
 # --- by the client ------------------------------------------------------------------------------------------
 
 
-def answer(connection: Connection, id: str, owner: str, responses: dict[str, Any], now: float) -> set[str]:
-    """Store the answers to input requests that have none, and return their keys; the task goes on when it
-    has all."""
+def answer(
+    connection: Connection,
+    id: str,
+    owner: str,
+    responses: dict[str, Any],
+    worker: str,
+    until: float,
+    now: float,
+) -> TaskRecord | None:
+    """Store the answers to input requests that have none; others are ignored. When all are answered, give the
+    task to a worker and return it as it was: with the state of its call and all answers."""
     row = _locked(connection, and_(tasks.c.id == id, tasks.c.owner == owner, tasks.c.state == INPUT_REQUIRED))
     if row is None:
-        return set()
-    questions = json.loads(row.questions or "{}")
-    taken = {key: value for key, value in responses.items() if key in questions}
-    if not taken:
-        return set()
-    questions = {key: value for key, value in questions.items() if key not in taken}
-    answers = json.loads(row.answers or "{}") | taken
-    connection.execute(
-        update(tasks)
-        .where(tasks.c.id == id)
-        .values(
-            questions=_json(questions) if questions else "",
-            answers=_json(answers),
-            state=INPUT_REQUIRED if questions else WORKING,
-            updated_at=now,
-        )
-    )
-    return set(taken)
+        return None
+    questions = json.loads(row.questions)
+    answers = answers_of(row)
+    for key, response in responses.items():
+        if questions.pop(key, None) is not None:
+            answers.responses[answers.keys[key]] = response
+    values: dict[str, Any] = {"questions": _json(questions), "answers": _json(answers)}
+    if not questions:
+        values.update(state=WORKING, worker=worker, lease_until=until, runs=tasks.c.runs + 1)
+    _change(connection, tasks.c.id == id, now, **values)
+    return None if questions else row._replace(answers=values["answers"])
 
 
 def cancel(connection: Connection, id: str, owner: str, now: float) -> bool:
     """Mark a task as cancelled; who runs it ends its work. False: it has ended, or is not there."""
     mine = and_(tasks.c.id == id, tasks.c.owner == owner, tasks.c.state.in_(OPEN), _is_kept(now))
-    return _change(connection, mine, now, state=CANCELLED, questions="")
+    return _change(connection, mine, now, state=CANCELLED, **_OVER)
 
 
 # --- by anyone ----------------------------------------------------------------------------------------------
@@ -173,11 +190,16 @@ def remove_expired(connection: Connection, now: float) -> int:
     return connection.execute(delete(tasks).where(tasks.c.id.in_(ids))).rowcount
 
 
-def ended_among(connection: Connection, ids: list[str]) -> list[str]:
-    """Return those of some tasks that are not open any more, or deleted."""
-    wanted = select(tasks.c.id).where(tasks.c.id.in_(ids), tasks.c.state.in_(OPEN))
+def ended_among(connection: Connection, ids: list[str], worker: str) -> list[str]:
+    """Return those of some tasks that a worker does not run any more: ended, deleted, or another's."""
+    wanted = select(tasks.c.id).where(tasks.c.id.in_(ids), tasks.c.state == WORKING, tasks.c.worker == worker)
     still_open = {row[0] for row in connection.execute(wanted)}
     return [id for id in ids if id not in still_open]
+
+
+def answers_of(record: TaskRecord) -> Answers:
+    """Return what is known of a task's questions."""
+    return Answers(*json.loads(record.answers)) if record.answers else Answers({}, {}, [])
 
 
 def _is_kept(now: float) -> ColumnElement[bool]:
@@ -188,8 +210,9 @@ def _is_held(id: str, worker: str) -> ColumnElement[bool]:
     return and_(tasks.c.id == id, tasks.c.worker == worker, tasks.c.state.in_(OPEN))
 
 
-def _locked(connection: Connection, which: ColumnElement[bool]) -> Any:
-    return connection.execute(select(*COLUMNS).where(which).with_for_update()).one_or_none()
+def _locked(connection: Connection, which: ColumnElement[bool]) -> TaskRecord | None:
+    found = connection.execute(select(*COLUMNS).where(which).with_for_update()).one_or_none()
+    return None if found is None else TaskRecord(*found)
 
 
 def _change(connection: Connection, which: ColumnElement[bool], now: float, **values: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
@@ -38,12 +39,13 @@ def record(**changes: Any) -> TaskRecord:
         "server": "shop",
         "tool": "build",
         "version": "2026-07-28",
-        "arguments": '{"path":"é"}',
+        "params": '{"name":"build","arguments":{"path":"é"}}',
         "idempotent": 0,
         "state": WORKING,
         "message": "",
         "questions": "",
         "answers": "",
+        "request_state": "",
         "result": "",
         "error": "",
         "created_at": NOW,
@@ -74,6 +76,10 @@ def _create(record: TaskRecord, connection: Connection) -> None:
     store.create(connection, record)
 
 
+def answered(database: Database, id: str, owner: str, responses: dict[str, Any]) -> TaskRecord | None:
+    return changed(database, store.answer, id, owner, responses, "w2", NOW + 30, NOW)
+
+
 def changed(database: Database, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
     with database.changing() as connection:
         return function(connection, *values, **named)
@@ -102,7 +108,7 @@ def test_of_two_ends_the_first_one_counts(database: Database) -> None:
     assert not changed(database, store.cancel, made.id, "ada", NOW + 2)
     assert not changed(database, store.set_message, made.id, "w1", "late", NOW + 2)
     found = seen(database, made.id)
-    assert found == made._replace(state=COMPLETED, result='{"content":[]}', updated_at=NOW + 1)
+    assert found == made._replace(state=COMPLETED, params="", result='{"content":[]}', updated_at=NOW + 1)
 
 
 def test_only_its_owner_cancels_a_task_and_its_worker_writes_nothing_afterwards(database: Database) -> None:
@@ -114,27 +120,39 @@ def test_only_its_owner_cancels_a_task_and_its_worker_writes_nothing_afterwards(
     assert found is not None
     assert (found.state, found.result, found.updated_at) == (CANCELLED, "", NOW + 1)
     with database.reading() as connection:
-        assert store.ended_among(connection, [made.id, "gone"]) == [made.id, "gone"]
+        assert store.ended_among(connection, [made.id, "gone"], "w1") == [made.id, "gone"]
 
 
 def test_a_task_waits_until_each_of_its_questions_has_an_answer(database: Database) -> None:
     made = created(database)
-    assert changed(database, store.ask, made.id, "w1", {"a": QUESTION, "b": QUESTION}, NOW)
-    waiting = seen(database, made.id)
-    assert waiting is not None
-    assert waiting.state == INPUT_REQUIRED
-    assert changed(database, store.answer, made.id, "bob", {"a": {}}, NOW) == set()
-    assert changed(database, store.answer, made.id, "ada", {"a": {"action": "accept"}, "c": {}}, NOW) == {"a"}
-    assert changed(database, store.answer, made.id, "ada", {"a": {"action": "cancel"}}, NOW) == set()
+    assert changed(database, store.ask, made.id, "w1", {"a": QUESTION, "b": QUESTION}, "state", NOW)
+    assert answered(database, made.id, "bob", {"a": {}}) is None
+    assert answered(database, made.id, "ada", {"a": {"action": "accept"}, "c": {}}) is None
+    assert answered(database, made.id, "ada", {"a": {"action": "cancel"}}) is None
     half = seen(database, made.id)
     assert half is not None
-    assert half.state == INPUT_REQUIRED
-    assert '"b"' in half.questions
-    assert changed(database, store.answer, made.id, "ada", {"b": {}}, NOW) == {"b"}
-    whole = seen(database, made.id)
+    assert (half.state, json.loads(half.questions)) == (INPUT_REQUIRED, {"b": QUESTION})
+    assert not changed(database, store.end, made.id, "w1", COMPLETED, NOW, result="{}")
+    whole = answered(database, made.id, "ada", {"b": {}})
     assert whole is not None
-    assert (whole.state, whole.questions) == (WORKING, "")
-    assert whole.answers == '{"a":{"action":"accept"},"b":{}}'
+    assert whole.request_state == "state"
+    assert store.answers_of(whole).responses == {"a": {"action": "accept"}, "b": {}}
+    found = seen(database, made.id)
+    assert found is not None
+    assert (found.state, found.worker, found.runs, found.questions) == (WORKING, "w2", 2, "{}")
+    assert answered(database, made.id, "ada", {"b": {}}) is None
+
+
+def test_a_key_is_used_once_in_the_life_of_a_task(database: Database) -> None:
+    made = created(database)
+    for worker, expected in (("w1", "a"), ("w2", "a-2"), ("w2", "a-3")):
+        assert changed(database, store.ask, made.id, worker, {"a": QUESTION}, "state", NOW)
+        waiting = seen(database, made.id)
+        assert waiting is not None
+        assert json.loads(waiting.questions) == {expected: QUESTION}
+        whole = answered(database, made.id, "ada", {expected: {"n": expected}})
+        assert whole is not None
+        assert store.answers_of(whole).responses == {"a": {"n": expected}}
 
 
 def test_pages_have_each_task_of_an_owner_once_the_newest_first(database: Database) -> None:
@@ -154,15 +172,15 @@ def test_pages_have_each_task_of_an_owner_once_the_newest_first(database: Databa
 
 def test_a_lost_task_is_taken_by_one_worker_and_the_lost_one_writes_nothing_more(database: Database) -> None:
     lost, held = created(database), created(database, worker="w2", lease_until=NOW + 100)
-    assert changed(database, store.take_lost, "w3", NOW + 40, NOW + 14, 10) == []
-    (taken,) = changed(database, store.take_lost, "w3", NOW + 40, NOW + 16, 10)
+    assert changed(database, store.take_lost, "shop", "w3", NOW + 40, NOW + 14, 10) == []
+    (taken,) = changed(database, store.take_lost, "shop", "w3", NOW + 40, NOW + 16, 10)
     assert (taken.id, taken.worker, taken.runs) == (lost.id, "w3", 2)
-    assert changed(database, store.take_lost, "w4", NOW + 40, NOW + 16, 10) == []
+    assert changed(database, store.take_lost, "shop", "w4", NOW + 40, NOW + 16, 10) == []
     assert not changed(database, store.end, lost.id, "w1", COMPLETED, NOW + 17, result="{}")
     changed(database, store.renew, "w2", NOW + 500)
-    assert [each.id for each in changed(database, store.take_lost, "w4", NOW + 900, NOW + 450, 10)] == [
-        lost.id
-    ]
+    assert [
+        each.id for each in changed(database, store.take_lost, "shop", "w4", NOW + 900, NOW + 450, 10)
+    ] == [lost.id]
     assert seen(database, held.id, now=NOW) == held._replace(lease_until=NOW + 500)
 
 

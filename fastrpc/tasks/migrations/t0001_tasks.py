@@ -15,10 +15,13 @@ def upgrade() -> None:
         sa.Column("id", sa.String(32), primary_key=True),
         *(sa.Column(name, sa.Text, nullable=False) for name in ("owner", "server", "tool")),
         sa.Column("version", sa.String(10), nullable=False),
-        sa.Column("arguments", sa.Text, nullable=False),
+        sa.Column("params", sa.Text, nullable=False),
         sa.Column("idempotent", sa.Integer, nullable=False),
         sa.Column("state", sa.String(14), nullable=False),
-        *(sa.Column(name, sa.Text, nullable=False) for name in ("message", "questions", "answers")),
+        *(
+            sa.Column(name, sa.Text, nullable=False)
+            for name in ("message", "questions", "answers", "request_state")
+        ),
         *(sa.Column(name, sa.Text, nullable=False) for name in ("result", "error")),
         *(sa.Column(name, sa.Double, nullable=False) for name in ("created_at", "updated_at")),
         sa.Column("ttl_ms", sa.BigInteger),

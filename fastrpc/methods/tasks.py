@@ -1,0 +1,340 @@
+"""Calls that become tasks, and the methods tasks/get, result, list, cancel and update.
+
+Two wires: the extension io.modelcontextprotocol/tasks of 2026-07-28, where the server decides which call
+becomes a task, and the tasks of 2025-11-25, which the client asks for. The tasks are the runtime's
+`task_board`; here is what requests and answers look like. Imported by the first request that needs it.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from json import loads
+
+from fastrpc.errors import (
+    InvalidParams,
+    MethodNotFound,
+    MissingRequiredClientCapability,
+    Overloaded,
+    ProtocolError,
+    excerpt,
+)
+from fastrpc.json_encoding import to_json
+from fastrpc.protocol.versions import SERVER_KEY, STATELESS, TASKS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    from fastrpc._core.task import CallTask
+    from fastrpc.definitions.tool import Tool
+    from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+RELATED = "io.modelcontextprotocol/related-task"
+PAGE = 100
+COMPLETE = {"resultType": "complete"}
+
+
+def makes_task(request: Request, tool: Tool) -> bool:
+    """Whether a call of a tool with the option ``task`` may be answered by a task. Raises ProtocolError if it
+    has to be, and the client does not support that."""
+    if request.version == STATELESS:
+        if _declares(request):
+            return True
+        if tool.task == "required":
+            raise _extension_required(f"{tool.name} runs as a task only")
+        return False
+    if request.version in TASKS and "task" in request.params:
+        return True
+    if tool.task == "required":
+        raise MethodNotFound(f"{tool.name} runs as a task only: call it with `task` (MCP 2025-11-25)")
+    return False
+
+
+def call(dispatcher: Dispatcher, request: Request, tool: Tool) -> None:
+    """Begin a call that may become a task. The request is answered by the call or by the task."""
+    ttl_ms = None if request.version == STATELESS else _ttl_of(request.params["task"])
+    waiting = _WaitingCall(dispatcher, request)
+    dispatcher.defer(request, waiting)
+    dispatcher.connection.call_in_loop(lambda: waiting.begin(tool, ttl_ms))
+
+
+def _ttl_of(task: Any) -> int | None:
+    """Return the time to live that a client has asked for, in ms. Raises InvalidParams."""
+    if not isinstance(task, dict):
+        raise InvalidParams("task: expected an object")
+    ttl_ms = task.get("ttl")
+    if ttl_ms is not None and (type(ttl_ms) not in (int, float) or not ttl_ms >= 0):
+        raise InvalidParams("task.ttl: expected a number of milliseconds")
+    return None if ttl_ms is None else int(ttl_ms)
+
+
+class _LateAnswer:
+    """A request in flight that is answered once."""
+
+    def __init__(self, dispatcher: Dispatcher, request: Request) -> None:
+        self.dispatcher = dispatcher
+        self.request = request
+        self.ended = False
+
+    def answer(self, result: bytes) -> None:
+        if not self.ended:
+            self.ended = True
+            self.dispatcher.answer(self.request, result)
+            self.dispatcher.forget(self.request)
+
+    def refuse(self, error: ProtocolError) -> None:
+        if not self.ended:
+            self.ended = True
+            self.dispatcher._refuse(self.request, error)
+            self.dispatcher.forget(self.request)
+
+    def cancel(self, said: dict[str, Any] | None = None) -> None:
+        """The client has cancelled the request, or is gone."""
+        if not self.ended:
+            self.ended = True
+            self.stop()
+            self.dispatcher.forget(self.request)
+            self.dispatcher.dropped()
+
+    def stop(self) -> None:
+        """End what would answer the request."""
+
+
+class _WaitingCall(_LateAnswer):
+    """A request that waits for its call, or for the task that the call becomes."""
+
+    run: Any = None
+
+    def begin(self, tool: Tool, ttl_ms: int | None) -> None:
+        if not self.ended:
+            board = self.dispatcher.runtime.task_board
+            self.run = board.begin(self.dispatcher.principal, tool, self.request, self, ttl_ms)
+
+    def stop(self) -> None:
+        if self.run is not None:
+            self.run.cancel()
+
+    def notified(self, message: dict[str, Any]) -> None:
+        """Pass on a notification of the call, with the client's own progress token."""
+        if message["method"] == "notifications/progress":
+            token = self.request.progress_token
+            if token is None:
+                return
+            message = {**message, "params": {**message["params"], "progressToken": token}}
+        self.dispatcher.send(message)
+
+    def call_returned(self, result: str) -> None:
+        self.answer(result.encode())
+
+    def call_refused(self, error: str) -> None:
+        self.refuse(_error_of(loads(error)))
+
+    def became_task(self, record: Any) -> None:
+        if self.request.version == STATELESS:
+            self.answer(_result(self.dispatcher, {"resultType": "task", **_task(record, STATELESS)}))
+        else:
+            self.answer(to_json({"task": _task(record, self.request.version)}))
+
+    def became_no_task(self, error: Exception) -> None:
+        self.refuse(_no_task(error))
+
+
+class _LateMethod(_LateAnswer):
+    """A request that waits for a coroutine, which returns its result."""
+
+    task: CallTask | None = None
+
+    def begin(self, function: Callable[[Dispatcher, Request], Awaitable[bytes]]) -> None:
+        import asyncio
+
+        from fastrpc._core.task import task_of
+
+        if not self.ended:
+            coroutine = function(self.dispatcher, self.request)
+            self.task = task_of(coroutine, asyncio.get_running_loop(), self.task_done)
+            self.task.begin()
+
+    def stop(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+    def task_done(self, task: CallTask) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is None and not task.cancelled():
+            self.answer(task.result())
+        elif isinstance(error, ProtocolError):
+            self.refuse(error)
+        elif error is not None:
+            self.refuse(_no_task(error))
+
+
+def _later(function: Callable[[Dispatcher, Request], Awaitable[bytes]]) -> Callable[..., None]:
+    """Return a method that is served by a coroutine function."""
+
+    def serve(dispatcher: Dispatcher, request: Request) -> None:
+        if request.version == STATELESS and not _declares(request):
+            raise _extension_required(request.method)
+        late = _LateMethod(dispatcher, request)
+        dispatcher.defer(request, late)
+        dispatcher.connection.call_in_loop(lambda: late.begin(function))
+
+    return serve
+
+
+# --- methods --------------------------------------------------------------------------------------------
+
+
+@_later
+async def get(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Return a task as it is now; in 2026-07-28 with its questions, its result or its error."""
+    record = await _record_of(dispatcher, request)
+    if request.version == STATELESS:
+        return _result(dispatcher, {**COMPLETE, **_whole(record)})
+    return to_json(_task(record, request.version))
+
+
+@_later
+async def result(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Return what the task's call has returned, once it has (MCP 2025-11-25: tasks/result)."""
+    board = dispatcher.runtime.task_board
+    record = await _record_of(dispatcher, request)
+    while record.is_open:
+        await board.wait_for_change(record)
+        record = await _record_of(dispatcher, request)
+    if record.state == "cancelled":
+        raise InvalidParams(f"taskId: the task {excerpt(record.id)} was cancelled")
+    if record.error:
+        raise _error_of(loads(record.error))
+    return to_json(_session_result(loads(record.result), record.id))
+
+
+@_later
+async def list_tasks(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Return a page of the caller's tasks, the newest first (MCP 2025-11-25: tasks/list)."""
+    after = _place_of(request.params.get("cursor"))
+    records = await dispatcher.runtime.task_board.page(dispatcher.principal, PAGE + 1, after)
+    found: dict[str, Any] = {"tasks": [_task(each, request.version) for each in records[:PAGE]]}
+    if len(records) > PAGE:
+        found["nextCursor"] = _cursor_of(records[PAGE - 1])
+    return to_json(found)
+
+
+@_later
+async def cancel(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Cancel a task. One that has ended stays as it is: 2025-11-25 has an error for that."""
+    record = await _record_of(dispatcher, request)
+    done = await dispatcher.runtime.task_board.cancel(record.id, dispatcher.principal)
+    if request.version == STATELESS:
+        return _result(dispatcher, COMPLETE)
+    if not done:
+        raise InvalidParams(f"taskId: the task {excerpt(record.id)} has ended already ({record.state})")
+    return to_json(_task(await _record_of(dispatcher, request), request.version))
+
+
+@_later
+async def update(dispatcher: Dispatcher, request: Request) -> bytes:
+    """Take answers to a task's questions; keys that wait for none are ignored."""
+    responses = request.params.get("inputResponses")
+    if not isinstance(responses, dict):
+        raise InvalidParams(
+            f"inputResponses: {'expected an object' if 'inputResponses' in request.params else 'missing'}"
+        )
+    record = await _record_of(dispatcher, request)
+    await dispatcher.runtime.task_board.answer(record.id, dispatcher.principal, responses)
+    return _result(dispatcher, COMPLETE)
+
+
+async def _record_of(dispatcher: Dispatcher, request: Request) -> Any:
+    """Return the task that a request names, if it is its caller's. Raises InvalidParams."""
+    id = request.params.get("taskId")
+    if not isinstance(id, str):
+        raise InvalidParams(f"taskId: {'expected a string' if 'taskId' in request.params else 'missing'}")
+    record = await dispatcher.runtime.task_board.read(id, dispatcher.principal)
+    if record is None:
+        raise InvalidParams(f"taskId: there is no task {excerpt(id)}, or its time to live is over")
+    return record
+
+
+# --- what is sent ---------------------------------------------------------------------------------------
+
+
+def _task(record: Any, version: str) -> dict[str, Any]:
+    """Return a Task in the form of a version."""
+    if version == STATELESS:
+        return {**record.members(), "ttlMs": record.ttl_ms, "pollIntervalMs": record.poll_ms}
+    return {**record.members(), "ttl": record.ttl_ms, "pollInterval": record.poll_ms}
+
+
+def _whole(record: Any) -> dict[str, Any]:
+    """Return a Task of 2026-07-28 with what belongs to its state."""
+    found = _task(record, STATELESS)
+    if record.state == "input_required":
+        found["inputRequests"] = loads(record.questions)
+    elif record.state == "completed":
+        found["result"] = loads(record.result)
+    elif record.state == "failed":
+        found["error"] = loads(record.error)
+    return found
+
+
+def _session_result(found: dict[str, Any], task_id: str) -> dict[str, Any]:
+    """Return a result of 2026-07-28 as 2025-11-25 has it, with the id of its task."""
+    found.pop("resultType", None)
+    meta = found.get("_meta") or {}
+    meta.pop(SERVER_KEY, None)
+    found["_meta"] = {**meta, RELATED: {"taskId": task_id}}
+    return found
+
+
+def _result(dispatcher: Dispatcher, members: dict[str, Any]) -> bytes:
+    meta = {SERVER_KEY: dispatcher.runtime.server_info_of(STATELESS)}
+    return to_json({**members, "_meta": meta})
+
+
+def _declares(request: Request) -> bool:
+    """Whether the client supports the extension."""
+    extensions = request.client_capabilities.get("extensions")
+    return isinstance(extensions, dict) and isinstance(extensions.get(EXTENSION), dict)
+
+
+def _extension_required(what: str) -> MissingRequiredClientCapability:
+    needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+    return MissingRequiredClientCapability(f"{what}: the client must support {EXTENSION}", needed)
+
+
+class _TaskError(ProtocolError):
+    """The JSON-RPC error of a task's call."""
+
+    def __init__(self, code: int, message: str, data: object) -> None:
+        super().__init__(message, data)
+        self.code = code
+
+
+def _error_of(error: dict[str, Any]) -> ProtocolError:
+    return _TaskError(error["code"], error["message"], error.get("data"))
+
+
+def _no_task(error: BaseException) -> ProtocolError:
+    """Return the error for a task that cannot be created, read or changed now."""
+    return Overloaded(f"Server busy: tasks cannot be stored now ({error}); try again later")
+
+
+# --- pages ----------------------------------------------------------------------------------------------
+
+
+def _cursor_of(record: Any) -> str:
+    return urlsafe_b64encode(f"{record.created_at!r} {record.id}".encode()).decode().rstrip("=")
+
+
+def _place_of(cursor: Any) -> tuple[float, str] | None:
+    if cursor is None:
+        return None
+    try:
+        text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+        created_at, _, id = text.partition(" ")
+        return float(created_at), id
+    except (TypeError, ValueError, AttributeError):
+        raise InvalidParams("cursor: not from this server") from None

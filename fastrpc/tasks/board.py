@@ -1,0 +1,302 @@
+"""`TaskBoard`: the tasks of one server in one process: what runs here, and what the database knows of all.
+
+The database is opened by the first task. While calls run here, their leases are renewed, and those that were
+cancelled elsewhere are ended; tasks whose process has ended are taken over: run again if their tool is
+idempotent, else failed. On the thread of the event loop that serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import time
+from json import dumps, loads
+
+from fastrpc import diagnostics
+from fastrpc.errors import InternalError
+from fastrpc.protocol.versions import STATELESS
+from fastrpc.storage import StorageError, open_database
+from fastrpc.tasks import store
+from fastrpc.tasks.journal import Journal, JournalClosed
+from fastrpc.tasks.kind import TASKS
+from fastrpc.tasks.record import FAILED, WORKING, TaskRecord
+from fastrpc.tasks.run import TaskRun
+from fastrpc.tasks.self_call import params_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from typing import Any, TypeVar
+
+    from fastrpc.server import Server
+    from fastrpc.tasks.run import WaitingRequest
+
+    Value = TypeVar("Value")
+
+LEASE_SECONDS = 15.0
+TURN_SECONDS = 0.5
+"""How often the rows of what runs here are looked at: a cancel of another process ends a call within twice
+that."""
+SWEEP_SECONDS = 5.0
+"""How often leases are renewed, lost tasks taken over, and expired ones deleted."""
+TTL_MS = 24 * 3600 * 1000
+"""How long a task is kept whose client did not say so."""
+LONGEST_TTL_MS = 30 * TTL_MS
+POLL_MS = 500
+LOST_AT_ONCE = 16
+LOST = "the process that ran this task has ended; its tool is not idempotent, so it was not run again"
+
+
+class TaskBoard:
+    """The tasks of a server, and those of them that run in this process."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.worker = f"{socket.gethostname()[:32]}:{os.getpid()}:{secrets.token_hex(4)}"
+        self.watchers: list[Callable[[TaskRecord], object]] = []
+        """Called with each task that has changed in this process."""
+        self._runs: dict[str, TaskRun] = {}
+        self._journal: Journal | None = None
+        self._opening: asyncio.Future[Journal] | None = None
+        self._turns: asyncio.Task[None] | None = None
+        self._soon: set[asyncio.Task[Any]] = set()
+
+    # --- for requests --------------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        principal: str,
+        tool: Any,
+        request: Any,
+        waiting: WaitingRequest,
+        ttl_ms: int | None,
+    ) -> TaskRun:
+        """Begin the call of a request that may become a task, or in 2025-11-25 is one."""
+        now = time.time()
+        ttl_ms = TTL_MS if ttl_ms is None else min(ttl_ms, LONGEST_TTL_MS)
+        record = TaskRecord(
+            id=store.new_id(),
+            owner=principal,
+            server=self.server.name,
+            tool=tool.name,
+            version=request.version,
+            params="",
+            idempotent=int(
+                bool(tool.annotations.get("idempotentHint") or tool.annotations.get("readOnlyHint"))
+            ),
+            state=WORKING,
+            message="",
+            questions="",
+            answers="",
+            request_state="",
+            result="",
+            error="",
+            created_at=now,
+            updated_at=now,
+            ttl_ms=ttl_ms,
+            expires_at=now + ttl_ms / 1000,
+            poll_ms=POLL_MS,
+            worker=self.worker,
+            lease_until=now + LEASE_SECONDS,
+            runs=1,
+        )
+        params = params_of(request)
+        run = TaskRun(self, record, params, waiting, tool.after_seconds or 0.0, tool.task == "required")
+        if request.version == STATELESS:
+            run.begin()
+        else:
+            run.begin_as_task()
+        return run
+
+    async def read(self, id: str, owner: str) -> TaskRecord | None:
+        """Return a task of an owner. Raises StorageError."""
+        found = await self._do(store.read, id, owner, time.time())
+        run = self._runs.get(id)
+        if found is not None and run is not None and found.state == WORKING and run.message:
+            return found._replace(message=run.message[: store.MESSAGE_LIMIT])
+        return found
+
+    async def wait_for_change(self, record: TaskRecord) -> None:
+        """Return when a task may have changed: at once if this process changes it, else after a while."""
+        changed = asyncio.Event()
+
+        def see(other: TaskRecord) -> None:
+            if other.id == record.id:
+                changed.set()
+
+        self.watchers.append(see)
+        try:
+            await asyncio.wait_for(changed.wait(), TURN_SECONDS)
+        except asyncio.TimeoutError:
+            pass
+        finally:
+            self.watchers.remove(see)
+
+    async def page(self, owner: str, limit: int, after: tuple[float, str] | None) -> list[TaskRecord]:
+        """Return a page of an owner's tasks, the newest first."""
+        return await self._do(store.page, owner, time.time(), limit, after)
+
+    async def answer(self, id: str, owner: str, responses: dict[str, Any]) -> None:
+        """Take answers to a task's questions. When it has all, it goes on in this process."""
+        now = time.time()
+        record = await self._do(store.answer, id, owner, responses, self.worker, now + LEASE_SECONDS, now)
+        if record is not None:
+            params = loads(record.params)
+            params["inputResponses"] = store.answers_of(record).responses
+            params["requestState"] = record.request_state
+            self._resume(record, params)
+        await self._changed(id, owner)
+
+    async def cancel(self, id: str, owner: str) -> bool:
+        """Cancel a task: mark it, then end its call, wherever it runs. False: it has ended."""
+        done = await self._do(store.cancel, id, owner, time.time())
+        if done:
+            run = self._runs.get(id)
+            if run is not None:
+                run.cancel()
+            await self._changed(id, owner)
+        return done
+
+    # --- for runs ------------------------------------------------------------------------------------------
+
+    async def create(self, run: TaskRun) -> None:
+        """Write the row of a run. Raises StorageError, TooManyTasks, ParamsTooLong, JournalClosed."""
+        text = dumps(run.params, ensure_ascii=False, separators=(",", ":"))
+        if len(text) > store.PARAMS_LIMIT:
+            raise store.ParamsTooLong(len(text))
+        run.record = record = run.record._replace(params=text, message=run.message[: store.MESSAGE_LIMIT])
+        await self._do(store.create, record)
+        self._runs[record.id] = run
+        if self._turns is None:
+            self._turns = asyncio.ensure_future(self._take_turns())
+
+    async def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
+        """Write how a run has ended."""
+        values = {"result": result, "error": error, "message": run.message}
+        await self._do(store.end, run.record.id, self.worker, state, time.time(), **values)
+        self.run_over(run)
+        await self._changed(run.record.id, run.record.owner)
+
+    async def ask(self, run: TaskRun, questions: dict[str, Any], request_state: str) -> None:
+        """Write what a run has asked; it is over, and another begins with the answers."""
+        id, now = run.record.id, time.time()
+        await self._do(
+            lambda connection: store.ask(connection, id, self.worker, questions, request_state, now)
+        )
+        self.run_over(run)
+        await self._changed(run.record.id, run.record.owner)
+
+    async def discard(self, record: TaskRecord) -> None:
+        """Mark a task as cancelled whose client never learned its id."""
+        await self._do(store.cancel, record.id, record.owner, time.time())
+
+    async def set_message(self, run: TaskRun) -> None:
+        """Write what a run says of itself."""
+        id, message = run.record.id, run.message
+        await self._do(
+            lambda connection: store.set_message(connection, id, self.worker, message, time.time())
+        )
+        await self._changed(run.record.id, run.record.owner)
+
+    def run_over(self, run: TaskRun) -> None:
+        """A run has ended."""
+        if self._runs.get(run.record.id) is run:
+            del self._runs[run.record.id]
+
+    def soon(self, writing: Coroutine[Any, Any, Any]) -> None:
+        """Write something that no request waits for. A database that is away is logged; the next turn, or
+        another process, finds the task without its worker then."""
+        task = asyncio.ensure_future(self._logged(writing))
+        self._soon.add(task)  # the loop itself holds tasks only weakly
+        task.add_done_callback(self._soon.discard)
+
+    @property
+    def live(self) -> bool:
+        """Whether there is something to leave."""
+        return self._journal is not None
+
+    async def leave(self) -> None:
+        """The server is ending: end the calls, and let other processes have the tasks."""
+        if self._turns is not None:
+            self._turns.cancel()
+        runs, self._runs = list(self._runs.values()), {}
+        for run in runs:
+            run.cancel()
+        if self._journal is not None:
+            journal, self._journal = self._journal, None
+            await self._logged(journal.do(store.renew, self.worker, 0.0))
+            await asyncio.get_running_loop().run_in_executor(None, journal.close)
+
+    # --- what is done from time to time --------------------------------------------------------------------
+
+    async def _take_turns(self) -> None:
+        next_sweep = time.monotonic() + SWEEP_SECONDS
+        while True:
+            await asyncio.sleep(TURN_SECONDS)
+            ids = list(self._runs)
+            if ids:
+                await self._logged(self._end_cancelled(ids))
+            if time.monotonic() >= next_sweep:
+                next_sweep = time.monotonic() + SWEEP_SECONDS
+                await self._logged(self._sweep())
+
+    async def _end_cancelled(self, ids: list[str]) -> None:
+        """End the runs whose task another process has cancelled, or whose time to live is over."""
+        for id in await self._do(store.ended_among, ids, self.worker):
+            run = self._runs.get(id)
+            if run is not None and not run.ended:
+                run.cancel()
+
+    async def _sweep(self) -> None:
+        now = time.time()
+        until = now + LEASE_SECONDS
+
+        await self._do(store.renew, self.worker, until)
+        await self._do(store.remove_expired, now)
+        lost = (self.server.name, self.worker, until, now, LOST_AT_ONCE)
+        for record in await self._do(store.take_lost, *lost):
+            if record.idempotent:
+                self._resume(record, loads(record.params))
+            else:
+                error = dumps({"code": InternalError.code, "message": LOST})
+                await self._do(store.end, record.id, self.worker, FAILED, time.time(), error=error)
+                await self._changed(record.id, record.owner)
+
+    def _resume(self, record: TaskRecord, params: dict[str, Any]) -> None:
+        """Run a task's call, again or with its answers."""
+        record = record._replace(state=WORKING, worker=self.worker, questions="", answers="")
+        run = self._runs[record.id] = TaskRun(self, record, params)
+        run.begin()
+
+    # --- the database --------------------------------------------------------------------------------------
+
+    async def _do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
+        if self._journal is None:
+            self._journal = await self._opened()
+        return await self._journal.do(function, *values, **named)
+
+    async def _opened(self) -> Journal:
+        if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
+            self._opening = asyncio.get_running_loop().run_in_executor(None, _open)
+        return await asyncio.shield(self._opening)
+
+    async def _changed(self, id: str, owner: str) -> None:
+        """Tell those who watch this task."""
+        if self.watchers:
+            record = await self.read(id, owner)
+            if record is not None:
+                for watcher in list(self.watchers):
+                    watcher(record)
+
+    @staticmethod
+    async def _logged(writing: Awaitable[Any]) -> None:
+        try:
+            await writing
+        except (StorageError, JournalClosed) as error:
+            diagnostics.write("error", f"a task's row could not be written: {error}")
+
+
+def _open() -> Journal:
+    return Journal(open_database("", TASKS))

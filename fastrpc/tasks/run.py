@@ -1,0 +1,208 @@
+"""`TaskRun`: one call that may become a task, from its beginning to its end in this process.
+
+Until it becomes a task, a client's request waits for it. It becomes one when it has run for the tool's
+`after_seconds`, or at its end if the tool makes tasks only: first the row is written, then the client gets
+its id. A call that asks before that is answered like any other, by its questions; one that asks afterwards
+leaves this process, with its state in the row, until all questions have answers (`TaskBoard.answer`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from json import dumps, loads
+
+from fastrpc.errors import InternalError
+from fastrpc.tasks import store
+from fastrpc.tasks.record import COMPLETED, FAILED
+from fastrpc.tasks.self_call import SelfCall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    from fastrpc.tasks.board import TaskBoard
+    from fastrpc.tasks.record import TaskRecord
+
+    class WaitingRequest(Protocol):
+        """The client's request, as long as it waits."""
+
+        def notified(self, message: dict[str, Any]) -> object:
+            """The call has sent a notification."""
+
+        def call_returned(self, result: str) -> object:
+            """The call has ended with a result, as JSON, and is no task."""
+
+        def call_refused(self, error: str) -> object:
+            """The call has ended with a JSON-RPC error, as JSON, and is no task."""
+
+        def became_task(self, record: TaskRecord) -> object:
+            """The task has been created."""
+
+        def became_no_task(self, error: Exception) -> object:
+            """The task cannot be created."""
+
+
+MESSAGE_SECONDS = 1.0
+"""The least time between two messages of a task that are written to its row."""
+
+
+class TaskRun:
+    """A call in this process. `required`: it may be answered as a task only."""
+
+    def __init__(
+        self,
+        board: TaskBoard,
+        record: TaskRecord,
+        params: dict[str, Any],
+        request: WaitingRequest | None = None,
+        after_seconds: float = 0.0,
+        required: bool = False,
+    ) -> None:
+        self.record = record
+        self.params = params
+        self.message = record.message
+        self.ended = False
+        self._board = board
+        self._request = request
+        self._after_seconds = after_seconds
+        self._required = required
+        self._call = SelfCall(board.server, record.owner, params, self)
+        self._timer: asyncio.TimerHandle | None = None
+        self._creating: asyncio.Task[None] | None = None
+        self._message_due = False
+        self._end: dict[str, Any] | None = None
+
+    def begin(self) -> None:
+        """Begin the call; it becomes a task `after_seconds` later, at 0 if it waits at all."""
+        self._call.begin()
+        if self._request is not None and not self.ended:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._after_seconds, self._become_task)
+
+    def begin_as_task(self) -> None:
+        """Create the task first, and begin its call then (MCP 2025-11-25)."""
+        self._creating = asyncio.ensure_future(self._create_first())
+
+    async def _create_first(self) -> None:
+        request = self._request
+        assert request is not None
+        try:
+            await self._board.create(self)
+        except Exception as error:
+            self._stop().became_no_task(error)
+            return
+        if self.ended:
+            await self._board.discard(self.record)
+            return
+        self._request = None
+        request.became_task(self.record)
+        self._call.begin()
+
+    def cancel(self) -> None:
+        """End the call: its client has cancelled the task, or the request that waits for it."""
+        self.ended = True
+        self._request = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._call.cancel()
+        self._board.run_over(self)
+
+    # --- what the call sends -------------------------------------------------------------------------------
+
+    def notified(self, message: dict[str, Any]) -> None:
+        if self._request is not None:
+            self._request.notified(message)
+        if message.get("method") == "notifications/progress":
+            self.message = _message_of(message["params"]) or self.message
+            if not self._message_due and self._request is None:
+                self._message_due = True
+                asyncio.get_running_loop().call_later(MESSAGE_SECONDS, self._write_message)
+
+    def returned(self, result: str) -> None:
+        if '"resultType":"input_required"' in result and (found := loads(result))["resultType"] != "complete":
+            self._asks(result, found)
+        elif len(result) > store.RESULT_LIMIT:
+            problem = f"the result has {len(result):,} characters, of at most {store.RESULT_LIMIT:,}"
+            self._over(result, FAILED, error=dumps({"code": InternalError.code, "message": problem}))
+        else:
+            self._over(result, COMPLETED, result=result)
+
+    def refused(self, error: str) -> None:
+        if self._request is not None and self._creating is None:
+            self._stop().call_refused(error)
+        else:
+            self._over("", FAILED, error=error)
+
+    # --- before it is a task -------------------------------------------------------------------------------
+
+    def _stop(self) -> WaitingRequest:
+        """End this run without a task, and return the request to answer."""
+        request = self._request
+        assert request is not None
+        self.ended = True
+        self._request = None
+        if self._timer is not None:
+            self._timer.cancel()
+        return request
+
+    def _become_task(self) -> None:
+        self._creating = asyncio.ensure_future(self._create())
+
+    async def _create(self) -> None:
+        record = self.record
+        try:
+            await self._board.create(self)
+        except Exception as error:
+            self._creating = None
+            if self._required or self._end is not None:
+                self._call.cancel()
+                self._stop().became_no_task(error)
+            return
+        request, self._request = self._request, None
+        if request is None:  # cancelled meanwhile, by a client that never learned its id
+            self._board.soon(self._board.discard(record))
+            return
+        request.became_task(self.record)
+        if self._end is not None:
+            await self._board.end(self, **self._end)
+
+    # --- its end -------------------------------------------------------------------------------------------
+
+    def _over(self, answer: str, state: str, **values: str) -> None:
+        if self._request is not None and self._creating is None and not self._required:
+            self._stop().call_returned(answer)
+            return
+        self.ended = True
+        self._end = {"state": state, **values}
+        if self._request is None:
+            self._board.soon(self._board.end(self, **self._end))
+        elif self._creating is None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._become_task()
+
+    def _asks(self, result: str, found: dict[str, Any]) -> None:
+        if self._request is not None and self._creating is None:
+            self._stop().call_returned(result)
+        else:
+            self.ended = True
+            self._board.soon(self._ask(found))
+
+    async def _ask(self, found: dict[str, Any]) -> None:
+        if self._creating is not None:
+            await self._creating
+        await self._board.ask(self, found["inputRequests"], found.get("requestState", ""))
+
+    def _write_message(self) -> None:
+        self._message_due = False
+        if not self.ended:
+            self._board.soon(self._board.set_message(self))
+
+
+def _message_of(progress: dict[str, Any]) -> str:
+    """Return what a progress report says, as a task's message."""
+    message = progress.get("message")
+    if message:
+        return str(message)
+    total = progress.get("total")
+    return f"{progress['progress']:g} of {total:g}" if total else f"{progress['progress']:g}"
