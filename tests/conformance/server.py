@@ -3,7 +3,7 @@
     fastrpc serve tests/conformance/server.py
 
 Names and texts are the suite's; how they are offered is what anybody would write. Left out are the tools of
-the tasks and skills extensions.
+the skills extension.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from base64 import b64decode
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastrpc import Context, Image, Server, ToolError
+from fastrpc import Context, Image, ProtocolError, Server, ToolError
 from fastrpc.client_requests import Form, Roots, Sampling
 from fastrpc.content import Audio, EmbeddedResource
 from fastrpc.definitions.prompt import Message
@@ -252,6 +252,7 @@ async def test_missing_capability(ctx: Context) -> str:
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 CONFIRM = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
 COLOUR = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
+DELETE = {"type": "object", "properties": {"confirm": {"type": "boolean"}}}
 CONTEXT = {"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]}
 
 
@@ -399,6 +400,59 @@ def test_prompt_with_arguments(
 ) -> str:
     """A prompt with two arguments."""
     return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+
+# ---------------------------------------------------------------------------- tools: tasks
+
+
+@app.tool(effect="read")
+def greet(name: str) -> str:
+    """Greet somebody."""
+    return f"Hello, {name}!"
+
+
+@app.tool(effect="read", task="allowed")
+async def slow_compute(seconds: float, label: str = "") -> str:
+    """Compute for some seconds."""
+    await asyncio.sleep(seconds)
+    return f"Computed {label} in {seconds:g} s."
+
+
+@app.tool(effect="read", task="required")
+def failing_job() -> str:
+    """Fail, in the way that a model can read."""
+    raise ToolError("This job always fails.")
+
+
+@app.tool(effect="read", task="allowed")
+async def protocol_error_job() -> str:
+    """Fail with an error of the protocol."""
+    await asyncio.sleep(0.01)
+    raise ProtocolError("This job ends with a JSON-RPC error.")
+
+
+@app.tool(effect="write", task="allowed")
+async def confirm_delete(filename: str, ctx: Context) -> str:
+    """Look for a file, then ask whether to delete it."""
+    await asyncio.sleep(0.01)
+    answer = await ctx.elicit(f"Delete {filename}?", DELETE, key="confirm")
+    return f"Deleted {filename}." if answer.accepted and answer.data.get("confirm") else f"Left {filename}."
+
+
+@app.tool(effect="read", task="allowed")
+async def multi_input(ctx: Context) -> str:
+    """Ask two questions at once."""
+    await asyncio.sleep(0.01)
+    answers = await ctx.ask(first=Form("What is the first name?", NAME), last=Form("And the last one?", NAME))
+    return " and ".join(f"{key}: {answer.data}" for key, answer in answers.items())
+
+
+@app.tool(effect="read", task="required")
+async def test_tool_with_task(ctx: Context) -> str:
+    """Ask for a name, then work."""
+    answer = await ctx.elicit("What is your name?", NAME, key="user_name")
+    await asyncio.sleep(0.01)
+    return f"Hello, {answer.data['name'] if answer.accepted else 'nobody'}!"
 
 
 @app.complete("test_prompt_with_arguments", "arg1")
