@@ -96,21 +96,35 @@ def _restore(request: Request, memory: Memory) -> None:
 
 def state_of(request: Request) -> str:
     """Return the state of a request as signed text."""
-    import json
-    import time
-    from base64 import urlsafe_b64encode
-
     memory = memory_of(request)
     state = {
-        "until": int(time.time()) + STATE_SECONDS,
         "request": _binding(request),
         "answers": memory.answers,
         "asked": memory.digests,
         "refused": memory.refused,
         "done": memory.done,
     }
+    return _signed(request.dispatcher.runtime, request.dispatcher.principal, state)
+
+
+def renewed(runtime: RuntimeProtocol, principal: str, text: str) -> str:
+    """Return a state that the server itself has stored, valid from now on, and signed with this process's
+    key. Its own signature is not checked, which another process may have made."""
+    import json
+    from base64 import urlsafe_b64decode
+
+    return _signed(runtime, principal, json.loads(urlsafe_b64decode(text.rpartition(".")[0])))
+
+
+def _signed(runtime: RuntimeProtocol, principal: str, state: dict[str, Any]) -> str:
+    """Return a state as signed text, valid from now on."""
+    import json
+    import time
+    from base64 import urlsafe_b64encode
+
+    state["until"] = int(time.time()) + STATE_SECONDS
     payload = urlsafe_b64encode(json.dumps(state, separators=(",", ":")).encode()).decode()
-    return f"{payload}.{_signature(request, payload)}"
+    return f"{payload}.{_signature(runtime, principal, payload)}"
 
 
 def _verified(request: Request, text: Any) -> dict[str, Any]:
@@ -122,7 +136,8 @@ def _verified(request: Request, text: Any) -> dict[str, Any]:
     if not isinstance(text, str):
         raise InvalidParams("requestState: expected a string")
     payload, _, signature = text.rpartition(".")
-    expected = _signature(request, payload)
+    dispatcher = request.dispatcher
+    expected = _signature(dispatcher.runtime, dispatcher.principal, payload)
     if not compare_digest(signature.encode("utf-8", "backslashreplace"), expected.encode()):
         raise InvalidParams("requestState: not from this server")
     state: dict[str, Any] = json.loads(urlsafe_b64decode(payload))
@@ -133,14 +148,13 @@ def _verified(request: Request, text: Any) -> dict[str, Any]:
     return state
 
 
-def _signature(request: Request, payload: str) -> str:
+def _signature(runtime: RuntimeProtocol, principal: str, payload: str) -> str:
     """Return the signature, which covers the principal: another principal's state is not distinguishable from
     a forged one."""
     import hmac
 
-    dispatcher = request.dispatcher
-    message = f"requestState {_digest(dispatcher.principal)} {payload}".encode("utf-8", "backslashreplace")
-    return hmac.new(secret_of(dispatcher.runtime), message, "sha256").hexdigest()
+    message = f"requestState {_digest(principal)} {payload}".encode("utf-8", "backslashreplace")
+    return hmac.new(secret_of(runtime), message, "sha256").hexdigest()
 
 
 def _binding(request: Request) -> str:

@@ -527,6 +527,11 @@ class Runtime(VisibilityFilters):
         for dispatcher in list(self.dispatchers):
             dispatcher.list_changed(kind)
 
+    def notify_task_changed(self, id: str, owner: str, worker: str) -> None:
+        """Have this process's part in tasks know that a worker has changed one."""
+        if self._task_board is not None:
+            self._task_board.heard(id, owner, worker)
+
     def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
         """Notify clients that filters show other entries: without `concerns` all clients of all processes,
         else those clients of this process for whose principal it returns true."""
@@ -561,6 +566,7 @@ CHANGES: dict[str, Callable[..., object]] = {
     "list_changed": Runtime.notify_list_changed,
     "lists_changed": Runtime.notify_lists_changed,
     "resource_updated": Runtime.notify_resource_updated,
+    "task_changed": Runtime.notify_task_changed,
 }
 """The changes that a process announces to the others that serve the same clients: each calls this method,
 which notifies its clients."""

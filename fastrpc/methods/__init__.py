@@ -212,6 +212,20 @@ def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | No
     subscriptions.resource_updated(dispatcher, uri, rest)
 
 
+def is_task_watched(dispatcher: Dispatcher, id: str) -> bool:
+    """Whether the client is to be notified of the changes of a task."""
+    from fastrpc.methods import tasks
+
+    return tasks.is_watched(dispatcher, id)
+
+
+def task_changed(dispatcher: Dispatcher, record: Any) -> None:
+    """Notify the client that a task has changed, if it wants to know."""
+    from fastrpc.methods import tasks
+
+    tasks.changed(dispatcher, record)
+
+
 def end_stream(dispatcher: Dispatcher, request: Request) -> None:
     """End a stream of changes from our side, and answer its request."""
     from fastrpc.methods import subscriptions

@@ -69,7 +69,7 @@ def send_changes(dispatcher: Dispatcher) -> None:
             dispatcher.notify(method)
         for request in list(dispatcher.listening.values()):
             if request.params["notifications"].get(f"{name}ListChanged"):
-                _send(dispatcher, request, method)
+                send(dispatcher, request, method)
 
 
 def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | None = None) -> None:
@@ -99,10 +99,10 @@ def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | No
     others = {name: value for name, value in rest.items() if name != "_meta"}
     for request in streams:
         params = {**others, "uri": request.params["notifications"]["resourceSubscriptions"][meant]}
-        _send(dispatcher, request, UPDATED, dumps(params)[1:-1] + b",", rest.get("_meta"))
+        send(dispatcher, request, UPDATED, dumps(params)[1:-1] + b",", rest.get("_meta"))
 
 
-def _send(
+def send(
     dispatcher: Dispatcher,
     request: Request,
     method: str,
@@ -126,10 +126,14 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
         raise InvalidRequest("subscriptions/listen: not allowed in a batch")
     wanted = _filter_of(request.params)
     uris = frozenset(wanted.get("resourceSubscriptions", ()))
+    if "taskIds" in wanted and request.version == STATELESS:
+        from fastrpc.methods.tasks import check_listener
+
+        check_listener(dispatcher, request, wanted["taskIds"])
     if len(dispatcher.listening) >= dispatcher.runtime.calls.limit:
         raise Overloaded(f"Server busy: {len(dispatcher.listening)} streams are open")
     _check_watched(dispatcher, uris)
-    quota = _quota_for(dispatcher, request, uris)
+    quota = _quota_for(dispatcher, request, uris | frozenset(wanted.get("taskIds", ())))
     send_changes(dispatcher)  # earlier changes do not concern this stream
     honoured = _honoured(dispatcher.runtime, wanted)
     request.quota = quota
@@ -138,7 +142,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
         if "resourceSubscriptions" in honoured
         else honoured
     }
-    _send(
+    send(
         dispatcher,
         request,
         "notifications/subscriptions/acknowledged",
@@ -169,8 +173,8 @@ def end(dispatcher: Dispatcher, request: Request) -> None:
 
 
 def _quota_for(dispatcher: Dispatcher, request: Request, uris: frozenset[str]) -> Quota:
-    """Count the memory of a stream: its URIs and its id. Raises InvalidParams if it is too much, Overloaded
-    if all streams and sessions together have too much."""
+    """Count the memory of a stream: its URIs and ids. Raises InvalidParams if it is too much, Overloaded if
+    all streams and sessions together have too much."""
     quota = Quota(SESSION_BYTES, dispatcher.runtime.quotas.of(dispatcher.principal))
     size = sum(map(bytes_of_uri, uris)) + STREAM_BYTES + 2 * len(request.id)
     if not quota.take(size):
@@ -214,4 +218,6 @@ def _honoured(runtime: Runtime, wanted: dict[str, Any]) -> dict[str, Any]:
     }
     if ("resources" in offered or runtime.honours_everything) and wanted.get("resourceSubscriptions"):
         found["resourceSubscriptions"] = list(dict.fromkeys(wanted["resourceSubscriptions"]))
+    if wanted.get("taskIds"):
+        found["taskIds"] = list(dict.fromkeys(wanted["taskIds"]))
     return found

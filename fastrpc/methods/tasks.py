@@ -16,9 +16,11 @@ from fastrpc.errors import (
     MissingRequiredClientCapability,
     Overloaded,
     ProtocolError,
+    ToolError,
     excerpt,
 )
 from fastrpc.json_encoding import to_json
+from fastrpc.methods.subscriptions import send
 from fastrpc.protocol.versions import SERVER_KEY, STATELESS, TASKS
 
 TYPE_CHECKING = False
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 RELATED = "io.modelcontextprotocol/related-task"
+INPUT_REQUIRED = "input_required"
 PAGE = 100
+MOST_LISTENED = 1000
 COMPLETE = {"resultType": "complete"}
 
 
@@ -135,8 +139,10 @@ class _WaitingCall(_LateAnswer):
     def became_task(self, record: Any) -> None:
         if self.request.version == STATELESS:
             self.answer(_result(self.dispatcher, {"resultType": "task", **_task(record, STATELESS)}))
-        else:
-            self.answer(to_json({"task": _task(record, self.request.version)}))
+            return
+        session = self.dispatcher.session
+        session.task_ids |= {record.id}
+        self.answer(to_json({"task": _task(record, self.request.version)}))
 
     def became_no_task(self, error: Exception) -> None:
         self.refuse(_no_task(error))
@@ -202,7 +208,10 @@ async def result(dispatcher: Dispatcher, request: Request) -> bytes:
     board = dispatcher.runtime.task_board
     record = await _record_of(dispatcher, request)
     while record.is_open:
-        await board.wait_for_change(record)
+        if record.state == INPUT_REQUIRED:
+            await _ask(dispatcher, record)
+        else:
+            await board.wait_for_change(record)
         record = await _record_of(dispatcher, request)
     if record.state == "cancelled":
         raise InvalidParams(f"taskId: the task {excerpt(record.id)} was cancelled")
@@ -258,6 +267,61 @@ async def _record_of(dispatcher: Dispatcher, request: Request) -> Any:
     return record
 
 
+async def _ask(dispatcher: Dispatcher, record: Any) -> None:
+    """Send a task's questions to the client of a session, which waits for its result, and take the answers;
+    the task fails if the client refuses."""
+    board = dispatcher.runtime.task_board
+    questions = loads(record.questions)
+    for question in questions.values():
+        question["params"] = {**question["params"], "_meta": {RELATED: {"taskId": record.id}}}
+    pending: Any = dispatcher.pending
+    try:
+        responses = await pending.put(dispatcher, questions)
+    except ToolError as error:
+        await board.fail(record, str(error))
+    else:
+        await board.answer(record.id, dispatcher.principal, responses)
+
+
+# --- changes ----------------------------------------------------------------------------------------------
+
+
+def check_listener(dispatcher: Dispatcher, request: Request, ids: Any) -> None:
+    """Check that a stream may be opened for tasks, by their ids; whose they are is checked at each change.
+    Raises InvalidParams, MissingRequiredClientCapability."""
+    if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
+        raise InvalidParams("notifications.taskIds: expected a list of strings")
+    if len(ids) > MOST_LISTENED:
+        raise InvalidParams(f"notifications.taskIds: {len(ids)} are too many")
+    if not _declares(request):
+        raise _extension_required("notifications.taskIds")
+    if dispatcher.runtime.has_tasks:
+        dispatcher.runtime.task_board.listen()
+
+
+def is_watched(dispatcher: Dispatcher, id: str) -> bool:
+    """Whether a client is to be notified of the changes of a task."""
+    return id in dispatcher.session.task_ids or any(
+        _listens(each, id) for each in dispatcher.listening.values()
+    )
+
+
+def changed(dispatcher: Dispatcher, record: Any) -> None:
+    """Notify a client of a task that has changed, if it wants to know."""
+    session = dispatcher.session
+    if record.id in session.task_ids:
+        if not record.is_open:
+            session.task_ids -= {record.id}
+        dispatcher.notify("notifications/tasks/status", _task(record, session.version or ""))
+    for request in list(dispatcher.listening.values()):
+        if _listens(request, record.id):
+            send(dispatcher, request, "notifications/tasks", to_json(_whole(record))[1:-1] + b",")
+
+
+def _listens(request: Request, id: str) -> bool:
+    return id in request.params["notifications"].get("taskIds", ())
+
+
 # --- what is sent ---------------------------------------------------------------------------------------
 
 
@@ -271,7 +335,7 @@ def _task(record: Any, version: str) -> dict[str, Any]:
 def _whole(record: Any) -> dict[str, Any]:
     """Return a Task of 2026-07-28 with what belongs to its state."""
     found = _task(record, STATELESS)
-    if record.state == "input_required":
+    if record.state == INPUT_REQUIRED:
         found["inputRequests"] = loads(record.questions)
     elif record.state == "completed":
         found["result"] = loads(record.result)

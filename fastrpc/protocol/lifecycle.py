@@ -53,6 +53,7 @@ class SessionState:
         "roots",
         "state",
         "subscriptions",
+        "task_ids",
         "version",
     )
 
@@ -73,6 +74,8 @@ class SessionState:
         """The client's result of `roots/list`, until it notifies that the roots have changed."""
         self.subscriptions: dict[str, str] = {}
         """The URIs of the resources that the client has subscribed to."""
+        self.task_ids: frozenset[str] = frozenset()
+        """The client's tasks that have not ended (MCP 2025-11-25)."""
 
     def agree(self, params: dict[str, Any]) -> str:
         """Handle the params of `initialize`, and return the version for the result.

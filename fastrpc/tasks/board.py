@@ -8,17 +8,15 @@ idempotent, else failed. On the thread of the event loop that serves.
 from __future__ import annotations
 
 import asyncio
-import os
-import secrets
-import socket
 import time
 from json import dumps, loads
 
 from fastrpc import diagnostics
+from fastrpc.client_requests.request_state import renewed
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.storage import StorageError, open_database
-from fastrpc.tasks import store
+from fastrpc.tasks import store, workers
 from fastrpc.tasks.journal import Journal, JournalClosed
 from fastrpc.tasks.kind import TASKS
 from fastrpc.tasks.record import FAILED, WORKING, TaskRecord
@@ -54,16 +52,16 @@ class TaskBoard:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.worker = f"{socket.gethostname()[:32]}:{os.getpid()}:{secrets.token_hex(4)}"
-        self.watchers: list[Callable[[TaskRecord], object]] = []
-        """Called with each task that has changed in this process."""
+        self.worker = workers.new_name()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[str, list[asyncio.Event]] = {}
         self._runs: dict[str, TaskRun] = {}
         self._journal: Journal | None = None
         self._opening: asyncio.Future[Journal] | None = None
         self._turns: asyncio.Task[None] | None = None
         self._soon: set[asyncio.Task[Any]] = set()
 
-    # --- for requests --------------------------------------------------------------------------------------
+    # --- for requests -----------------------------------------------------------------------------------
 
     def begin(
         self,
@@ -80,7 +78,7 @@ class TaskBoard:
             id=store.new_id(),
             owner=principal,
             server=self.server.name,
-            tool=tool.name,
+            tool=request.params["name"],
             version=request.version,
             params="",
             idempotent=int(
@@ -119,20 +117,18 @@ class TaskBoard:
         return found
 
     async def wait_for_change(self, record: TaskRecord) -> None:
-        """Return when a task may have changed: at once if this process changes it, else after a while."""
+        """Return when a task may have changed; a change by another machine is seen after a while."""
         changed = asyncio.Event()
-
-        def see(other: TaskRecord) -> None:
-            if other.id == record.id:
-                changed.set()
-
-        self.watchers.append(see)
+        waiting = self._waiting.setdefault(record.id, [])
+        waiting.append(changed)
         try:
             await asyncio.wait_for(changed.wait(), TURN_SECONDS)
         except asyncio.TimeoutError:
             pass
         finally:
-            self.watchers.remove(see)
+            waiting.remove(changed)
+            if not waiting and self._waiting.get(record.id) is waiting:
+                del self._waiting[record.id]
 
     async def page(self, owner: str, limit: int, after: tuple[float, str] | None) -> list[TaskRecord]:
         """Return a page of an owner's tasks, the newest first."""
@@ -145,9 +141,9 @@ class TaskBoard:
         if record is not None:
             params = loads(record.params)
             params["inputResponses"] = store.answers_of(record).responses
-            params["requestState"] = record.request_state
+            params["requestState"] = renewed(self.server.runtime, owner, record.request_state)
             self._resume(record, params)
-        await self._changed(id, owner)
+        self._announce(id, owner)
 
     async def cancel(self, id: str, owner: str) -> bool:
         """Cancel a task: mark it, then end its call, wherever it runs. False: it has ended."""
@@ -156,10 +152,16 @@ class TaskBoard:
             run = self._runs.get(id)
             if run is not None:
                 run.cancel()
-            await self._changed(id, owner)
+            self._announce(id, owner)
         return done
 
-    # --- for runs ------------------------------------------------------------------------------------------
+    async def fail(self, record: TaskRecord, problem: str) -> None:
+        """Fail a task whose questions get no answer."""
+        error = dumps({"code": InternalError.code, "message": problem})
+        await self._do(store.end, record.id, "", FAILED, time.time(), error=error)
+        self._announce(record.id, record.owner)
+
+    # --- for runs ---------------------------------------------------------------------------------------
 
     async def create(self, run: TaskRun) -> None:
         """Write the row of a run. Raises StorageError, TooManyTasks, ParamsTooLong, JournalClosed."""
@@ -169,15 +171,13 @@ class TaskBoard:
         run.record = record = run.record._replace(params=text, message=run.message[: store.MESSAGE_LIMIT])
         await self._do(store.create, record)
         self._runs[record.id] = run
-        if self._turns is None:
-            self._turns = asyncio.ensure_future(self._take_turns())
 
     async def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
         """Write how a run has ended."""
         values = {"result": result, "error": error, "message": run.message}
         await self._do(store.end, run.record.id, self.worker, state, time.time(), **values)
         self.run_over(run)
-        await self._changed(run.record.id, run.record.owner)
+        self._announce(run.record.id, run.record.owner)
 
     async def ask(self, run: TaskRun, questions: dict[str, Any], request_state: str) -> None:
         """Write what a run has asked; it is over, and another begins with the answers."""
@@ -186,7 +186,7 @@ class TaskBoard:
             lambda connection: store.ask(connection, id, self.worker, questions, request_state, now)
         )
         self.run_over(run)
-        await self._changed(run.record.id, run.record.owner)
+        self._announce(run.record.id, run.record.owner)
 
     async def discard(self, record: TaskRecord) -> None:
         """Mark a task as cancelled whose client never learned its id."""
@@ -198,7 +198,7 @@ class TaskBoard:
         await self._do(
             lambda connection: store.set_message(connection, id, self.worker, message, time.time())
         )
-        await self._changed(run.record.id, run.record.owner)
+        self._announce(run.record.id, run.record.owner)
 
     def run_over(self, run: TaskRun) -> None:
         """A run has ended."""
@@ -229,18 +229,18 @@ class TaskBoard:
             await self._logged(journal.do(store.renew, self.worker, 0.0))
             await asyncio.get_running_loop().run_in_executor(None, journal.close)
 
-    # --- what is done from time to time --------------------------------------------------------------------
+    # --- what is done from time to time -----------------------------------------------------------------
 
     async def _take_turns(self) -> None:
-        next_sweep = time.monotonic() + SWEEP_SECONDS
+        next_sweep = 0.0
         while True:
-            await asyncio.sleep(TURN_SECONDS)
             ids = list(self._runs)
             if ids:
                 await self._logged(self._end_cancelled(ids))
             if time.monotonic() >= next_sweep:
-                next_sweep = time.monotonic() + SWEEP_SECONDS
                 await self._logged(self._sweep())
+                next_sweep = time.monotonic() + SWEEP_SECONDS
+            await asyncio.sleep(TURN_SECONDS)
 
     async def _end_cancelled(self, ids: list[str]) -> None:
         """End the runs whose task another process has cancelled, or whose time to live is over."""
@@ -255,14 +255,15 @@ class TaskBoard:
 
         await self._do(store.renew, self.worker, until)
         await self._do(store.remove_expired, now)
-        lost = (self.server.name, self.worker, until, now, LOST_AT_ONCE)
-        for record in await self._do(store.take_lost, *lost):
+        server = self.server.name
+        ended = [name for name in await self._do(store.workers, server) if workers.has_ended(name)]
+        for record in await self._do(store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE):
             if record.idempotent:
                 self._resume(record, loads(record.params))
             else:
                 error = dumps({"code": InternalError.code, "message": LOST})
                 await self._do(store.end, record.id, self.worker, FAILED, time.time(), error=error)
-                await self._changed(record.id, record.owner)
+                self._announce(record.id, record.owner)
 
     def _resume(self, record: TaskRecord, params: dict[str, Any]) -> None:
         """Run a task's call, again or with its answers."""
@@ -270,11 +271,15 @@ class TaskBoard:
         run = self._runs[record.id] = TaskRun(self, record, params)
         run.begin()
 
-    # --- the database --------------------------------------------------------------------------------------
+    # --- the database -----------------------------------------------------------------------------------
 
     async def _do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
         if self._journal is None:
-            self._journal = await self._opened()
+            journal = await self._opened()
+            if self._journal is None:
+                self._journal = journal
+                self._loop = asyncio.get_running_loop()
+                self._turns = asyncio.ensure_future(self._take_turns())
         return await self._journal.do(function, *values, **named)
 
     async def _opened(self) -> Journal:
@@ -282,13 +287,39 @@ class TaskBoard:
             self._opening = asyncio.get_running_loop().run_in_executor(None, _open)
         return await asyncio.shield(self._opening)
 
-    async def _changed(self, id: str, owner: str) -> None:
-        """Tell those who watch this task."""
-        if self.watchers:
-            record = await self.read(id, owner)
-            if record is not None:
-                for watcher in list(self.watchers):
-                    watcher(record)
+    # --- changes ----------------------------------------------------------------------------------------
+
+    def listen(self) -> None:
+        """Have the clients of this process be notified of changes that other processes announce."""
+        self._loop = asyncio.get_running_loop()
+
+    def _announce(self, id: str, owner: str) -> None:
+        """A task has changed in this process: notify clients, here and in the other processes."""
+        self.server.runtime.announce("task_changed", id, owner, self.worker)
+
+    def heard(self, id: str, owner: str, worker: str) -> None:
+        """A process has announced that a task has changed. Thread-safe."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._notify, id, owner, worker)
+
+    def _notify(self, id: str, owner: str, worker: str) -> None:
+        for event in self._waiting.get(id, ()):
+            event.set()
+        if worker != self.worker and id in self._runs:
+            self.soon(self._end_cancelled([id]))
+        runtime = self.server.runtime
+        is_watched = runtime.features.is_task_watched
+        watching = [
+            each for each in list(runtime.dispatchers) if each.principal == owner and is_watched(each, id)
+        ]
+        if watching:
+            self.soon(self._notify_clients(id, owner, watching))
+
+    async def _notify_clients(self, id: str, owner: str, watching: list[Any]) -> None:
+        record = await self.read(id, owner)
+        if record is not None:
+            for dispatcher in watching:
+                self.server.runtime.features.task_changed(dispatcher, record)
 
     @staticmethod
     async def _logged(writing: Awaitable[Any]) -> None:

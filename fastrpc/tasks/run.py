@@ -107,7 +107,7 @@ class TaskRun:
         self._call.cancel()
         self._board.run_over(self)
 
-    # --- what the call sends -------------------------------------------------------------------------------
+    # --- what the call sends ----------------------------------------------------------------------------
 
     def notified(self, message: dict[str, Any]) -> None:
         if self._request is not None:
@@ -133,7 +133,7 @@ class TaskRun:
         else:
             self._over("", FAILED, error=error)
 
-    # --- before it is a task -------------------------------------------------------------------------------
+    # --- before it is a task ----------------------------------------------------------------------------
 
     def _stop(self) -> WaitingRequest:
         """End this run without a task, and return the request to answer."""
@@ -166,7 +166,7 @@ class TaskRun:
         if self._end is not None:
             await self._board.end(self, **self._end)
 
-    # --- its end -------------------------------------------------------------------------------------------
+    # --- its end ----------------------------------------------------------------------------------------
 
     def _over(self, answer: str, state: str, **values: str) -> None:
         if self._request is not None and self._creating is None and not self._required:

@@ -86,7 +86,7 @@ def page(
     return [TaskRecord(*row) for row in connection.execute(wanted)]
 
 
-# --- by the worker that runs the task -----------------------------------------------------------------------
+# --- by the worker that runs the task -------------------------------------------------------------------
 
 
 def set_message(connection: Connection, id: str, worker: str, message: str, now: float) -> bool:
@@ -131,22 +131,29 @@ def renew(connection: Connection, worker: str, until: float) -> None:
     connection.execute(update(tasks).where(held).values(lease_until=until))
 
 
+def workers(connection: Connection, server: str) -> list[str]:
+    """Return the workers that have tasks of a server."""
+    wanted = select(tasks.c.worker).where(tasks.c.state == WORKING, tasks.c.server == server).distinct()
+    return [row[0] for row in connection.execute(wanted)]
+
+
 def take_lost(
-    connection: Connection, server: str, worker: str, until: float, now: float, limit: int
+    connection: Connection, server: str, worker: str, until: float, now: float, ended: list[str], limit: int
 ) -> list[TaskRecord]:
-    """Give a worker the tasks of a server whose worker has let its lease expire, and return them."""
-    lost = and_(tasks.c.state == WORKING, tasks.c.lease_until < now, tasks.c.server == server)
+    """Give a worker the tasks of a server whose worker has let its lease expire, or has `ended`; return
+    them."""
+    is_lost = or_(tasks.c.lease_until < now, tasks.c.worker.in_(ended))
+    lost = and_(tasks.c.state == WORKING, tasks.c.server == server, is_lost)
     wanted = select(tasks.c.id).where(lost).order_by(tasks.c.lease_until).limit(limit)
     ids = [row[0] for row in connection.execute(wanted.with_for_update(skip_locked=True))]
     if not ids:
         return []
     values = {"worker": worker, "lease_until": until, "runs": tasks.c.runs + 1}
-    connection.execute(update(tasks).where(lost, tasks.c.id.in_(ids)).values(values))
-    mine = and_(tasks.c.id.in_(ids), tasks.c.worker == worker)
-    return [TaskRecord(*row) for row in connection.execute(select(*COLUMNS).where(mine))]
+    connection.execute(update(tasks).where(tasks.c.id.in_(ids)).values(values))
+    return [TaskRecord(*row) for row in connection.execute(select(*COLUMNS).where(tasks.c.id.in_(ids)))]
 
 
-# --- by the client ------------------------------------------------------------------------------------------
+# --- by the client --------------------------------------------------------------------------------------
 
 
 def answer(
@@ -181,7 +188,7 @@ def cancel(connection: Connection, id: str, owner: str, now: float) -> bool:
     return _change(connection, mine, now, state=CANCELLED, **_OVER)
 
 
-# --- by anyone ----------------------------------------------------------------------------------------------
+# --- by anyone ------------------------------------------------------------------------------------------
 
 
 def remove_expired(connection: Connection, now: float) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
@@ -13,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from fastrpc.storage import open_database
 from fastrpc.storage.database import Database
-from fastrpc.tasks import store
+from fastrpc.tasks import store, workers
 from fastrpc.tasks.journal import Journal, JournalClosed
 from fastrpc.tasks.kind import TASKS
 from fastrpc.tasks.record import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED, WORKING, TaskRecord, iso_8601
@@ -172,16 +174,38 @@ def test_pages_have_each_task_of_an_owner_once_the_newest_first(database: Databa
 
 def test_a_lost_task_is_taken_by_one_worker_and_the_lost_one_writes_nothing_more(database: Database) -> None:
     lost, held = created(database), created(database, worker="w2", lease_until=NOW + 100)
-    assert changed(database, store.take_lost, "shop", "w3", NOW + 40, NOW + 14, 10) == []
-    (taken,) = changed(database, store.take_lost, "shop", "w3", NOW + 40, NOW + 16, 10)
+    assert changed(database, store.take_lost, "shop", "w3", NOW + 40, NOW + 14, [], 10) == []
+    (taken,) = changed(database, store.take_lost, "shop", "w3", NOW + 40, NOW + 16, [], 10)
     assert (taken.id, taken.worker, taken.runs) == (lost.id, "w3", 2)
-    assert changed(database, store.take_lost, "shop", "w4", NOW + 40, NOW + 16, 10) == []
+    assert changed(database, store.take_lost, "shop", "w4", NOW + 40, NOW + 16, [], 10) == []
     assert not changed(database, store.end, lost.id, "w1", COMPLETED, NOW + 17, result="{}")
     changed(database, store.renew, "w2", NOW + 500)
     assert [
-        each.id for each in changed(database, store.take_lost, "shop", "w4", NOW + 900, NOW + 450, 10)
+        each.id for each in changed(database, store.take_lost, "shop", "w4", NOW + 900, NOW + 450, [], 10)
     ] == [lost.id]
     assert seen(database, held.id, now=NOW) == held._replace(lease_until=NOW + 500)
+
+
+def test_a_task_whose_worker_has_ended_is_taken_before_its_lease_is_over(database: Database) -> None:
+    made = created(database)
+    created(database, server="another", worker="w1")
+    with database.reading() as connection:
+        assert store.workers(connection, "shop") == ["w1"]
+    (taken,) = changed(database, store.take_lost, "shop", "w2", NOW + 40, NOW, ["w1"], 10)
+    assert taken.id == made.id
+
+
+def test_a_worker_is_known_to_have_ended_when_its_process_has() -> None:
+    name = workers.new_name()
+    place, pid, started, _ = name.split(":")
+    assert not workers.has_ended(name)
+    assert workers.has_ended(f"{place}:{pid}:{int(started) - 1}:x")
+    assert not workers.has_ended(f"elsewhere:{pid}:1:x")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        other = f"{place}:{process.pid}:{workers._started(process.pid)}:x"
+        assert not workers.has_ended(other)
+        process.kill()
+    assert workers.has_ended(other)
 
 
 def test_an_owner_has_so_many_open_tasks_and_no_more(
