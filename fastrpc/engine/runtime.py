@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.lifespan import ServerLifespan
     from fastrpc.engine.list_pages import ListPages
-    from fastrpc.engine.ports import ApprovalGates, Features, RequestCounter, RequestWrapper, ResultEncoder
+    from fastrpc.engine.ports import (
+        ApprovalGates,
+        Features,
+        RequestCounter,
+        RequestWrapper,
+        ResultEncoder,
+        Tasks,
+    )
     from fastrpc.engine.request import Request
     from fastrpc.engine.server_monitors import Monitors
     from fastrpc.engine.thread_pool import ThreadPool
@@ -111,7 +118,7 @@ class Runtime(VisibilityFilters):
         self._admission: CallAdmission | None = None
         self._monitors: Monitors | None = None
         self._thread_pool: ThreadPool | None = None
-        self._task_board: Any = None
+        self._task_board: Tasks | None = None
         self._quotas: Quotas | None = None
         self.loading = False
         """Whether entries are being added that no client has been shown yet: none is notified."""
@@ -466,10 +473,11 @@ class Runtime(VisibilityFilters):
         return self._monitors
 
     @property
-    def task_board(self) -> Any:
+    def task_board(self) -> Tasks:
         """The tasks of this server (`fastrpc.tasks.board`)."""
         if self._task_board is None:
-            self._task_board = self.server._make_task_board()
+            self._task_board = found = self.server._make_task_board()
+            return found
         return self._task_board
 
     @property

@@ -141,7 +141,7 @@ class PassedTool(Tool):
         _adopt(self, call, there, raw)
         self.raw, self.others = raw, others_of(raw, _TOOL)
         self.forwarder = ToolForwarder(upstream.route, there)
-        self.effect = self.risk = None
+        self.effect = self.risk = self.task = None
         self.style = PLAIN
         self.annotations = raw["annotations"] if raw.get("annotations") else {}
         self._input_schema, self._documents, self._structured = raw["inputSchema"], None, False

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any, TypeVar
 
-    from fastrpc.server import Server
     from fastrpc.tasks.run import WaitingRequest
+    from fastrpc.tasks.self_call import TaskServer
 
     Value = TypeVar("Value")
 
@@ -43,6 +43,8 @@ TTL_MS = 24 * 3600 * 1000
 """How long a task is kept whose client did not say so."""
 LONGEST_TTL_MS = 30 * TTL_MS
 POLL_MS = 500
+AFTER_SECONDS = 1.0
+"""How long a call runs before it becomes a task, if its tool does not say so and allows tasks."""
 LOST_AT_ONCE = 16
 LOST = "the process that ran this task has ended; its tool is not idempotent, so it was not run again"
 
@@ -50,7 +52,7 @@ LOST = "the process that ran this task has ended; its tool is not idempotent, so
 class TaskBoard:
     """The tasks of a server, and those of them that run in this process."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: TaskServer) -> None:
         self.server = server
         self.worker = workers.new_name()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -101,7 +103,11 @@ class TaskBoard:
             runs=1,
         )
         params = params_of(request)
-        run = TaskRun(self, record, params, waiting, tool.after_seconds or 0.0, tool.task == "required")
+        required = tool.task == "required"
+        after_seconds = tool.after_seconds
+        if after_seconds is None:
+            after_seconds = 0.0 if required else AFTER_SECONDS
+        run = TaskRun(self, record, params, waiting, after_seconds, required)
         if request.version == STATELESS:
             run.begin()
         else:

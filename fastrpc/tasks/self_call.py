@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.connection import Connection
-    from fastrpc.server import Server
+
+    class TaskServer(Protocol):
+        """The part of `fastrpc.Server` that tasks need."""
+
+        name: str
+
+        @property
+        def runtime(self) -> Any: ...
+        def connect(self) -> Any:
+            """Return the dispatcher of a new connection."""
 
     class CallListener(Protocol):
         """Receives what a call sends."""
@@ -43,7 +52,7 @@ class SelfCall:
     """A call, from `begin` to its end: `listener` then hears of it, unless it was cancelled before."""
 
     def __init__(
-        self, server: Server, principal: str, params: dict[str, Any], listener: CallListener
+        self, server: TaskServer, principal: str, params: dict[str, Any], listener: CallListener
     ) -> None:
         self._server = server
         self._listener: CallListener | None = listener

@@ -411,7 +411,7 @@ def greet(name: str) -> str:
     return f"Hello, {name}!"
 
 
-@app.tool(effect="read", task="allowed")
+@app.tool(effect="read", task="allowed", after_seconds=0)
 async def slow_compute(seconds: float, label: str = "") -> str:
     """Compute for some seconds."""
     await asyncio.sleep(seconds)
@@ -424,14 +424,14 @@ def failing_job() -> str:
     raise ToolError("This job always fails.")
 
 
-@app.tool(effect="read", task="allowed")
+@app.tool(effect="read", task="allowed", after_seconds=0)
 async def protocol_error_job() -> str:
     """Fail with an error of the protocol."""
     await asyncio.sleep(0.01)
     raise ProtocolError("This job ends with a JSON-RPC error.")
 
 
-@app.tool(effect="write", task="allowed")
+@app.tool(effect="write", task="allowed", after_seconds=0)
 async def confirm_delete(filename: str, ctx: Context) -> str:
     """Look for a file, then ask whether to delete it."""
     await asyncio.sleep(0.01)
@@ -439,7 +439,7 @@ async def confirm_delete(filename: str, ctx: Context) -> str:
     return f"Deleted {filename}." if answer.accepted and answer.data.get("confirm") else f"Left {filename}."
 
 
-@app.tool(effect="read", task="allowed")
+@app.tool(effect="read", task="allowed", after_seconds=0)
 async def multi_input(ctx: Context) -> str:
     """Ask two questions at once."""
     await asyncio.sleep(0.01)

@@ -32,24 +32,24 @@ async def work(name):
         await asyncio.sleep(0.01)
     return f"{name} done"
 
-@app.tool(effect="write", task="allowed")
+@app.tool(effect="write", task="allowed", after_seconds=0)
 async def once() -> str:
     """Must not run twice."""
     return await work("once")
 
-@app.tool(effect="write", task="allowed", annotations={"idempotentHint": True})
+@app.tool(effect="write", task="allowed", after_seconds=0, annotations={"idempotentHint": True})
 async def again() -> str:
     """May run twice."""
     return await work("again")
 
-@app.tool(effect="write", task="allowed")
+@app.tool(effect="write", task="allowed", after_seconds=0)
 async def asks(ctx: Context) -> str:
     """Ask, then work."""
     await asyncio.sleep(0.01)
     answer = await ctx.elicit("Which?", str, key="which")
     return await work(answer.value)
 
-@app.tool(effect="exec", task="allowed")
+@app.tool(effect="exec", task="allowed", after_seconds=0)
 async def child() -> str:
     """Run a program that does not end."""
     from fastrpc import processes

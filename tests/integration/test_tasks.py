@@ -29,7 +29,7 @@ def shop() -> Server:
     app = Server("shop", version="1")
     app.state_of_tools = state = {"let_go": asyncio.Event(), "cancelled": 0, "runs": 0}  # type: ignore[attr-defined]
 
-    @app.tool(effect="write", task="allowed")
+    @app.tool(effect="write", task="allowed", after_seconds=0)
     async def build(ctx: Context, what: str = "ship") -> str:
         """Build something."""
         state["runs"] += 1
@@ -53,13 +53,13 @@ def shop() -> Server:
         """Return before it could become a task."""
         return "patient"
 
-    @app.tool(effect="read", task="allowed")
+    @app.tool(effect="read", task="allowed", after_seconds=0)
     async def broken() -> str:
         """Fail with an error of the protocol."""
         await asyncio.sleep(0.01)
         raise ProtocolError("broken", {"why": "asked for"})
 
-    @app.tool(effect="read", task="allowed")
+    @app.tool(effect="read", task="allowed", after_seconds=0)
     async def ask(ctx: Context, waits: bool = True) -> str:
         """Ask for two names."""
         if waits:

@@ -34,7 +34,7 @@ class DescribedTool(Tool):
         self.title, self.description = raw.get("title"), raw.get("description")
         self.icons, self.meta = raw.get("icons"), raw.get("_meta")
         self.annotations = raw["annotations"] if raw.get("annotations") else {}
-        self.effect = self.risk = None
+        self.effect = self.risk = self.task = None
         self.style = style
         self._input_schema, self._documents, self._structured = raw["inputSchema"], None, False
 

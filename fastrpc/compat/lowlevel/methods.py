@@ -56,7 +56,7 @@ class ListedTool(Tool):
         self.icons = raw.get("icons")
         self.meta = raw.get("_meta")
         self.style = PLAIN
-        self.effect = self.risk = None
+        self.effect = self.risk = self.task = None
         hints: Any = raw.get("annotations") or {}
         self.annotations = hints
         self._input_schema, self._documents = raw.get("inputSchema"), None
