@@ -46,6 +46,7 @@ POLL_MS = 500
 AFTER_SECONDS = 1.0
 """How long a call runs before it becomes a task, if its tool does not say so and allows tasks."""
 LOST_AT_ONCE = 16
+LEAVE_SECONDS = 2.0
 LOST = "the process that ran this task has ended; its tool is not idempotent, so it was not run again"
 
 
@@ -61,7 +62,8 @@ class TaskBoard:
         self._journal: Journal | None = None
         self._opening: asyncio.Future[Journal] | None = None
         self._turns: asyncio.Task[None] | None = None
-        self._soon: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._problems = diagnostics.Once("error")
 
     # --- for requests -----------------------------------------------------------------------------------
 
@@ -116,7 +118,7 @@ class TaskBoard:
 
     async def read(self, id: str, owner: str) -> TaskRecord | None:
         """Return a task of an owner. Raises StorageError."""
-        found = await self._do(store.read, id, owner, time.time())
+        found = await self._do(store.read, id, self.server.name, owner, time.time())
         run = self._runs.get(id)
         if found is not None and run is not None and found.state == WORKING and run.message:
             return found._replace(message=run.message[: store.MESSAGE_LIMIT])
@@ -138,17 +140,14 @@ class TaskBoard:
 
     async def page(self, owner: str, limit: int, after: tuple[float, str] | None) -> list[TaskRecord]:
         """Return a page of an owner's tasks, the newest first."""
-        return await self._do(store.page, owner, time.time(), limit, after)
+        return await self._do(store.page, self.server.name, owner, time.time(), limit, after)
 
     async def answer(self, id: str, owner: str, responses: dict[str, Any]) -> None:
         """Take answers to a task's questions. When it has all, it goes on in this process."""
         now = time.time()
         record = await self._do(store.answer, id, owner, responses, self.worker, now + LEASE_SECONDS, now)
         if record is not None:
-            params = loads(record.params)
-            params["inputResponses"] = store.answers_of(record).responses
-            params["requestState"] = renewed(self.server.runtime, owner, record.request_state)
-            self._resume(record, params)
+            self._resume(record)
         self._announce(id, owner)
 
     async def cancel(self, id: str, owner: str) -> bool:
@@ -178,32 +177,42 @@ class TaskBoard:
         await self._do(store.create, record)
         self._runs[record.id] = run
 
-    async def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
-        """Write how a run has ended."""
+    def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
+        """Have it written how a run has ended."""
         values = {"result": result, "error": error, "message": run.message}
-        await self._do(store.end, run.record.id, self.worker, state, time.time(), **values)
+        self._write(run, store.end, run.record.id, self.worker, state, time.time(), **values)
+
+    def ask(self, run: TaskRun, questions: dict[str, Any], request_state: str) -> None:
+        """Have it written what a run has asked; it is over, and another begins with the answers."""
+        self._write(run, store.ask, run.record.id, self.worker, questions, request_state, time.time())
+
+    def discard(self, run: TaskRun) -> None:
+        """Have a task marked as cancelled whose client never learned its id."""
+        self._write(run, store.cancel, run.record.id, run.record.owner, time.time())
+
+    def set_message(self, run: TaskRun) -> None:
+        """Have it written what a run says of itself."""
+        self._soon(self._set_message(run.record, run.message))
+
+    async def _set_message(self, record: TaskRecord, message: str) -> None:
+        await self._do(store.set_message, record.id, self.worker, message, time.time())
+        self._announce(record.id, record.owner)
+
+    def _write(self, run: TaskRun, change: Callable[..., object], *values: Any, **named: Any) -> None:
+        """Make the last change of a run. A database that is away is tried again, until this process ends."""
+        self._soon(self._written(run, change, values, named))
+
+    async def _written(
+        self, run: TaskRun, change: Callable[..., object], values: tuple[Any, ...], named: dict[str, Any]
+    ) -> None:
+        while True:
+            try:
+                await self._do(change, *values, **named)
+                break
+            except StorageError as error:
+                self._log_problem(error)
+                await asyncio.sleep(TURN_SECONDS)
         self.run_over(run)
-        self._announce(run.record.id, run.record.owner)
-
-    async def ask(self, run: TaskRun, questions: dict[str, Any], request_state: str) -> None:
-        """Write what a run has asked; it is over, and another begins with the answers."""
-        id, now = run.record.id, time.time()
-        await self._do(
-            lambda connection: store.ask(connection, id, self.worker, questions, request_state, now)
-        )
-        self.run_over(run)
-        self._announce(run.record.id, run.record.owner)
-
-    async def discard(self, record: TaskRecord) -> None:
-        """Mark a task as cancelled whose client never learned its id."""
-        await self._do(store.cancel, record.id, record.owner, time.time())
-
-    async def set_message(self, run: TaskRun) -> None:
-        """Write what a run says of itself."""
-        id, message = run.record.id, run.message
-        await self._do(
-            lambda connection: store.set_message(connection, id, self.worker, message, time.time())
-        )
         self._announce(run.record.id, run.record.owner)
 
     def run_over(self, run: TaskRun) -> None:
@@ -211,12 +220,11 @@ class TaskBoard:
         if self._runs.get(run.record.id) is run:
             del self._runs[run.record.id]
 
-    def soon(self, writing: Coroutine[Any, Any, Any]) -> None:
-        """Write something that no request waits for. A database that is away is logged; the next turn, or
-        another process, finds the task without its worker then."""
+    def _soon(self, writing: Coroutine[Any, Any, Any]) -> None:
+        """Run something that no request waits for."""
         task = asyncio.ensure_future(self._logged(writing))
-        self._soon.add(task)  # the loop itself holds tasks only weakly
-        task.add_done_callback(self._soon.discard)
+        self._tasks.add(task)  # the loop itself holds tasks only weakly
+        task.add_done_callback(self._tasks.discard)
 
     @property
     def live(self) -> bool:
@@ -230,6 +238,8 @@ class TaskBoard:
         runs, self._runs = list(self._runs.values()), {}
         for run in runs:
             run.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=LEAVE_SECONDS)
         if self._journal is not None:
             journal, self._journal = self._journal, None
             await self._logged(journal.do(store.renew, self.worker, 0.0))
@@ -265,14 +275,18 @@ class TaskBoard:
         ended = [name for name in await self._do(store.workers, server) if workers.has_ended(name)]
         for record in await self._do(store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE):
             if record.idempotent:
-                self._resume(record, loads(record.params))
+                self._resume(record)
             else:
                 error = dumps({"code": InternalError.code, "message": LOST})
                 await self._do(store.end, record.id, self.worker, FAILED, time.time(), error=error)
                 self._announce(record.id, record.owner)
 
-    def _resume(self, record: TaskRecord, params: dict[str, Any]) -> None:
-        """Run a task's call, again or with its answers."""
+    def _resume(self, record: TaskRecord) -> None:
+        """Run a task's call again, with the answers to its questions if it has asked some."""
+        params = loads(record.params)
+        if record.request_state:
+            params["inputResponses"] = store.answers_of(record).responses
+            params["requestState"] = renewed(self.server.runtime, record.owner, record.request_state)
         record = record._replace(state=WORKING, worker=self.worker, questions="", answers="")
         run = self._runs[record.id] = TaskRun(self, record, params)
         run.begin()
@@ -312,14 +326,14 @@ class TaskBoard:
         for event in self._waiting.get(id, ()):
             event.set()
         if worker != self.worker and id in self._runs:
-            self.soon(self._end_cancelled([id]))
+            self._soon(self._end_cancelled([id]))
         runtime = self.server.runtime
         is_watched = runtime.features.is_task_watched
         watching = [
             each for each in list(runtime.dispatchers) if each.principal == owner and is_watched(each, id)
         ]
         if watching:
-            self.soon(self._notify_clients(id, owner, watching))
+            self._soon(self._notify_clients(id, owner, watching))
 
     async def _notify_clients(self, id: str, owner: str, watching: list[Any]) -> None:
         record = await self.read(id, owner)
@@ -327,12 +341,14 @@ class TaskBoard:
             for dispatcher in watching:
                 self.server.runtime.features.task_changed(dispatcher, record)
 
-    @staticmethod
-    async def _logged(writing: Awaitable[Any]) -> None:
+    async def _logged(self, writing: Awaitable[Any]) -> None:
         try:
             await writing
         except (StorageError, JournalClosed) as error:
-            diagnostics.write("error", f"a task's row could not be written: {error}")
+            self._log_problem(error)
+
+    def _log_problem(self, error: Exception) -> None:
+        self._problems.write(f"a task's row cannot be read or written: {error}")
 
 
 def _open() -> Journal:

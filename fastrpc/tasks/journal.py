@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from threading import Condition, Thread
 
+from fastrpc.errors import FastrpcError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +28,11 @@ AT_ONCE = 256
 """Functions in one transaction."""
 
 
-class JournalClosed(Exception):
+class JournalClosed(FastrpcError):
     """The server is ending: nothing more is written."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is ending")
 
 
 class Journal:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 from json import dumps, loads
 
-from fastrpc.errors import InternalError
+from fastrpc.errors import FastrpcError, InternalError
 from fastrpc.tasks import store
 from fastrpc.tasks.record import COMPLETED, FAILED
 from fastrpc.tasks.self_call import SelfCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     from fastrpc.tasks.board import TaskBoard
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
         def became_task(self, record: TaskRecord) -> object:
             """The task has been created."""
 
-        def became_no_task(self, error: Exception) -> object:
+        def became_no_task(self, error: FastrpcError) -> object:
             """The task cannot be created."""
 
 
@@ -71,6 +72,8 @@ class TaskRun:
         self._creating: asyncio.Task[None] | None = None
         self._message_due = False
         self._end: dict[str, Any] | None = None
+        self._answer: Callable[[WaitingRequest], object] | None = None
+        self._questions: dict[str, Any] | None = None
 
     def begin(self) -> None:
         """Begin the call; it becomes a task `after_seconds` later, at 0 if it waits at all."""
@@ -88,11 +91,11 @@ class TaskRun:
         assert request is not None
         try:
             await self._board.create(self)
-        except Exception as error:
+        except FastrpcError as error:
             self._stop().became_no_task(error)
             return
         if self.ended:
-            await self._board.discard(self.record)
+            self._board.discard(self)
             return
         self._request = None
         request.became_task(self.record)
@@ -123,15 +126,16 @@ class TaskRun:
             self._asks(result, found)
         elif len(result) > store.RESULT_LIMIT:
             problem = f"the result has {len(result):,} characters, of at most {store.RESULT_LIMIT:,}"
-            self._over(result, FAILED, error=dumps({"code": InternalError.code, "message": problem}))
+            error = dumps({"code": InternalError.code, "message": problem})
+            self._over(lambda request: request.call_returned(result), FAILED, error=error)
         else:
-            self._over(result, COMPLETED, result=result)
+            self._over(lambda request: request.call_returned(result), COMPLETED, result=result)
 
     def refused(self, error: str) -> None:
         if self._request is not None and self._creating is None:
             self._stop().call_refused(error)
         else:
-            self._over("", FAILED, error=error)
+            self._over(lambda request: request.call_refused(error), FAILED, error=error)
 
     # --- before it is a task ----------------------------------------------------------------------------
 
@@ -152,30 +156,36 @@ class TaskRun:
         record = self.record
         try:
             await self._board.create(self)
-        except Exception as error:
+        except FastrpcError as error:
             self._creating = None
-            if self._required or self._end is not None:
+            if self._required:
                 self._call.cancel()
                 self._stop().became_no_task(error)
+            elif self._answer is not None and self._request is not None:
+                self._answer(self._stop())
             return
         request, self._request = self._request, None
         if request is None:  # cancelled meanwhile, by a client that never learned its id
-            self._board.soon(self._board.discard(record))
+            self._board.discard(self)
             return
         request.became_task(self.record)
         if self._end is not None:
-            await self._board.end(self, **self._end)
+            self._board.end(self, **self._end)
+        elif self._questions is not None:
+            self._asks("", self._questions)
 
     # --- its end ----------------------------------------------------------------------------------------
 
-    def _over(self, answer: str, state: str, **values: str) -> None:
+    def _over(self, answer: Callable[[WaitingRequest], object], state: str, **values: str) -> None:
+        """The call has ended: its request is answered, by `answer` if there is no task, or its row written."""
         if self._request is not None and self._creating is None and not self._required:
-            self._stop().call_returned(answer)
+            answer(self._stop())
             return
         self.ended = True
+        self._answer = answer
         self._end = {"state": state, **values}
         if self._request is None:
-            self._board.soon(self._board.end(self, **self._end))
+            self._board.end(self, **self._end)
         elif self._creating is None:
             if self._timer is not None:
                 self._timer.cancel()
@@ -186,17 +196,14 @@ class TaskRun:
             self._stop().call_returned(result)
         else:
             self.ended = True
-            self._board.soon(self._ask(found))
-
-    async def _ask(self, found: dict[str, Any]) -> None:
-        if self._creating is not None:
-            await self._creating
-        await self._board.ask(self, found["inputRequests"], found.get("requestState", ""))
+            self._questions = found
+            if self._request is None:
+                self._board.ask(self, found["inputRequests"], found.get("requestState", ""))
 
     def _write_message(self) -> None:
         self._message_due = False
         if not self.ended:
-            self._board.soon(self._board.set_message(self))
+            self._board.set_message(self)
 
 
 def _message_of(progress: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import secrets
 
 from sqlalchemy import and_, delete, func, insert, or_, select, update
 
+from fastrpc.errors import FastrpcError
 from fastrpc.tasks.record import CANCELLED, INPUT_REQUIRED, OPEN, WORKING, Answers, TaskRecord
 from fastrpc.tasks.schema import tasks
 
@@ -37,7 +38,7 @@ _OVER = {"params": "", "questions": "", "answers": "", "request_state": ""}
 COLUMNS = tuple(tasks.c[name] for name in TaskRecord._fields)
 
 
-class TooManyTasks(Exception):
+class TooManyTasks(FastrpcError):
     """The owner has as many open tasks as an owner may have."""
 
     def __init__(self, limit: int) -> None:
@@ -45,7 +46,7 @@ class TooManyTasks(Exception):
         self.limit = limit
 
 
-class ParamsTooLong(Exception):
+class ParamsTooLong(FastrpcError):
     """The params of a task's call have more characters than are kept."""
 
     def __init__(self, length: int) -> None:
@@ -65,19 +66,25 @@ def create(connection: Connection, record: TaskRecord) -> None:
     connection.execute(insert(tasks).values(record._asdict()))
 
 
-def read(connection: Connection, id: str, owner: str, now: float) -> TaskRecord | None:
-    """Return a task; None if there is none with this id, it has expired, or it is another owner's."""
-    wanted = select(*COLUMNS).where(tasks.c.id == id, tasks.c.owner == owner, _is_kept(now))
+def read(connection: Connection, id: str, server: str, owner: str, now: float) -> TaskRecord | None:
+    """Return a task; None if there is none with this id, it has expired, or it is another owner's or of
+    another server."""
+    wanted = select(*COLUMNS).where(tasks.c.id == id, _is_of(server, owner), _is_kept(now))
     found = connection.execute(wanted).one_or_none()
     return None if found is None else TaskRecord(*found)
 
 
 def page(
-    connection: Connection, owner: str, now: float, limit: int, after: tuple[float, str] | None = None
+    connection: Connection,
+    server: str,
+    owner: str,
+    now: float,
+    limit: int,
+    after: tuple[float, str] | None = None,
 ) -> list[TaskRecord]:
-    """Return an owner's tasks, the newest first: those after a place, which is the time of creation and the
-    id of the last one seen."""
-    wanted = select(*COLUMNS).where(tasks.c.owner == owner, _is_kept(now))
+    """Return an owner's tasks of a server, the newest first: those after a place, which is the time of
+    creation and the id of the last one seen."""
+    wanted = select(*COLUMNS).where(_is_of(server, owner), _is_kept(now))
     if after is not None:
         created_at, id = after
         same = and_(tasks.c.created_at == created_at, tasks.c.id < id)
@@ -207,6 +214,10 @@ def ended_among(connection: Connection, ids: list[str], worker: str) -> list[str
 def answers_of(record: TaskRecord) -> Answers:
     """Return what is known of a task's questions."""
     return Answers(*json.loads(record.answers)) if record.answers else Answers({}, {}, [])
+
+
+def _is_of(server: str, owner: str) -> ColumnElement[bool]:
+    return and_(tasks.c.server == server, tasks.c.owner == owner)
 
 
 def _is_kept(now: float) -> ColumnElement[bool]:

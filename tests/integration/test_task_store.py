@@ -71,7 +71,7 @@ def created(database: Database, **changes: Any) -> TaskRecord:
 
 def seen(database: Database, id: str, owner: str = "ada", now: float = NOW) -> TaskRecord | None:
     with database.reading() as connection:
-        return store.read(connection, id, owner, now)
+        return store.read(connection, id, "shop", owner, now)
 
 
 def _create(record: TaskRecord, connection: Connection) -> None:
@@ -164,7 +164,7 @@ def test_pages_have_each_task_of_an_owner_once_the_newest_first(database: Databa
     after = None
     while True:
         with database.reading() as connection:
-            entries = store.page(connection, "ada", NOW, 3, after)
+            entries = store.page(connection, "shop", "ada", NOW, 3, after)
         found += entries
         if len(entries) < 3:
             break
