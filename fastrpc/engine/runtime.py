@@ -476,8 +476,8 @@ class Runtime(VisibilityFilters):
     def task_board(self) -> Tasks:
         """The tasks of this server (`fastrpc.tasks.board`)."""
         if self._task_board is None:
-            self._task_board = found = self.server._make_task_board()
-            return found
+            self._task_board = self.server._make_task_board()
+        assert self._task_board is not None
         return self._task_board
 
     @property

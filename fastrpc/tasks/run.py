@@ -153,7 +153,6 @@ class TaskRun:
         self._creating = asyncio.ensure_future(self._create())
 
     async def _create(self) -> None:
-        record = self.record
         try:
             await self._board.create(self)
         except FastrpcError as error:
@@ -177,7 +176,7 @@ class TaskRun:
     # --- its end ----------------------------------------------------------------------------------------
 
     def _over(self, answer: Callable[[WaitingRequest], object], state: str, **values: str) -> None:
-        """The call has ended: its request is answered, by `answer` if there is no task, or its row written."""
+        """The call has ended: answer its request, by `answer` if there is no task, or have its row written."""
         if self._request is not None and self._creating is None and not self._required:
             answer(self._stop())
             return

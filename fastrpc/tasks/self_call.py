@@ -75,7 +75,8 @@ class SelfCall:
     def _connect(self) -> Connection:
         dispatcher = self._server.connect()
         dispatcher.makes_tasks = False
-        return dispatcher.connection
+        connection: Connection = dispatcher.connection
+        return connection
 
     def _receive(self, line: bytes) -> None:
         listener = self._listener
