@@ -463,7 +463,7 @@ def test_nothing_in_a_question_can_command_the_terminal(tmp_path: Any) -> None:
         assert selected(outcome(here, request)[1]) == [evil + "1"]
 
 
-def test_no_colours_where_nobody_wants_them(tmp_path: Any) -> None:
+def test_no_colours_where_they_are_not_wanted(tmp_path: Any) -> None:
     with terminal(tmp_path, NO_COLOR="1") as here:
         request = ask(here)
         drawn = here.until(LAST)
@@ -491,7 +491,7 @@ def test_a_long_list_scrolls_and_a_resized_terminal_is_drawn_anew(tmp_path: Any)
         assert selected(outcome(here, request)[1]) == [options[49]]
 
 
-def test_a_terminal_that_takes_nothing_delays_nobody(tmp_path: Any) -> None:
+def test_a_terminal_that_takes_nothing_delays_no_one(tmp_path: Any) -> None:
     with terminal(tmp_path) as here:
         here.resize(200, 200)
         option = "x" * 200

@@ -102,7 +102,7 @@ needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the sys
 @pytest.mark.long
 @needs_full
 @pytest.mark.parametrize("command", EVERY_COMMAND)
-def test_a_full_disk_behind_the_output_is_one_line(command: str, run: Any) -> None:
+def test_a_full_disk_that_the_output_goes_to_is_one_line(command: str, run: Any) -> None:
     code, _, said = run(command, "--help", full=True)
     assert_short(code, said)
     assert (code, said) == (1, "fastrpc: standard output: No space left on device\n")

@@ -196,7 +196,7 @@ def test_paths_are_where_the_options_say(tmp_path: Any) -> None:
         assert asyncio.run(asyncio.wait_for(use(), LONG_SECONDS)) == {"result": 2}
 
 
-def test_without_sessions_every_request_stands_alone(tmp_path: Any) -> None:
+def test_without_sessions_every_request_is_independent(tmp_path: Any) -> None:
     with served(tmp_path, stateless_http=True, json_response=True) as server:
         url = url_of(server)
         message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": START}

@@ -230,7 +230,7 @@ def test_a_server_starts_when_it_is_called_and_again_after_it_was_killed(place: 
 
 
 @pytest.mark.parametrize("command", ["list", "inspect", "tools"])
-def test_who_lists_a_gateway_is_told_which_of_its_servers_have_failed(place: Place, command: str) -> None:
+def test_who_lists_a_gateway_learns_which_of_its_servers_have_failed(place: Place, command: str) -> None:
     place.write({"a": place.entry("a"), "bad\x1b": {"command": "/nonexistent"}})
     words = [sys.executable, "-m", "fastrpc"]
     environment = {**os.environ, **place.variables}

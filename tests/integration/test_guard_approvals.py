@@ -184,7 +184,7 @@ def test_a_call_that_cannot_be_held_comes_again_and_finds_its_approval(folder: P
     assert runs(folder) == ["x 1"]
 
 
-def test_a_rejected_call_is_told_so_and_asked_for_no_more(folder: Path, background: Any) -> None:
+def test_a_rejected_call_is_refused_and_not_asked_for_again(folder: Path, background: Any) -> None:
     with over_stdio(folder) as client:
         held = background.submit(called, client, "wipe", place="x")
         approval = only_waiting(folder)

@@ -417,7 +417,7 @@ def test_a_notification_without_a_session_over_http_passes_too() -> None:
     in_loop(conversation)
 
 
-def test_a_notification_outside_of_calls_reaches_nobody_where_principals_share_a_server() -> None:
+def test_a_notification_outside_of_calls_reaches_no_one_where_principals_share_a_server() -> None:
     async def conversation() -> None:
         app = Server("shared")
         async with (

@@ -260,7 +260,7 @@ def the_older_transport(server: Serving, folder: Any) -> None:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_the_servers_own_end_leaves_the_lifespan_and_nobody_behind(folder: Any, name: str) -> None:
+def test_the_servers_own_end_leaves_the_lifespan_and_no_process(folder: Any, name: str) -> None:
     with begin(name, folder) as server:
         assert server.call("state") == "a state"
         waiting = server.begin_call("wait", seconds=0.5)

@@ -250,14 +250,14 @@ def test_the_connection_ends_when_the_client_wants_it(hot: Server) -> None:
             assert connection.is_closed()
 
 
-def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(hot: Server) -> None:
+def test_a_client_that_leaves_in_the_middle_of_a_body_harms_no_one(hot: Server) -> None:
     for _ in range(50):
         with hot.socket() as connection:
             connection.send(call()[:-10])
     assert hot.ask(call()).text == "hello"
 
 
-def test_a_tool_is_called_once_whatever_way_its_answer_takes(hot: Server) -> None:
+def test_a_tool_is_called_once_on_each_path_of_its_answer(hot: Server) -> None:
     with hot.socket() as connection:
         counts = []
         for _ in range(40):
@@ -277,7 +277,7 @@ def test_a_tool_that_cannot_answer_at_once_is_called_once(hot: Server, tool: str
 
 
 @pytest.mark.parametrize("tool", ["stay_on_thread", "stay"])
-def test_a_tool_that_takes_its_time_delays_nobody(hot: Server, tool: str) -> None:
+def test_a_tool_that_takes_its_time_delays_no_one(hot: Server, tool: str) -> None:
     with hot.socket() as one, hot.socket() as other:
 
         def ask(data: bytes) -> str:
@@ -643,7 +643,7 @@ def test_what_is_around_calls_is_heeded() -> None:
 
 
 @pytest.mark.parametrize("name", ["who", "at_once", "later", "thread"])
-def test_a_tool_that_is_not_for_all_callers_gets_a_connection_of_its_own(name: str) -> None:
+def test_a_tool_that_is_not_for_all_callers_gets_a_separate_connection(name: str) -> None:
     """The one that all callers share answers at once, and knows no caller."""
     app = App("others")
     called: list[str] = []

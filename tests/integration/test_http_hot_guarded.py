@@ -308,7 +308,7 @@ def shop_policy(rate: str = "1000/hour") -> str:
     return SHOP.replace("RATE", rate)
 
 
-def test_a_call_that_the_policy_plainly_allows_needs_no_connection_of_its_own(tmp_path: Path) -> None:
+def test_a_call_that_the_policy_plainly_allows_needs_no_separate_connection(tmp_path: Path) -> None:
     app, _ = guarded(tmp_path, shop_policy())
 
     def scene(way: Way) -> None:
@@ -475,7 +475,7 @@ def test_a_tool_that_is_taken_away_and_comes_back_is_decided_about_anew(tmp_path
     way(app, scene)
 
 
-def test_what_a_guard_has_to_look_at_or_needs_a_context_has_a_connection_of_its_own(tmp_path: Path) -> None:
+def test_what_a_guard_has_to_look_at_or_needs_a_context_has_a_separate_connection(tmp_path: Path) -> None:
     app, _ = guarded(tmp_path, shop_policy())
     asked: list[str] = []
 

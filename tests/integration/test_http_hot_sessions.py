@@ -353,7 +353,7 @@ def test_a_stateless_call_is_cancelled_when_its_client_leaves() -> None:
 
 @pytest.mark.parametrize("seconds", [0.05, 0.5])  # less than two looks of the monitor, and more
 @pytest.mark.parametrize("kind", ["in a session", "stateless"])
-def test_a_client_that_waits_long_hears_something(kind: str, seconds: float) -> None:
+def test_a_client_that_waits_long_receives_comments(kind: str, seconds: float) -> None:
     def scene(server: Server) -> bytes:
         request = stateless_request("tools/call", {"name": "hold", "arguments": {"name": "long"}})
         if kind == "in a session":

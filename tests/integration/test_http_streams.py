@@ -85,7 +85,7 @@ def test_event_ids_are_unique_in_the_session(server: Server) -> None:
 # --- resuming ---------------------------------------------------------------------------------------------
 
 
-def test_a_dropped_stream_is_resumed_behind_its_last_event(server: Server) -> None:
+def test_a_dropped_stream_is_resumed_from_its_last_event(server: Server) -> None:
     session = Session(server)
     with session.open(calling("hold", 7, name="dropped", say=True)) as stream:
         stream.event()
@@ -224,7 +224,7 @@ def test_who_listens_anew_takes_the_place_of_the_one_before(server: Server) -> N
             assert second.message()["method"] == "notifications/tools/list_changed"
 
 
-def test_what_happens_while_nobody_listens_is_told_once(server: Server) -> None:
+def test_what_happens_while_no_one_listens_is_reported_once(server: Server) -> None:
     session = Session(server)
     server.call("change")
     with session.listen() as stream:
@@ -347,7 +347,7 @@ def test_what_a_session_keeps_is_bounded_by_size_and_by_what_all_keep() -> None:
         assert server.counts()["kept"] == 0
 
 
-def test_what_nobody_listens_to_is_bounded() -> None:
+def test_what_no_one_listens_to_is_bounded() -> None:
     with Server(patch={"transports.http.sessions.STANDALONE_EVENTS": 5}) as server:
         session = Session(server)
         for number in range(20):
@@ -437,7 +437,7 @@ def test_stores_keep_the_newest_within_all_their_bounds(
         loop.close()
 
 
-def test_what_has_gone_does_not_fill_a_store_behind_what_stays() -> None:
+def test_what_has_gone_does_not_fill_a_store_beside_what_stays() -> None:
     loop = asyncio.new_event_loop()
     try:
         outer = Store(1000, 1000)

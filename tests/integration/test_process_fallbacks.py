@@ -161,10 +161,10 @@ def everywhere_else(request: pytest.FixtureRequest) -> None:
 
 
 DIFFERENT_BY_GROUP = {
-    "test_a_timeout_leaves_nobody_behind",
-    "test_a_cancelled_call_leaves_nobody_behind",
-    "test_close_leaves_nobody_behind",
-    "test_the_death_of_the_server_leaves_nobody_behind",
+    "test_a_timeout_leaves_no_process",
+    "test_a_cancelled_call_leaves_no_process",
+    "test_close_leaves_no_process",
+    "test_the_death_of_the_server_leaves_no_process",
     "test_a_finished_command_leaves_only_those_that_are_named_and_they_end_with_the_server",
     "test_a_reaper_started_by_hand_ends_at_once",  # the built one
 }

@@ -437,7 +437,7 @@ def test_over_stdio_everything_is_read_without_a_proxy_unless_the_setting_says_o
             assert result["content"][0]["text"] == refusal(f"{OUTSIDE}:{outside.port}")
 
 
-def test_in_one_process_those_who_may_reach_less_have_a_browser_of_their_own(
+def test_in_one_process_those_who_may_reach_less_have_a_separate_browser(
     tmp_path_factory: pytest.TempPathFactory, outside: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chromium.need(whole=True)
@@ -500,7 +500,7 @@ def answer_of(port: int, text: str) -> bytes:
         return connection.recv(200)
 
 
-def test_nobody_else_can_use_the_proxy_and_it_dies_with_the_server(outside: Web, canary: Canary) -> None:
+def test_no_one_else_can_use_the_proxy_and_it_dies_with_the_server(outside: Web, canary: Canary) -> None:
     chromium.need(whole=True)
     outside.page("/open", "<p>open words</p>")
     with served("-c", PROGRAM, TOKEN_OF_THE_TEST=raw_http.TOKEN, FASTRPC_BROWSER_SANDBOX="0") as server:

@@ -223,7 +223,7 @@ def test_a_proxy_forwards_all_answers_but_the_one_that_raises(
 
 
 @pytest.mark.parametrize("name", ["pending_over", "call_ended", "flush", "send"])
-def test_what_one_connection_raises_concerns_no_other_behind_a_proxy(behind: list[str], name: str) -> None:
+def test_what_one_connection_raises_concerns_no_other_of_a_proxy(behind: list[str], name: str) -> None:
     async def use() -> None:
         through = Server.proxy(behind)
         async with InMemoryClient(through) as first, InMemoryClient(through) as second:

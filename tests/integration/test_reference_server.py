@@ -126,7 +126,7 @@ def test_echo_escapes_every_control_character(server: Process) -> None:
 
 
 @pytest.mark.parametrize("size", [65_536, MEGABYTE, 15 * MEGABYTE])
-def test_large_lines_are_answered_whole_and_small_ones_behind_them(server: Process, size: int) -> None:
+def test_large_lines_are_answered_whole_and_small_ones_after_them(server: Process, size: int) -> None:
     """A first prototype of the reference silently never answered lines of 1 MB."""
     for piece in ("x", '"'):
         text = piece * (size // len(json.dumps(piece).strip()) + 1)
@@ -158,7 +158,7 @@ def test_add_adds(server: Process, a: int, b: int, expected: str) -> None:
         ("bash", {"command": "true", "timeout": 0}, "timeout"),
     ],
 )
-def test_arguments_that_do_not_fit_are_told_to_the_model(
+def test_arguments_that_do_not_fit_are_explained_to_the_model(
     server: Process, tool: str, arguments: dict[str, Any], field: str
 ) -> None:
     result = server.call(tool, **arguments)
@@ -502,7 +502,7 @@ def test_a_bare_start_needs_no_protocol(client: str) -> None:
     assert report["p50"] > 0
 
 
-def test_a_wrong_option_is_told_and_nothing_is_run(client: str) -> None:
+def test_a_wrong_option_is_reported_and_nothing_is_run(client: str) -> None:
     behind = ["--", "true"]
     for arguments in (["--workload", "no-such", *behind], ["--window", "0", *behind], ["--window"], []):
         done = subprocess.run([client, *arguments], capture_output=True, text=True, timeout=SECONDS)

@@ -118,7 +118,7 @@ def hang_up(stream: Stream) -> None:
 # --- plain calls ------------------------------------------------------------------------------------------
 
 
-def test_a_call_of_either_era_is_answered(front: Front) -> None:
+def test_a_call_of_a_session_and_a_stateless_one_are_answered(front: Front) -> None:
     assert front.call("echo", text="hello") == "hello"
     for version in SESSION_VERSIONS:
         assert front.session(version).call("echo", text=version).text == version
@@ -317,7 +317,7 @@ def test_a_body_over_the_limit_is_refused_and_the_client_sees_it(front: Front) -
 # --- who may come in --------------------------------------------------------------------------------------
 
 
-def test_without_a_right_token_nobody_comes_in(server: Serving, front: Front) -> None:
+def test_without_a_right_token_no_one_comes_in(server: Serving, front: Front) -> None:
     for token in (None, "a-token-that-is-none-of-ours"):
         outside = Front(front.port, front.tls)
         outside.token = token

@@ -298,7 +298,7 @@ def test_initialize_inside_a_batch_is_refused(batches: Conversation) -> None:
     assert outcomes(batches.exchange(batch(request, ping(2)))) == Counter([(1, INVALID), (2, "result")])
 
 
-def test_two_equal_ids_in_flight_in_one_batch_are_told_apart(batches: Conversation) -> None:
+def test_two_equal_ids_in_flight_in_one_batch_are_distinguished(batches: Conversation) -> None:
     line = batch(call(1, "wait", seconds=0.2), call(1, "echo", value=1))
     assert outcomes(batches.exchange(line)) == Counter([(1, INVALID), (1, "result")])
 
@@ -403,7 +403,7 @@ def test_a_request_before_initialize_is_refused_and_ping_is_not() -> None:
         assert server.call("echo", value=1)["content"]
 
 
-def test_requests_of_2026_07_28_are_served_before_and_behind_a_handshake() -> None:
+def test_requests_of_2026_07_28_are_served_before_and_after_a_handshake() -> None:
     with serve(SERVER) as server:
         stateless_request = Conversation(server, STATELESS)
         for behind in (False, True):

@@ -400,7 +400,7 @@ def test_the_layer_check_reads_every_kind_of_import() -> None:
     assert "fastrpc._core.message" in imports_of("fastrpc/_core/connection.pxd")
 
 
-def test_the_architecture_names_every_module_that_stands_in_the_package_itself() -> None:
+def test_the_architecture_names_every_module_that_is_in_the_package_itself() -> None:
     layers = text_of("docs/architecture.md").partition("## Layers")[2].partition("\n## ")[0]
     for path in FRAMEWORK:
         name = module_of(path).split(".")[1:2]

@@ -66,6 +66,6 @@ def test_an_array_is_converted_as_its_elements_are(kind: type, values: list[Any]
 
 
 @pytest.mark.parametrize("value", [1e300, 2.0**53, -(2.0**60)])
-def test_a_real_that_may_stand_for_several_integers_is_no_integer(value: float) -> None:
+def test_a_real_that_may_represent_several_integers_is_no_integer(value: float) -> None:
     with pytest.raises(Mismatch, match=r"expected integer below 2\*\*53, or one written in digits"):
         PLAIN[int].accept(value)

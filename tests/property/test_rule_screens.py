@@ -189,7 +189,7 @@ def painter() -> Server:
 @pytest.mark.parametrize("condition", ENUM_CONDITIONS)
 @settings(max_examples=10, deadline=None)
 @given(calls=st.lists(ENUM_CALLS, min_size=1, max_size=6))
-def test_a_rule_sees_the_values_of_enums_at_the_gate_and_behind_it(
+def test_a_rule_sees_the_values_of_enums_at_the_gate_and_after_it(
     condition: str, calls: list[dict[str, Any]]
 ) -> None:
     expression = compile(condition, {"args": DYN})

@@ -174,7 +174,7 @@ def test_the_same_again_and_again(odd: str, count: int) -> None:
     check(odd * count)
 
 
-def test_what_stands_behind_a_backslash_is_judged_as_json_has_it() -> None:
+def test_what_is_after_a_backslash_is_judged_as_json_has_it() -> None:
     for sample in (b"\\n", b"\\u00e9", b"\\uD83C\\udf89"):
         for at in range(1, len(sample)):
             for byte in range(256):

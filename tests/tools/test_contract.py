@@ -226,7 +226,7 @@ def test_a_tool_without_parameters_has_the_plain_schema(listed: Any) -> None:
     assert tool["inputSchema"] == {"type": "object", "properties": {}}
 
 
-def test_limits_stand_in_the_schema_where_the_description_states_them(listed: Any) -> None:
+def test_limits_are_in_the_schema_where_the_description_states_them(listed: Any) -> None:
     """``enum``, ``minimum`` and ``maximum``, and no documented value is left out.
 
     Every tool: `enum`, `minimum` and `maximum` stand in the schema where the description states them, and

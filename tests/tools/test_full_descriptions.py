@@ -80,7 +80,7 @@ def test_the_page_has_the_sizes_that_are_served(both: Any) -> None:
     assert f"| all | {sums[0]:,} | {sums[1]:,} |" in table
 
 
-def test_a_wording_that_there_is_not_is_said_and_the_published_one_holds(place: Any) -> None:
+def test_an_unknown_wording_is_reported_and_the_published_one_holds(place: Any) -> None:
     done = run(place, "tools", FASTRPC_DESCRIPTIONS="loud")
     assert "expected published or full" in done.stderr
     assert "Execute a bash command" in done.stdout

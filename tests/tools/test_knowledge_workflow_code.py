@@ -54,7 +54,7 @@ REFUSED = "PermissionError: [Errno 1]" if ON_LINUX else "OSError: [Errno 24]"
         ("import os\noutput = ''.join(os.environ) + 1", "line 2: TypeError"),
     ],
 )
-def test_code_reaches_nothing_and_what_it_raises_is_told_with_its_line(code: str, error: str) -> None:
+def test_code_reaches_nothing_and_what_it_raises_is_reported_with_its_line(code: str, error: str) -> None:
     with pytest.raises(ToolError) as raised:
         asyncio.run(python.run(code, None))
     assert str(raised.value).startswith(f"code: {error}"), raised.value

@@ -88,7 +88,7 @@ def test_the_schema_is_the_published_one_with_the_actions_as_a_choice() -> None:
 
 
 @pytest.mark.parametrize("query", [{}, {"query": ""}, {"query": None}, {"query": "whatever"}])
-def test_the_query_may_be_missing_where_it_is_of_no_use(query: dict[str, Any]) -> None:
+def test_the_query_may_be_missing_where_it_is_not_used(query: dict[str, Any]) -> None:
     """TaskManager: a call without `query` is accepted where it is of no use."""
     assert do("create", text="Build the shop", **query) == "Task 1: Build the shop (current)"
     assert do("add", text="order shelves", **query).endswith("\n  - [ ] 1. order shelves")

@@ -417,7 +417,7 @@ def test_a_network_that_is_away_is_not_the_fault_of_the_engines(monkeypatch: pyt
     assert _asking.BREAKER.shown("bing") == "closed"
 
 
-def test_the_proxy_of_the_environment_is_used_but_not_for_the_stand_in(
+def test_the_proxy_of_the_environment_is_used_but_not_for_the_substitute(
     engines: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("https_proxy", engines.address.replace("//", "//somebody:secret@"))

@@ -78,7 +78,7 @@ def test_the_answer_of_a_form_decides_and_is_kept(tmp_path: Path, database: Data
     assert events == ["asked", "approved", "used"]
 
 
-def test_nobody_deciding_in_time_means_no_while_the_call_is_held(tmp_path: Path, database: Database) -> None:
+def test_no_one_deciding_in_time_means_no_while_the_call_is_held(tmp_path: Path, database: Database) -> None:
     app = served(tmp_path, database, "timeout_seconds = 0.3\n")
 
     async def conversation() -> Any:

@@ -74,7 +74,7 @@ def test_a_list_is_bounded_in_time_that_its_pages_take(logged: list[str]) -> Non
     assert logged == ["the server: tools/list is read only up to page 2: it takes longer than 10 s"]
 
 
-def test_notifications_that_nobody_reads_are_bounded_as_requests_are() -> None:
+def test_notifications_that_no_one_reads_are_bounded_as_requests_are() -> None:
     stream = ClientStream()
     line = b'{"jsonrpc":"2.0","method":"m","params":"' + b"x" * MEGABYTE + b'"}'
     for _ in range(64):
@@ -127,7 +127,7 @@ def test_what_a_server_asks_during_a_forwarded_call_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 100_000])
-def test_changes_that_nobody_reads_become_one_of_everything(size: int) -> None:
+def test_changes_that_no_one_reads_become_one_of_everything(size: int) -> None:
     async def listen() -> tuple[int, int, list[Any]]:
         listening = Listening(session_of(ClientStream()), {"resourceSubscriptions": ["a://b"]})
         for _ in range(3 * MOST_UNREAD):

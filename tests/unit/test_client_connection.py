@@ -195,7 +195,9 @@ def test_a_large_request_is_written_whole(loop: asyncio.AbstractEventLoop) -> No
         ),
     ],
 )
-def test_what_is_no_response_is_told_in_a_sentence(said: bytes, error: type[Exception], reason: str) -> None:
+def test_what_is_no_response_is_reported_in_a_sentence(
+    said: bytes, error: type[Exception], reason: str
+) -> None:
     with pytest.raises(error, match=reason) as told:
         body_of(said)
     assert len(str(told.value)) < 300
@@ -494,7 +496,7 @@ def test_a_server_may_answer_before_it_has_read_all(loop: asyncio.AbstractEventL
     run(conversation(), loop)
 
 
-def test_a_stream_that_nobody_reads_is_not_read_from_the_socket_either(
+def test_a_stream_that_no_one_reads_is_not_read_from_the_socket_either(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
     async def play(line: Line) -> None:

@@ -98,7 +98,7 @@ def test_a_module_on_fastrpc_has_its_classes_and_what_it_lacks_from_the_original
     assert shown(folder, code, swapped=True) == "True helped by the original"
 
 
-def test_a_package_that_imports_all_of_its_modules_is_run_for_a_name_of_its_own(folder: Path) -> None:
+def test_a_package_that_imports_all_of_its_modules_is_run_for_a_name_that_it_defines(folder: Path) -> None:
     code = """
         routes = original("fastmcp.server.other")
         print("fastrpc_originals.mcp.server" in sys.modules, "Server" in vars(original("mcp.server")))

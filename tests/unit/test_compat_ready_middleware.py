@@ -80,7 +80,7 @@ def test_logging(caplog: pytest.LogCaptureFixture) -> None:
     assert first["payload_type"] == "CallToolRequestParams"
 
 
-def test_records_go_to_standard_error_where_nobody_has_set_up_logging(tmp_path: Path) -> None:
+def test_records_go_to_standard_error_where_no_one_has_set_up_logging(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(
         "from fastrpc.compat.fastmcp import FastMCP, StructuredLoggingMiddleware\n"

@@ -41,7 +41,7 @@ def seen(server: Any, *calls: tuple[str, dict[str, Any]]) -> Any:
     return with_client(server, conversation, LATEST_SESSION_VERSION)
 
 
-def test_a_client_is_told_what_was_set_on_a_tool() -> None:
+def test_a_client_learns_what_was_set_on_a_tool() -> None:
     server = server_of()
     tool = asyncio.run(server.get_tool("search"))
     tool.description, tool.title = "Find all", "Search"

@@ -70,7 +70,7 @@ FORMS = [
 
 @ALL
 @pytest.mark.parametrize(("value", "form"), FORMS, ids=lambda each: type(each).__name__)
-def test_what_json_has_no_form_for_is_sent_as_the_originals_do_wherever_it_stands(
+def test_what_json_has_no_form_for_is_sent_as_the_originals_do_wherever_it_is(
     kind: Any, value: Any, form: Any
 ) -> None:
     _, result = tool_and_result(kind, giving({"a": value, "b": [{"c": value}]}, dict[str, Any]))

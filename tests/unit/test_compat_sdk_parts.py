@@ -457,7 +457,7 @@ async def test_a_failed_handler_says_nothing_of_its_inside_in_the_newest_version
         assert (caught.value.code, caught.value.message) == (code, message)
 
 
-async def test_a_url_is_asked_by_the_id_that_is_told_later() -> None:
+async def test_a_url_is_asked_by_the_id_that_is_sent_later() -> None:
     mcp = sdk.MCPServer("x")
     asked: list[Any] = []
 

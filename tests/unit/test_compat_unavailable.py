@@ -15,7 +15,7 @@ from fastrpc.compat.swap.unavailable import unavailable
 Missing: Any = unavailable("fastmcp.x", "Missing", "fastrpc has no Missing; write another")
 
 
-def test_it_can_stand_in_annotations_and_be_a_base_class() -> None:
+def test_it_can_be_in_annotations_and_be_a_base_class() -> None:
     class Own(Missing):  # type: ignore[misc]
         pass
 
@@ -41,7 +41,7 @@ def test_a_known_missing_name_of_a_served_module_can_be_imported_and_an_unknown_
         ServedModule("fastmcp").Surprise  # noqa: B018
 
 
-def test_names_of_the_language_are_no_use_of_it() -> None:
+def test_names_of_the_language_are_not_counted_as_its_use() -> None:
     class Model(BaseModel):
         model_config = ConfigDict(arbitrary_types_allowed=False)
         found: Missing | None = None  # type: ignore[valid-type]

@@ -404,7 +404,7 @@ def served(done):
     return answers[1]["result"]["capabilities"], tools, answers[3]
 
 
-def test_whatever_stands_in_the_files_the_server_starts_and_each_bad_line_is_one_warning(folders, run):
+def test_whatever_is_in_the_files_the_server_starts_and_each_bad_line_is_one_warning(folders, run):
     """Configuration: whatever stands in the files, the server starts."""
     bad = b"NONSENSE=1\nTOOLS=perhaps\nno equals\nMODEL=a\0b\n\xff\xfe=\xff\n" + b"K" * 70 + b"=1\n"
     folders(

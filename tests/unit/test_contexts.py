@@ -311,7 +311,7 @@ def test_a_context_outlives_its_call_and_says_nothing_to_the_client_any_more(use
     in_loop(run)
 
 
-def test_a_context_of_a_coroutine_that_waits_hears_of_the_cancellation() -> None:
+def test_a_context_of_a_coroutine_that_waits_is_notified_of_the_cancellation() -> None:
     async def run() -> None:
         app = Server("t")
         kept: list[Context] = []

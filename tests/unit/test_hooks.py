@@ -140,7 +140,7 @@ def test_an_error_becomes_a_result_another_error_or_stays() -> None:
     assert kept.text == "KeyError: 'kept'"
 
 
-def test_on_error_hears_of_bad_arguments_refusals_and_failing_hooks() -> None:
+def test_on_error_is_called_for_bad_arguments_refusals_and_failing_hooks() -> None:
     app = greeter()
     heard: list[str] = []
     app.on_error(lambda call, error: heard.append(type(error).__name__))

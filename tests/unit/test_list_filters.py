@@ -63,7 +63,7 @@ def test_a_cursor_of_another_class_shows_nothing_that_is_hidden() -> None:
     in_loop(run)
 
 
-def test_a_filter_is_told_what_an_entry_is() -> None:
+def test_a_filter_learns_what_an_entry_is() -> None:
     app = shop()
     seen: dict[str, ListItem] = {}
 
@@ -173,7 +173,7 @@ def test_what_a_provider_lists_is_filtered(version: str) -> None:
     in_loop(run)
 
 
-def test_a_provider_behind_resources_that_are_all_hidden_is_listed_first() -> None:
+def test_a_provider_that_follows_hidden_resources_only_is_listed_first() -> None:
     app = Server("t")
     app.add_resource("docs://secret", "")
     app.resources("db")(Rows)

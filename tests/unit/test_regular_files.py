@@ -77,7 +77,7 @@ def test_what_is_put_there_after_the_look_is_seen_by_its_descriptor(
     assert len(os.listdir("/proc/self/fd") if descriptors else []) == len(descriptors)
 
 
-def test_a_link_that_leads_nowhere_is_no_file_and_none_is_made_behind_it(tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_is_no_file_and_none_is_made_after_it(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError):
         regular_files.open_regular(str(tmp_path / "link"))

@@ -167,7 +167,7 @@ def test_another_type_place_or_handler_is_another_failure(caplog: pytest.LogCapt
     assert sum("tool two failed: " in message and ": 1 more, at " in message for message in messages) == 4
 
 
-def test_behind_a_minute_it_is_written_again_with_the_count(
+def test_after_a_minute_it_is_written_again_with_the_count(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = Server("t")
@@ -214,7 +214,7 @@ def test_a_bounded_number_of_places_is_kept_and_none_of_the_counts_is_lost(
 # --- the log holds nobody up ------------------------------------------------------------------------------
 
 
-def test_a_standard_error_that_nobody_reads_holds_no_call_and_not_the_end() -> None:
+def test_a_standard_error_that_no_one_reads_holds_no_call_and_not_the_end() -> None:
     read, write = os.pipe()
     try:
         os.set_blocking(write, False)
