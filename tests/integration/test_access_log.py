@@ -1,6 +1,6 @@
 """The access log over HTTP: one whole line for each request, nothing in it that a client has smuggled in.
 
-What calls come to stands in test_outcomes.py, which reads the same log. Real processes, loopback only.
+What calls come to is in test_outcomes.py, which reads the same log. Real processes, loopback only.
 """
 
 from __future__ import annotations

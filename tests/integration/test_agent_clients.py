@@ -1,8 +1,8 @@
 """The whole session: all thirteen tools called over stdio, by the official clients for Python and TypeScript.
 
-Both clients are given the same calls and hand back what came of them, as they understood it; what is right is
-said here once. Pages and search engines are on the loopback address, home, state and project in the
-test's own folder. The server writes a trace, whose lines the recorder holds against the version's schema.
+Both clients are given the same calls and hand back the result of them, as they understood it; what is right
+is said here once. Pages and search engines are on the loopback address, home, state and project in the test's
+own folder. The server writes a trace, whose lines the recorder holds against the version's schema.
 """
 
 from __future__ import annotations

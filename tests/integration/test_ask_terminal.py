@@ -130,7 +130,7 @@ def terminal(
     options: Sequence[str] = (),
     **environment: str | None,
 ) -> Iterator[Terminal]:
-    """A server with a terminal; its client cannot be asked. `before` stands before its command, `source` is
+    """A server with a terminal; its client cannot be asked. `before` precedes its command, `source` is
     what its program does to itself first, `options` those of its command."""
     master, slave = pty.openpty()
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -229,7 +229,7 @@ def test_a_no_at_the_terminal_is_said_plainly(tmp_path: Any, key: bytes, action:
         assert facts == {"how": "terminal", "action": action}
         assert text.startswith(sentence)
         assert here.mode() == before
-        assert here.server.request("ping")["result"] == {}  # Ctrl-C has interrupted nobody
+        assert here.server.request("ping")["result"] == {}  # Ctrl-C has interrupted no one
 
 
 def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Any) -> None:
@@ -496,7 +496,7 @@ def test_a_terminal_that_takes_nothing_delays_no_one(tmp_path: Any) -> None:
         here.resize(200, 200)
         option = "x" * 200
         request = ask(here, [{"text": "?", "options": [f"{number}{option}" for number in range(50)]}])
-        for _ in range(20):  # nobody reads what is drawn meanwhile
+        for _ in range(20):  # no one reads what is drawn meanwhile
             here.type("\x1b[B")
             assert here.server.request("ping")["result"] == {}
         here.until(LAST)

@@ -59,7 +59,7 @@ FAST, SLOW = {"figure": 1.0, "holds": True, "less_is_better": True}, 2.0
 
 
 def rounds_of(figures: dict[str, list[float]]) -> Any:
-    """Stand in for `run_rows`: each repetition has one round, of the next figure of each peer."""
+    """Replace `run_rows`: each repetition has one round, of the next figure of each peer."""
     left = {name: iter(each) for name, each in figures.items()}
 
     def run_rows(rows: list[Any], peers: list[Any], options: None) -> list[dict[str, Any]]:

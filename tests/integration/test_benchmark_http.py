@@ -254,7 +254,7 @@ def test_a_server_without_sessions_is_void_where_they_are_asked_for() -> None:
 
 @pytest.fixture
 def address(fastrpc: Any) -> Iterator[tuple[str, int]]:
-    """Fastrpc's server of W11, as it stands there."""
+    """Fastrpc's server of W11, as it is there."""
     command = [word.replace(roster.PORT, "0") for word in fastrpc.commands[roster.HTTP]]
     with HttpProcess(command=command, environment=fastrpc.environment) as server:
         found = re.search(r"//(.+):\d+/mcp", server.place)

@@ -310,7 +310,7 @@ def profiles(home: str) -> list[str]:
 @pytest.mark.parametrize("when", ["idle", "reading"])
 @pytest.mark.parametrize("end", ["end of input", "SIGTERM", "SIGKILL"])
 def test_nothing_outlives_the_server(home: str, web: Web, end: str, when: str) -> None:
-    """ReadDocs: the browser is gone with the server, in whatever way that ends."""
+    """ReadDocs: the browser is gone with the server, however that ends."""
     url = web.page("/", ARTICLE, "Tides")
     slow = web.answer("/slow", lambda visit: visit.web.over.wait(20))
     with serve(home) as server:

@@ -69,7 +69,7 @@ def message(server: Process) -> str:
 
 
 def result_of(server: Process, request: Any) -> Any:
-    """The result of a call, which must come next: nothing is told of before it."""
+    """The result of a call, which must come next: nothing is sent before it."""
     answer = server.answer()
     assert answer["id"] == request, answer
     return answer["result"]

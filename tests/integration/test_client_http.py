@@ -56,7 +56,7 @@ def test_every_feature_works_in_each_version(shared_remote: Remote, spoken: str 
             with pytest.raises(RemoteError):
                 await client.read_resource("docs://nothing")
             assert {"review", "höflich"} <= {prompt.name for prompt in await client.list_prompts()}
-            got = await client.get_prompt("höflich")  # its name stands in a header
+            got = await client.get_prompt("höflich")  # its name is in a header
             assert got.messages[0]["content"]["text"] == "bitte"
             assert (await client.complete("review", "language", "pe")).values == ["perl"]
             reports: list[Any] = []

@@ -58,7 +58,7 @@ async def added(protected: Protected, auth: OAuth, **options: Any) -> str:
 
 
 def add(protected: Protected, auth: OAuth, **options: Any) -> str:
-    """Do so in a loop of its own."""
+    """Do so in a separate loop."""
     return str(run(added(protected, auth, **options)))
 
 
@@ -215,7 +215,7 @@ REQUEST_SECONDS = 1000.0
 
 
 class Clock(asyncio.SelectorEventLoop):
-    """A loop whose clock is put forward, so that nobody has to wait for a limit, nor meets one on a busy
+    """A loop whose clock is put forward, so that no one has to wait for a limit, nor meets one on a busy
     machine."""
 
     ahead = 0.0

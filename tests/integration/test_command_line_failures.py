@@ -39,7 +39,7 @@ ACTIONS = [
     *((command, action) for command in EVERY_COMMAND for action in actions_of(command)),
     *((name, command) for name in TOOLSETS for command in toolset_commands(f"fastrpc.tools.{name}")),
 ]
-"""What stands behind ``fastrpc``, where it is two words; derived, so that a new one is tried too."""
+"""What is behind ``fastrpc``, where it is two words; derived, so that a new one is tried too."""
 EVERY_WORD = [*((command,) for command in EVERY_COMMAND), *ACTIONS]
 
 
@@ -57,7 +57,7 @@ def run(tmp_path: Any) -> Any:
         **environment: str | None,
     ) -> tuple[int, str, str]:
         """Return the exit code, what is written and what is said. `full`: the output is on a full disk;
-        `closed`: this descriptor is closed; `is_left`: nobody reads the output;
+        `closed`: this descriptor is closed; `is_left`: no one reads the output;
         `has_no_room`: no file gets longer than 4 KiB; `is_nowhere`: the working directory is removed."""
         variables: dict[str, str | None] = {
             **os.environ,

@@ -55,7 +55,7 @@ def environment(**more: str) -> dict[str, str]:
 def served(
     folder: Any, transport: str = "streamable-http", source: str = "", variables: Any = None, **options: Any
 ) -> Iterator[HttpProcess]:
-    """The fixture, or a source, in a process of its own, which has to end in order."""
+    """The fixture, or a source, in a separate process, which has to end in order."""
     file = folder / "server.py"
     file.write_text(source or swapped(), encoding="utf-8")
     command = (sys.executable, str(file), transport, json.dumps({"port": 0, **options}))

@@ -384,7 +384,7 @@ def test_the_status_says_that_it_waits_for_a_gateway_that_is_stopped_and_gives_u
 
 
 def test_a_status_that_comes_while_a_gateway_begins_does_not_hide_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It removes sockets that nobody listens at, and this one is not listened at yet."""
+    """It removes sockets that no one listens at, and this one is not listened at yet."""
     with tempfile.TemporaryDirectory() as state:
 
         class Early(socket.socket):

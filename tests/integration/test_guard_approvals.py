@@ -87,7 +87,7 @@ def approvals(folder: Path, *arguments: str, code: int = 0, **more: str) -> str:
 
 
 def waiting(folder: Path, url: str = "") -> list[dict[str, Any]]:
-    """What `fastrpc approvals list --json` prints, without a process of its own."""
+    """What `fastrpc approvals list --json` prints, without a separate process."""
     path = folder / "state" / "guard.sqlite3"
     if not url and not path.exists():
         return []

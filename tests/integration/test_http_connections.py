@@ -1,5 +1,5 @@
 """Which connection gives way when a server has as many as it may: those that have sent no whole request go
-first, whoever has been served stays, and nobody is shut out by connections that do nothing (raw sockets).
+first, whoever has been served stays, and no one is shut out by connections that do nothing (raw sockets).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_the_address_with_the_most_of_them_gives_way(server: Server, crowd: list
 
 
 def test_connections_that_begin_a_second_request_give_way_too(server: Server, crowd: list[Socket]) -> None:
-    """A whole request needs no token: it is no leave to keep a place."""
+    """A whole request needs no token: it does not allow it to keep a place."""
     for _ in range(PLACES + 5):
         crowd.append(server.socket())
         crowd[-1].send(HEALTH)

@@ -1,4 +1,4 @@
-"""The fast path in front of the HTTP application: which requests take it, and that nobody can tell.
+"""The fast path in front of the HTTP application: which requests take it, and that no one can tell.
 
 Two real servers, one with the fast path and one without, are sent the same bytes; their answers must be
 the same, byte for byte but for Date.
@@ -367,7 +367,7 @@ def test_a_token_that_is_taken_away_is_noticed(tmp_path: os.PathLike[str]) -> No
 def test_a_request_whose_body_still_comes_when_the_server_ends_is_answered(
     tmp_path: Path, is_hot: bool
 ) -> None:
-    """It is told to try again elsewhere; the calls that had begun have their time."""
+    """It is asked to try again elsewhere; the calls that had begun have their time."""
     with (
         Server(hot=is_hot, drain_seconds=20.0) as server,
         server.socket() as begun,

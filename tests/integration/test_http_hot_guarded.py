@@ -240,8 +240,8 @@ class Tokens:
 
 
 class Way:
-    """The fast path of a server in a loop of this process. `alone` counts the requests that had a connection
-    of their own."""
+    """The fast path of a server in a loop of this process. `alone` counts the requests that had a separate
+    connection."""
 
     def __init__(self, path: HotPath, application: Any, tokens: Tokens) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""The fast path for requests in sessions, and for calls that wait: nobody can tell that it is taken.
+"""The fast path for requests in sessions, and for calls that wait: no one can tell that it is taken.
 
 Two real servers, one with the fast path and one without, are sent the same; their answers must be the
 same, byte for byte but for Date.
@@ -55,7 +55,7 @@ def cold() -> Iterator[Server]:
 
 
 def answers(server: Server, *requests: bytes, times: int = 3) -> list[bytes]:
-    """What comes of requests, one behind the other on one connection, as often as that lasts."""
+    """The result of requests, one behind the other on one connection, as often as that lasts."""
     found = []
     with Socket(server.port) as connection:
         for request in requests * times:
@@ -246,7 +246,7 @@ def test_answers_of_calls_that_wait_keep_their_order(hot: Server, cold: Server, 
 
 
 def both(scene: Callable[[Server], T], **options: Any) -> T:
-    """Return what comes of a scene with the fast path, which must be what comes of it without."""
+    """Return the result of a scene with the fast path, which must be the result of it without."""
     found = []
     for is_hot in (True, False):
         with Server(hot=is_hot, **options) as server:

@@ -33,7 +33,7 @@ def run(coroutine: Awaitable[Any]) -> Any:
 
 
 async def failure_of(app: Server) -> str:
-    """Return why an upstream server cannot be used, as the client is told; the proxy itself must go on."""
+    """Return why an upstream server cannot be used, as the client sees it; the proxy itself must go on."""
     async with Client(app) as client:
         with pytest.raises(RemoteError) as failure:
             await client.tools()

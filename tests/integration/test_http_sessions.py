@@ -94,7 +94,7 @@ def test_a_strange_id_is_unknown(server: Server, id: Any) -> None:
 
 
 def test_a_call_in_a_session_knows_whose_it_is(server: Server) -> None:
-    """As one of 2026-07-28 does: background tasks are told apart by it."""
+    """As one of 2026-07-28 does: background tasks are distinguished by it."""
     mine = server.call("who")
     assert mine
     assert Session(server).call("who").text == mine

@@ -469,7 +469,7 @@ def test_calls_in_flight_end_within_the_grace_time_and_streams_end_with_an_event
         old = session.open(calling("wait", 1, ms=400))
         said = session.open(calling("say", 2, count=20, pause_ms=25))
         assert said.message()
-        releasing = Stream(server.port)  # a connection that is there already
+        releasing = Stream(server.port)  # a connection that exists already
         server.call("begun", name="new")
         server.process.send_signal(signal.SIGTERM)
         farewell = listening.event()

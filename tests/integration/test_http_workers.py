@@ -101,7 +101,7 @@ def serve(folder: Any, *options: str, workers: int = 2, **more: Any) -> Serving:
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """A server whose workers nobody ends."""
+    """A server whose workers no one ends."""
     with serve(tmp_path_factory.mktemp("workers")) as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""A reaper, its guardian or both are killed: nobody lives on, and the error is true."""
+"""A reaper, its guardian or both are killed: no process lives on, and the error is true."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ test_progress_and_many_calls_at_once = piped.test_progress_and_many_calls_at_onc
 test_a_call_given_up_leaves_the_session = piped.test_a_call_that_the_client_gives_up_leaves_the_session_usable
 
 ALTERING = ("test_changes_are_reported", "test_prompts_and_resources_ask_too")
-"""Tests after which a server is not what it was: each has one of its own."""
+"""Tests after which a server is not what it was: each has a separate one."""
 
 
 @pytest.fixture(scope="module")

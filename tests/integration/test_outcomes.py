@@ -294,7 +294,7 @@ def test_a_call_in_a_session_goes_on_when_its_connection_ends(server: Outcomes, 
     id = server.new_id()
     with begun(server, client, way, id):
         pass
-    assert server.entry(id)["outcome"] == "cancelled"  # nobody saw an answer on this connection
+    assert server.entry(id)["outcome"] == "cancelled"  # no one saw an answer on this connection
     assert server.records(id) == []
     client.call("release", server.new_id())
     if server.observed:

@@ -55,7 +55,7 @@ def text_of(answer: Any) -> str:
 
 
 class Tools:
-    """A server whose calls can be held, and what has become of them."""
+    """A server whose calls can be held, and the state of them."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -264,7 +264,7 @@ def test_both_directions_can_be_traced(tmp_path: Path) -> None:
     assert marks == ["<", ">", "<", "<", ">"]
 
 
-# --- in a process of its own: signals -----------------------------------------------------------------
+# --- in a separate process: signals -----------------------------------------------------------------
 
 PROGRAM = """
 import asyncio, contextlib, os, sys

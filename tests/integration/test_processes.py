@@ -98,7 +98,7 @@ async def all_running(mark: str) -> None:
         await asyncio.sleep(0.05)
 
 
-# --- D1: nobody is left ---------------------------------------------------------------------------------
+# --- D1: no process is left ---------------------------------------------------------------------------------
 
 
 def test_a_timeout_leaves_no_process(run: Any, mark: str) -> None:

@@ -1,4 +1,4 @@
-"""A server that serves what a child process offers: all of it passes, and nobody is left behind."""
+"""A server that serves what a child process offers: all of it passes, and no process is left."""
 
 from __future__ import annotations
 

@@ -493,7 +493,7 @@ def test_a_wait_of_odd_length_is_refused_or_bounded(
 
 
 def test_a_frame_of_the_same_origin_is_read_where_it_is(read: Reader, web: Web) -> None:
-    """ReadDocs: the text of a frame that the page itself may read stands in its place; of others, "
+    """ReadDocs: the text of a frame that the page itself may read is in its place; of others, "
     "the address."""
     web.page("/deep/inner", "<p>inside the frame <a href='next'>on</a></p><iframe src='/third'></iframe>")
     web.page("/third", "<p>inside the second frame</p><script>document.body.append('by script')</script>")

@@ -1,4 +1,4 @@
-"""What the benchmarks stand on, both in C: a reference that skips no work, a load client that sees a lie.
+"""What the benchmarks are built on, both in C: a reference that skips no work, a load client that sees a lie.
 
 The C reference goes through the cases of our own wire tests that apply to it. The load client is shown
 servers that answer wrongly, twice, late, out of order or not at all. Nothing is fetched: before

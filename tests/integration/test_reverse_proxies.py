@@ -366,7 +366,7 @@ def test_a_page_of_an_allowed_origin_is_answered_with_cors(front: Front) -> None
 def test_a_server_that_ends_and_begins_anew_is_found_again(name: str, tmp_path: Path) -> None:
     """The proxy keeps connections to the server; those of the one before must not lose a call of the next."""
     (tmp_path / "proxy").mkdir()
-    place = f"127.0.0.1:{free_port()}"  # one that the system gives to nobody meanwhile
+    place = f"127.0.0.1:{free_port()}"  # one that the system gives to no one meanwhile
     with serve(tmp_path, place) as server, reverse_proxy(name, tmp_path / "proxy", server.port) as front:
         session = front.session()
         stream = session.listen()

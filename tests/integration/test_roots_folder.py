@@ -70,7 +70,7 @@ class StatelessClient:
 
 
 class SessionClient:
-    """A client of a version with sessions: the server asks with a request of its own."""
+    """A client of a version with sessions: the server asks with a separate request."""
 
     def __init__(
         self, server: Process, roots: list[dict[str, str]] | None, version: str = SESSION_VERSIONS[-1]

@@ -1,4 +1,4 @@
-"""Skills that come, change and go under a running server: the list follows, and the client is told."""
+"""Skills that come, change and go under a running server: the list follows, and the client is notified."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_what_reads_as_before_is_not_announced(server: Process, folders: Any) ->
 def test_the_description_follows_the_mtime_alone(server: Process, folders: Any) -> None:
     """InvokeSkill: the description changes only when the mtime of a folder or of a `SKILL.md` does."""
     skill = put(folders, "steady", "First.")
-    stamp = os.stat(skill / "SKILL.md").st_mtime_ns - 1_000_000_000  # nobody writes it any more
+    stamp = os.stat(skill / "SKILL.md").st_mtime_ns - 1_000_000_000  # no one writes it any more
     os.utime(skill / "SKILL.md", ns=(stamp, stamp))
     server.initialize()
     assert "steady: First." in catalogue(server)

@@ -1,4 +1,4 @@
-"""JSON that is no proper message, in every protocol version, on the real server: scorecard A6.
+"""JSON that is not a proper message, in every protocol version, on the real server: scorecard A6.
 
 Ids, malformed envelopes, batches, the examples of JSON-RPC 2.0 section 7, ids in flight.
 """
@@ -43,7 +43,7 @@ NO_PARAMS = ("[]", "[1,2]", "null", "true", "1", '"text"', "1.5", "[{}]")
 
 
 def malformed() -> Iterator[tuple[str, int | None, str]]:
-    """Yield lines, the code of the error each deserves (None: silence), and the id it stands under."""
+    """Yield lines, the code of the error each deserves (None: silence), and the id it is answered under."""
     for value in NO_IDS:
         code = PARSE if value == "1E400" else INVALID
         yield f'{{"jsonrpc":"2.0","id":{value},"method":"ping"}}', code, "null"

@@ -62,7 +62,7 @@ PAGE = "before\n<!-- report:{} -->\nold\n<!-- /report -->\nbehind\n"
 
 
 def document(from_wheel: bool = False) -> dict[str, Any]:
-    """A record as run.py writes it, of figures that nobody measured."""
+    """A record as run.py writes it, of figures that no one measured."""
     rows = []
     for name, by_peer in RUNS.items():
         row = ROW[name]

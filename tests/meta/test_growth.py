@@ -51,7 +51,7 @@ pytestmark = pytest.mark.long
 MOST_GROWTH = 8.0
 """Between linear, 4, and quadratic, 16: a shared machine and what sorts take their part."""
 UNNOTICED = 0.02
-"""Seconds of the processor that say nothing about growth, and harm nobody."""
+"""Seconds of the processor that say nothing about growth, and harm no one."""
 LATE = 5.0
 TRIES = 3
 

@@ -319,7 +319,7 @@ def forbidden(module: str, imported: str) -> bool:
 
 
 def package_of(module: str) -> str:
-    """The package below `fastrpc` that a module stands in, however deep; `fastrpc` if it is in none."""
+    """The package below `fastrpc` that a module is in, however deep; `fastrpc` if it is in none."""
     package = module if is_package(module) else module.rpartition(".")[0]
     return ".".join(package.split(".")[:2])
 

@@ -1,4 +1,4 @@
-"""Names: each class has one of its own, and names that were replaced do not come back."""
+"""Names: no two classes have the same name, and names that were replaced do not come back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each sentence about how a tool behaves stands in the docstring of the test that proves it.
+"""Each sentence about how a tool behaves is in the docstring of the test that proves it.
 
 Such a sentence begins on a line of its own with the tool that it is about, or with `Every tool`, `State` or
 `Configuration`: "Bash: a signal that ends a command is named." Which tools there are is published

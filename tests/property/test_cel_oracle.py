@@ -1,7 +1,7 @@
 """Rules against CEL's implementation in Rust: an expression has the same value, or fails in both.
 
 Where the two differ on purpose is in the table of `fastrpc.guard.cel`; what is generated here stays clear of
-that, or is told apart in `agree`.
+that, or is distinguished in `agree`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ ELEMENTS = st.one_of(
 
 
 def outcome(convert: Any, values: list[Any], lenient: bool) -> Any:
-    """What comes of an array: types and bits of its elements, or what is said of the first that is wrong."""
+    """The result of an array: types and bits of its elements, or what is said of the first that is wrong."""
     try:
         accepted = convert(values, lenient)
     except Mismatch as mismatch:

@@ -1,4 +1,4 @@
-"""`fastrpc.compat.swap.rewriting` changes import statements and nothing else, wherever they stand."""
+"""`fastrpc.compat.swap.rewriting` changes import statements and nothing else, wherever they are."""
 
 from __future__ import annotations
 

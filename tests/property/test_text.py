@@ -35,7 +35,7 @@ SURROGATES = range(0xD800, 0xE000)
 
 
 class Reader:
-    """Reads texts as they stand in a line, in all three ways."""
+    """Reads texts as they are in a line, in all three ways."""
 
     def __init__(self) -> None:
         self.message = Message()

@@ -1,7 +1,7 @@
 """Runs public servers on their own framework and, with nothing but their imports swapped, on fastrpc.
 
     python tests/swap/run.py                  everything (`make swap`)
-    python tests/swap/run.py --only git       the servers in whose name or framework this stands
+    python tests/swap/run.py --only git       the servers in whose name or framework this occurs
     python tests/swap/run.py --record         and write what was found into results.json and docs/compat.md
     python tests/swap/run.py --render         write docs/compat.md from results.json, run nothing
     python tests/swap/run.py --show           print every difference, not only how many there are

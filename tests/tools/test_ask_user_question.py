@@ -348,7 +348,7 @@ def test_what_is_wrong_is_said_with_its_place_and_the_form_is_shown(text: str, p
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_bad_questions_are_an_error_and_no_one_is_asked(version: str) -> None:
-    """AskUserQuestion: bad questions are a result with `isError`, and nobody is asked."""
+    """AskUserQuestion: bad questions are a result with `isError`, and no one is asked."""
 
     async def conversation(client: Client) -> None:
         result = await client.call("AskUserQuestion", questions_json='{"questions":[{"text":"A?"}]}')

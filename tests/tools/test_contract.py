@@ -229,7 +229,7 @@ def test_a_tool_without_parameters_has_the_plain_schema(listed: Any) -> None:
 def test_limits_are_in_the_schema_where_the_description_states_them(listed: Any) -> None:
     """``enum``, ``minimum`` and ``maximum``, and no documented value is left out.
 
-    Every tool: `enum`, `minimum` and `maximum` stand in the schema where the description states them, and
+    Every tool: `enum`, `minimum` and `maximum` are in the schema where the description states them, and
     nowhere else.
     """
     shown = {tool["name"]: tool["inputSchema"]["properties"] for tool in published(listed[STATELESS])}

@@ -1,5 +1,5 @@
 """The contracts toolset on an engine at a URL: what is broadcast is broadcast once, one after another, and
-what has become of it is told.
+what happened to it is reported.
 
 The server is a real one; the engine is a stand-in that plays the fault (`support.standin_http`), as is the
 node of its chain (`support.standin_node`).
@@ -60,7 +60,7 @@ def broadcasts(engine: HttpEngine) -> list[Asked]:
 
 
 def is_unknown(envelope: dict[str, Any]) -> bool:
-    """Whether a call says that nobody knows what it has done, and that it must not just be repeated."""
+    """Whether a call says that no one knows what it has done, and that it must not just be repeated."""
     if envelope["ok"]:
         return False
     error = envelope["error"]

@@ -1,4 +1,4 @@
-"""The two engines of the contracts toolset know nothing of each other: what both need stands below them."""
+"""The two engines of the contracts toolset know nothing of each other: what both need is below them."""
 
 from __future__ import annotations
 

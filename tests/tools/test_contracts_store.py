@@ -1,4 +1,4 @@
-"""The store of a project: what one server writes others read, whatever becomes of the file meanwhile."""
+"""The store of a project: what one server writes others read, whatever happens to the file meanwhile."""
 
 from __future__ import annotations
 

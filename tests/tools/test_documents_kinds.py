@@ -26,7 +26,7 @@ def read(kind: str) -> str:
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_word_number_row_or_image_of_a_page_is_lost(kind: str) -> None:
     """ReadDocs: what a page's main content shows is in the Markdown, or a notice in brackets "
-    "stands for it."""
+    "represents it."""
     html = read(kind)
     loss = page_loss.lost(html, _documents.to_markdown(html, BASE).text)
     assert not loss.words, loss.examples

@@ -253,7 +253,7 @@ WORDS = ["deadline", "meeting", "会议", "مكتبة", "budget"]
 
 
 class Owners(RuleBasedStateMachine):
-    """Random operations of several owners, beside a model in which each has a list of their own."""
+    """Random operations of several owners, beside a model in which each has a separate list."""
 
     written: Bundle[tuple[int, str, str]] = Bundle("written")
     folder: Path

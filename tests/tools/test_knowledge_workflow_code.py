@@ -90,7 +90,7 @@ SYSTEM_CALLS = dict(zip(NAMES, NUMBERS[os.uname().machine == "x86_64"], strict=T
 
 @pytest.fixture
 def victim() -> Iterator[int]:
-    """A process of the user whose code runs: the server's own, nobody where that is root."""
+    """A process of the user whose code runs: the server's own, no one where that is root."""
     as_nobody: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     process = subprocess.Popen(["sleep", "60"], cwd="/", **(as_nobody if os.geteuid() == 0 else {}))
     yield process.pid

@@ -121,7 +121,7 @@ def test_two_calls_that_are_the_same_wait_for_one_approval_of_which_one_runs(
             done, others = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
             assert [each.result() for each in done] == ["wiped x"]
             (other,) = others
-            while not store.list():  # it waits for one of its own
+            while not store.list():  # it waits for its own approval
                 assert not other.done()
                 await asyncio.sleep(0.01)
             await decided(database, approves=False)

@@ -1,4 +1,4 @@
-"""The ladder that asks a person: the client in each version, what stands in the way, and the time limit.
+"""The ladder that asks a person: the client in each version, what is in the way, and the time limit.
 
 The terminal is tried for real in tests/integration/test_ask_terminal.py; here its menu is, without one.
 """
@@ -118,7 +118,7 @@ def test_a_client_that_declares_forms_and_refuses_them_counts_as_none(version: s
 
 
 def test_an_answer_that_is_none_of_the_options_is_not_taken() -> None:
-    """AskUserQuestion: an answer that is none of the options is not taken."""
+    """AskUserQuestion: an answer that is not one of the options is not taken."""
     text = said(server(), on_elicit={"question_1": "Oracle"})
     assert text.startswith("none unasked [] ")
     assert "Oracle" in text

@@ -337,7 +337,7 @@ def test_records_of_many_threads_are_all_there_once(folder, open_log) -> None:
 
 
 class Disk:
-    """Stands before a segment's writes: takes so many bytes more, then says that there is no room."""
+    """Precedes a segment's writes: takes so many bytes more, then says that there is no room."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left: int | None = None

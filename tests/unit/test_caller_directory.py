@@ -27,7 +27,7 @@ from fastrpc.transports.http.guard import Refused
 
 
 class Place:
-    """A database with a store and a directory whose clocks stand still, and what is logged."""
+    """A database with a store and a directory whose clocks do not advance, and what is logged."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = path

@@ -1,4 +1,5 @@
-"""Rules that are loaded: their values, what they read, what an evaluation may take and what is told of it."""
+"""Rules that are loaded: their values, what they read, what an evaluation may take and what is reported of
+it."""
 
 from __future__ import annotations
 
@@ -249,7 +250,7 @@ def test_null_is_equal_to_nothing_else() -> None:
 
 
 class Odd:
-    """A value that is none of JSON, and fails whatever is done with it."""
+    """A value that is not JSON, and fails whatever is done with it."""
 
     def __getattr__(self, name: str) -> Any:
         raise ZeroDivisionError
@@ -477,7 +478,7 @@ def test_a_pattern_is_charged_for_octets() -> None:
             expression.evaluate({"x": text, "y": [0] * 100})
 
 
-# --- what is told of an evaluation ------------------------------------------------------------------------
+# --- what is reported of an evaluation ----------------------------------------------------------------------
 
 
 def test_an_explanation_has_what_was_read_compared_and_called_in_that_order() -> None:

@@ -253,8 +253,8 @@ def test_values_beyond_ascii_go_back_as_they_came() -> None:
         (b"HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n", 1),
         (b"HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n", 2),
         (HEAD + b"connection: close\r\ncontent-length: 2\r\n\r\n{}", 2),
-        (OK + OK, 2),  # what came unasked is nobody's answer
-        (b"HTTP/1.1 202 Accepted\r\ncontent-length: 10\r\n\r\nhello", 2),  # nobody waits for the rest
+        (OK + OK, 2),  # what came unasked is no one's answer
+        (b"HTTP/1.1 202 Accepted\r\ncontent-length: 10\r\n\r\nhello", 2),  # no one waits for the rest
     ],
 )
 def test_a_connection_is_used_again_where_that_is_right(

@@ -26,7 +26,7 @@ from fastrpc.client.http.wire import Unreachable, Wire
 from fastrpc.transports.loop import new_loop
 
 HOST = "mcp.invalid"
-"""A name that nobody can look up: only a proxy leads there."""
+"""A name that no one can look up: only a proxy leads there."""
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

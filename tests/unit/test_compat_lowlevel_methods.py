@@ -120,7 +120,7 @@ def test_a_list_without_pages_replaces_what_was_known() -> None:
 
 def test_a_handler_of_a_list_may_take_the_request_by_keyword_alone() -> None:
     class ListToolsRequest:
-        """Stands for the SDK's class: it is known by its name."""
+        """Represents the SDK's class: it is known by its name."""
 
     server, taken = Server("keyword"), []
 
@@ -134,7 +134,7 @@ def test_a_handler_of_a_list_may_take_the_request_by_keyword_alone() -> None:
 
 def test_a_handler_of_a_list_whose_parameters_have_defaults_is_called_without_arguments() -> None:
     class ListToolsRequest:
-        """Stands for the SDK's class: it is known by its name."""
+        """Represents the SDK's class: it is known by its name."""
 
     class ListPromptsRequest(ListToolsRequest):
         """So does this."""

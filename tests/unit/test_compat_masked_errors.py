@@ -1,4 +1,4 @@
-"""What clients are told of exceptions in a compat server: what a ToolError or a ResourceError says, and, with
+"""What clients learn of exceptions in a compat server: what a ToolError or a ResourceError says, and, with
 ``mask_error_details`` and in the official SDK 2.x, nothing else."""
 
 from __future__ import annotations

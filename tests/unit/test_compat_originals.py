@@ -1,4 +1,4 @@
-"""Modules of an installed original that run beside fastrpc, of packages that stand in for the originals here;
+"""Modules of an installed original that run beside fastrpc, of packages that replace the originals here;
 tests/integration/test_compat_fastmcp_parts.py does it with FastMCP itself."""
 
 from __future__ import annotations

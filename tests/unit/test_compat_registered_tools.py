@@ -29,7 +29,7 @@ def server_of(kind: Any = fastmcp.FastMCP) -> Any:
 
 
 def seen(server: Any, *calls: tuple[str, dict[str, Any]]) -> Any:
-    """Return the tools that a client is told of, by name, and the texts of these calls."""
+    """Return the tools that a client is shown, by name, and the texts of these calls."""
 
     async def conversation(client: Any) -> Any:
         listed = (await client.request("tools/list", {}))["tools"]

@@ -1,4 +1,4 @@
-"""What stands for a missing name under `fastrpc swap --run`: it can be named, and not be used."""
+"""What represents a missing name under `fastrpc swap --run`: it can be named, and not be used."""
 
 from __future__ import annotations
 

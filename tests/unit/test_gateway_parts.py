@@ -1,4 +1,5 @@
-"""A gateway without processes: which entries it lists, what a changed configuration changes, what is told."""
+"""A gateway without processes: which entries it lists, what a changed configuration changes, what is
+reported."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def shop(ran: list[str]) -> Server:
 
 
 async def answers(app: Server, principal: str, version: str, method: str, params: Any) -> tuple[bytes, ...]:
-    """Return what three requests in a row are answered on a connection of its own: what is kept of the first
+    """Return what three requests in a row are answered on a separate connection: what is kept of the first
     may answer the others."""
     peer = RawConversation(app, version)
     peer.dispatcher.principal = principal

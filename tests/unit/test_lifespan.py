@@ -80,7 +80,7 @@ def test_it_is_entered_once_before_the_first_call_and_left_with_the_last_client(
 
 
 def test_calls_wait_in_order_while_lists_and_handshakes_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastrpc.engine.runtime.scope", None)  # a bridge of another test may stand there
+    monkeypatch.setattr("fastrpc.engine.runtime.scope", None)  # a bridge of another test may be there
     life = Life()
     app = server_with(life)
 

@@ -20,7 +20,7 @@ ARRAY = ["blue", "black", "brown"]
 OBJECT = {"R": 100, "G": 200}
 
 
-# The table of OpenAPI 3.1.1, 4.8.12.6, for a parameter `color`: style, explode, and what becomes of an empty
+# The table of OpenAPI 3.1.1, 4.8.12.6, for a parameter `color`: style, explode, and what happens to an empty
 # text, a text, an array and an object.
 @pytest.mark.parametrize(
     ("style", "explode", "expected"),

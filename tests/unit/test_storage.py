@@ -284,7 +284,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(path: Path, monkeypatch: p
 
 
 def test_a_file_that_another_one_has_replaced_is_used_no_more(path: Path, tmp_path: Path) -> None:
-    """SQLite would go on with the old one, where nobody else revokes a token."""
+    """SQLite would go on with the old one, where no one else revokes a token."""
     database = Database(url_of(path))
     Database(url_of(tmp_path / "other.sqlite3")).close()
     os.replace(tmp_path / "other.sqlite3", path)

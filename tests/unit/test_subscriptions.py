@@ -624,7 +624,7 @@ def grow(name: str) -> str:
 
 
 def told_by_the_thread(server: Any) -> list[Any]:
-    """Return what is told of three changes: of the updates one by one, of the list once or more."""
+    """Return what is sent about three changes: of the updates one by one, of the list once or more."""
     told: list[Any] = []
     said: list[str] = []
     while said.count(UPDATED) < 3 or TOOLS not in said:

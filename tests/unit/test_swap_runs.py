@@ -125,7 +125,7 @@ def test_the_error_in_a_log_is_the_last_exception(tmp_path: Path) -> None:
     assert error_in(str(log)) == ""
 
 
-# --- what came of it --------------------------------------------------------------------------------------
+# --- the result of it --------------------------------------------------------------------------------------
 
 
 def test_what_differs_between_two_runs_of_the_original_is_no_fault() -> None:

@@ -17,7 +17,7 @@ TOKEN, OTHER = "a-token-of-the-first-caller", "a-token-of-the-second-caller"
 
 
 class Clock:
-    """A clock that stands still."""
+    """A clock that does not advance."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -115,7 +115,7 @@ def test_a_file_that_is_written_anew_within_the_minute_counts_from_then_on(watch
     watched.clock.now += 1
     assert (watched.opens(), watched.opens(OTHER)) == (False, True)
     watched.path.unlink()
-    watched.clock.now += 50  # a minute of its own
+    watched.clock.now += 50  # a separate minute
     assert watched.opens(OTHER)
 
 

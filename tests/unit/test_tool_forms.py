@@ -1,5 +1,5 @@
 """Every form in which people write a tool is answered rightly by the compiled core, and alike by the way
-through the dispatcher: the forms that W12b measures, each with what has to come of its calls."""
+through the dispatcher: the forms that W12b measures, each with what its calls have to return."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def test_a_bounded_number_of_places_is_kept_and_none_of_the_counts_is_lost(
     assert not tracebacks._places
 
 
-# --- the log holds nobody up ------------------------------------------------------------------------------
+# --- the log holds no one up ------------------------------------------------------------------------------
 
 
 def test_a_standard_error_that_no_one_reads_holds_no_call_and_not_the_end() -> None:
