@@ -30,8 +30,8 @@ class Memory:
     """The state of one request: what earlier runs of its handler learned.
 
     `answers` are accepted results by the key of the input request; `responses` are those of this request.
-    `digests` identify the input requests without a key of their own; `refused` has the keys of those whose
-    answer was no use.
+    `digests` identify the input requests that have no key; `refused` has the keys of those whose
+    answer was invalid.
     """
 
     __slots__ = ("answers", "count", "digests", "done", "refused", "responses")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         def content(self) -> object: ...
 
     Said = str | Content | dict[str, Any] | Turn
-    """One message of a sampling request. A `Sample` is accepted too, and stands for the model's turn."""
+    """One message of a sampling request. A `Sample` is accepted too, and is the model's turn."""
 
 SAMPLED_TYPES = ("text", "image", "audio", "tool_use", "tool_result")
 

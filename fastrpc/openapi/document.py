@@ -21,9 +21,9 @@ JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 MOST_INLINE, DEEPEST_INLINE = 20_000, 16
-"""Schemas of one operation, and levels of references, that stand where they are referred to."""
+"""Schemas of one operation, and levels of references, that are written where they are referred to."""
 _IGNORED = ("discriminator", "externalDocs", "xml")
-"""Members of OpenAPI's schemas that are none of JSON Schema, and tell a model nothing."""
+"""Members of OpenAPI's schemas that JSON Schema does not have, and that tell a model nothing."""
 
 
 def is_json(kind: str) -> bool:
@@ -257,8 +257,8 @@ class _OperationSchemas:
     """The schemas of one operation as JSON Schema 2020-12, their references replaced by what they refer to.
 
     A type that contains itself goes to `definitions`, and is only referred to. So does every other one once
-    that many schemas, or so many levels of references, stand where they are referred to: types that refer
-    twice to the next would double with each.
+    that many schemas, or so many levels of references, are written where they are referred to: types that
+    refer twice to the next would double with each.
     """
 
     def __init__(self, document: _Document) -> None:

@@ -4,10 +4,10 @@
         done.exit_code, done.output.head
 
 Between this process and each program runs a small C program, the reaper (`fastrpc/_core/reaper.c`). It ends
-all descendants of the program however the call or the server ends; on Linux also children in sessions of
-their own. A reaper whose program has left no process is reused. Starting a program costs about as much as
-posix_spawn. Works on the running asyncio or uvloop loop, for coroutines only, not for threads. See
-docs/processes.md. Shells and the text for users are left to the tools.
+all descendants of the program however the call or the server ends; on Linux also children in other sessions.
+A reaper whose program has left no process is reused. Starting a program costs about as much as posix_spawn.
+Works on the running asyncio or uvloop loop, for coroutines only, not for threads. See docs/processes.md.
+Shells and the text for users are left to the tools.
 """
 
 from __future__ import annotations

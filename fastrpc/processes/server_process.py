@@ -21,7 +21,7 @@ EOF_SECONDS = 1.0  # seconds that it may take to end after it has closed a pipe,
 LEAVE_SECONDS = 0.5  # seconds that it may take to end after its input was closed
 GRACE_SECONDS = 0.2  # seconds between SIGTERM and SIGKILL
 LAST_SECONDS = 0.3  # seconds to wait after SIGKILL
-NOT_FOUND = 127  # the exit code of a shell for a command that there is not
+NOT_FOUND = 127  # the exit code of a shell for a command that does not exist
 NO_PROGRAM = 126  # and for one that cannot be run
 LOST = "its supervisor was killed"
 
@@ -141,7 +141,7 @@ class ServerProcess:
 
     def has_closed(self, pipe: str) -> None:
         """The program has closed "its input" or "its output": soon the exit code is known, or the program
-        still runs, of no use to anybody, and is ended."""
+        still runs, which nothing can use any more, and is ended."""
         if not self._closed:
             self.loop.call_later(EOF_SECONDS, self._end_without_pipes)
         self._closed.add(pipe)

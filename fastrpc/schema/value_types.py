@@ -179,8 +179,8 @@ class _TypeReader:
         return self._record(described, type(kind).__name__ == "StructMeta")
 
     def _record(self, described: Any, is_made: bool) -> ValueType | None:
-        """A record of public attributes: msgspec leaves the others out. Code of its author is none of the
-        compiled binder's: a class that has some makes its instances by its converter."""
+        """A record of public attributes: msgspec leaves the others out. The compiled binder runs no
+        code of its author: instances of a class that has some are made by its converter."""
         members = self._members(described)
         if members is None or any(attribute.startswith("_") for attribute, _, _ in members):
             return None

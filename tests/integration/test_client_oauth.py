@@ -511,7 +511,7 @@ def test_a_program_of_its_own_needs_no_pkce(protected: Protected) -> None:
         10**400,
     ],
 )
-def test_a_life_that_is_no_number_of_seconds_is_none(protected: Protected, expires_in: Any) -> None:
+def test_a_life_that_is_not_a_number_of_seconds_is_none(protected: Protected, expires_in: Any) -> None:
     """The token is used until the server refuses it: it neither fails, nor is renewed for each request."""
     protected.expires_in = expires_in
     auth = oauth()

@@ -148,7 +148,7 @@ def test_arguments_that_are_no_names_of_anything_end_a_command_in_words(
         assert_short(code, said)
 
 
-def test_an_argument_that_is_no_utf8_is_quoted(run: Any) -> None:
+def test_an_argument_that_is_not_utf8_is_quoted(run: Any) -> None:
     for arguments in (
         ("call", "t.py", "f", b"a=\xff"),
         ("call", "t.py", "f", b"\xff=1"),

@@ -191,7 +191,7 @@ def test_a_call_goes_on_though_what_runs_the_application_gives_its_request_up(se
         "1" * 4000 + "-0",
     ],
 )
-def test_an_event_id_that_is_none_of_the_sessions_is_refused(server: Server, id: str) -> None:
+def test_an_event_id_of_another_session_is_refused(server: Server, id: str) -> None:
     session = Session(server)
     with session.open(calling("say", count=2)) as stream:
         assert len(stream.rest()) == 4

@@ -172,7 +172,7 @@ async def test_the_child_ends_with_a_server_that_was_killed(tmp_path: Path, engi
 
 @pytest.mark.parametrize("command", ["no-such-program-4711", "sh -c true", "sh -c 'echo hello'", "'"])
 @in_loop
-async def test_a_command_that_is_no_engine_is_reported(command: str, tmp_path: Path) -> None:
+async def test_a_command_that_is_not_an_engine_is_reported(command: str, tmp_path: Path) -> None:
     async with Bridged(tmp_path, f"stdio:{command}") as session:
         error = await session.error("compile", sources=SOURCES)
         assert error["code"] in ("ENGINE_UNAVAILABLE", "ENGINE_PROTOCOL")

@@ -299,7 +299,7 @@ class TestNative:
         answer = run(solc.compile_standard(request(COUNTER)))
         assert answer == {"here": os.path.join(_programs.install_folder(), "empty")}
 
-    def test_an_answer_that_is_no_json_is_an_error(self, native: Callable[[str], str]) -> None:
+    def test_an_answer_that_is_not_json_is_an_error(self, native: Callable[[str], str]) -> None:
         native("echo Killed; exit 1")
         with pytest.raises(EngineError, match="no JSON") as caught:
             run(solc.compile_standard(request(COUNTER)))

@@ -117,7 +117,7 @@ def test_a_client_that_declares_forms_and_refuses_them_counts_as_none(version: s
     assert "the client refused elicitation/create: no such thing" in text
 
 
-def test_an_answer_that_is_none_of_the_options_is_not_taken() -> None:
+def test_an_answer_that_is_not_one_of_the_options_is_not_taken() -> None:
     """AskUserQuestion: an answer that is not one of the options is not taken."""
     text = said(server(), on_elicit={"question_1": "Oracle"})
     assert text.startswith("none unasked [] ")

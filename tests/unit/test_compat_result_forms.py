@@ -172,7 +172,7 @@ def test_objects_that_are_numbers_are_sent_as_such_where_numbers_are_promised(
 
 
 @ALL
-def test_an_object_that_is_no_number_after_all_is_an_error_where_one_is_promised(kind: Any) -> None:
+def test_an_object_that_is_not_a_number_after_all_is_an_error_where_one_is_promised(kind: Any) -> None:
     assert tool_and_result(kind, giving([Array()], list[int]))[1]["isError"]
 
 

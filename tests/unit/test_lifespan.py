@@ -160,7 +160,7 @@ def test_it_is_entered_anew_for_clients_that_come_later() -> None:
     assert life.events == ["enter t", "MainThread", "leave"] * 2
 
 
-def test_a_function_that_is_no_context_manager_is_reported() -> None:
+def test_a_function_that_is_not_a_context_manager_is_reported() -> None:
     async def forgotten(server: Server) -> AsyncIterator[None]:
         yield None
 

@@ -460,7 +460,7 @@ def test_what_is_not_strict_refuses_only_what_has_to_be_an_object_and_is_none() 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_structured_content_that_is_no_object_is_wrapped_where_it_must_be(version: str) -> None:
+def test_structured_content_that_is_not_an_object_is_wrapped_where_it_must_be(version: str) -> None:
     got = result(ToolResult("rows", structured=[1, 2], meta={"k": 1}), Any, version)
     assert got["content"] == [{"type": "text", "text": "rows"}]
     if version not in STRUCTURED:

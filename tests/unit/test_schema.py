@@ -551,7 +551,7 @@ def test_an_unannotated_result_has_no_output_schema():
         (bool | int, {"anyOf": [{"type": "boolean"}, {"type": "integer"}]}),
     ],
 )
-def test_a_result_that_is_no_object_is_wrapped_with_fastmcps_mark(annotation, schema):
+def test_a_result_that_is_not_an_object_is_wrapped_with_fastmcps_mark(annotation, schema):
     signature = returning(annotation)
     assert signature.wraps_result
     assert signature.output_schema == {
