@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 
 from meta.test_house import module_of, sources, text_of
 
@@ -43,6 +45,19 @@ REPLACED = (
     "way_to",
 )
 """Identifiers of the framework that have another name now."""
+
+ALIKE = {
+    ("fastrpc", "client", "client_requests"): "the client; what a server asks its client",
+    ("fastrpc", "settings", "settings_files"): "which settings there are; the files that they are read from",
+    ("fastrpc/_core", "call", "call_gate"): "`call.h` is the parsed call that the other modules serve",
+    ("fastrpc/_core", "call", "call_info"): "the same",
+    ("fastrpc/_core", "call", "call_result"): "the same",
+    ("fastrpc/_core", "call", "call_template"): "the same",
+    ("fastrpc/_core", "call", "call_writer"): "the same",
+    ("fastrpc/engine", "outbound", "outbound_channel"): "what a connection sends; what a running call sends",
+    ("fastrpc/transports/http", "access", "access_token"): "the access log; the token as a call sees it",
+}
+"""Modules of one folder whose names differ by a suffix only, and what each is."""
 
 
 def classes_in(path: str) -> set[str]:
@@ -96,3 +111,33 @@ def test_names_that_were_replaced_do_not_come_back() -> None:
 
 def test_that_check_reads_identifiers_only() -> None:
     assert identifiers_of('x.way_to(y)  # lent_to "modern"\n') == {"x", "way_to", "y"}
+
+
+def alike(paths: Iterable[str]) -> list[tuple[str, str, str]]:
+    """The modules of one folder of which one name is another one with a suffix: a plural, or one more word.
+
+    Private modules may have the name of a public one and a word: they are its parts (`dev`, `_dev_view`).
+    """
+    folders: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        place = os.path.splitext(path)[0].removesuffix("/__init__")
+        folders[os.path.dirname(place)].add(os.path.basename(place))
+    return [
+        (folder, name, other)
+        for folder, names in sorted(folders.items())
+        for name in sorted(names)
+        for other in sorted(names)
+        if other.lstrip("_") == f"{name.lstrip('_')}s"
+        or (other.startswith(f"{name}_") and not name.startswith("_"))
+    ]
+
+
+def test_no_module_has_the_name_of_another_one_with_a_suffix() -> None:
+    paths = sources("fastrpc", endings=(".py", ".pyx", ".pxd"))
+    assert alike(path for path in paths if not path.startswith("fastrpc/compat/")) == sorted(ALIKE)
+
+
+def test_modules_with_similar_names_are_found() -> None:
+    paths = ["a/call.py", "a/_calls.py", "a/_call_parts.py", "a/folder.py", "a/folder_target/__init__.py"]
+    assert alike(paths) == [("a", "call", "_calls"), ("a", "folder", "folder_target")]
+    assert alike(["a/call.py", "b/calls.py", "a/recall.py", "a/callback.py"]) == []
