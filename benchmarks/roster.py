@@ -39,9 +39,9 @@ WRITTEN = dict.fromkeys(("c", PLAIN, "fastrpc", "python-loop", *PLAIN_SDKS), A_F
 WRITTEN |= dict.fromkeys(("rmcp", "rmcp-pipes", "go-sdk", "mcp-go"), A_FUNCTION)
 WRITTEN |= dict.fromkeys((ASYNC, "mcp", "fastmcp", "ts-v1", "ts-v2", "tower-mcp"), A_COROUTINE)
 
-# What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, the
+# What a server is asked for: the tools of these names; the list that `fastrpc serve` gives, the
 # memory that this takes; as little as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a
-# start to the list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and
+# start to that list; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and
 # in JSON, in a session, with an access log, as an ASGI application in another's server.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, SERVE, START, SHELL, STATELESS = "list", "serve", "start", "shell", "modern"
@@ -180,7 +180,7 @@ def peer_of(name: str, python: str) -> Peer:
 
 
 def sdk(name: str) -> Peer:
-    """Return an SDK. None lists the thirteen tools: W3 is fastrpc against C."""
+    """Return an SDK. None lists the agent's tools: W3 is fastrpc against C."""
     folder, shape = (PLAIN_SDKS[name], "plain") if name in PLAIN_SDKS else (name, "")
     peer = Peer(name, {})
     peer.warm_up = WARM_UP_SECONDS.get(name, peer.warm_up)

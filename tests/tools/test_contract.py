@@ -1,4 +1,4 @@
-"""The thirteen tools against what was published of them.
+"""The agent's tools against what was published of them.
 
 A real server is held against the table in the package, as `fastrpc selftest` does; the table is held against
 the page that published the tools, read here word for word, in both languages. The page is not in the
