@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     class NamedHandler(Protocol):
         """A handler: a tool, a resource, a prompt, or a completion."""
 
-        @property
-        def kind(self) -> str: ...
-        @property
-        def name(self) -> str: ...
+        kind: str
+        name: str
 
 
 SECONDS = 60.0

@@ -20,7 +20,6 @@ from fastrpc.command_line import CommandParser, check_action, takes_colours
 from fastrpc.errors import UsageError
 from fastrpc.guard.approvals.description import described
 from fastrpc.guard.times import rfc3339_or_none
-from fastrpc.storage import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,16 +102,13 @@ def main(arguments: list[str]) -> int:
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
     chosen = options.parse(arguments)
     _check(chosen)
-    try:
-        with guard_database(chosen.database, is_quick=chosen.action != "watch") as database:
-            from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore
+    with guard_database(chosen.database, is_quick=chosen.action != "watch") as database:
+        from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore
 
-            try:
-                ACTIONS[chosen.action](ApprovalStore(database), chosen)
-            except ApprovalError as error:
-                raise UsageError(f"approvals {chosen.action}: {error}") from None
-    except StorageError as error:
-        raise UsageError(str(error)) from None
+        try:
+            ACTIONS[chosen.action](ApprovalStore(database), chosen)
+        except ApprovalError as error:
+            raise UsageError(f"approvals {chosen.action}: {error}") from None
     return 0
 
 
