@@ -46,8 +46,6 @@ class FailureSite:
     `due` is a time of ``time.monotonic()``; 0 after the entry was removed.
     """
 
-    __slots__ = ("count", "due", "message", "where")
-
     def __init__(self, message: str, where: str) -> None:
         self.message = message
         self.where = where

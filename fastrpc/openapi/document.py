@@ -41,8 +41,6 @@ class OperationParameter:
     `schema`, whether it is `required`, and how it is written (`style`, `explode`, `keeps_reserved`; as one
     text if its content `is_json`)."""
 
-    __slots__ = ("explode", "is_json", "keeps_reserved", "name", "place", "required", "schema", "style")
-
     def __init__(self, raw: Mapping[str, Any], schema: Schema) -> None:
         self.name: str = raw["name"]
         self.place: str = raw["in"]
@@ -59,22 +57,6 @@ class Operation:
     `description`, `tags`, `parameters`; the request body's `body_type` (a MIME type, or None), `body_schema`
     with the `body_encoding` of its members, and `body_required`; the `result_schema` of a successful JSON
     response, or None. `definitions` are the recursive types that its schemas refer to."""
-
-    __slots__ = (
-        "body_encoding",
-        "body_required",
-        "body_schema",
-        "body_type",
-        "definitions",
-        "description",
-        "method",
-        "operation_id",
-        "parameters",
-        "path",
-        "result_schema",
-        "summary",
-        "tags",
-    )
 
     def __init__(self, document: _Document, path: str, method: str, raw: Mapping[str, Any]) -> None:
         self.method = method.upper()

@@ -66,8 +66,6 @@ NOT_SURE = (
 class Child:
     """A process that a program has left running."""
 
-    __slots__ = ("name", "pid")
-
     def __init__(self, pid: int, name: str) -> None:
         self.pid = pid
         self.name = name

@@ -48,8 +48,6 @@ JOIN_SECONDS = 2.0
 class Histogram:
     """Durations in microseconds, log-linear: `STEPS` buckets for each power of two (as HdrHistogram does)."""
 
-    __slots__ = ("_counts", "count", "highest", "lowest")
-
     def __init__(self) -> None:
         self.count = 0
         self.lowest = float("inf")
@@ -88,8 +86,6 @@ class Histogram:
 
 class Row:
     """The calls of one name."""
-
-    __slots__ = ("durations", "outcomes", "proven")
 
     def __init__(self) -> None:
         self.durations = Histogram()

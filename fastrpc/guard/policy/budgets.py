@@ -50,8 +50,6 @@ class Budget:
     """At most `limit` of a unit in any `period`. `unit` is what limits of the same thing have in common:
     calls, seconds, bytes or the name of a cost."""
 
-    __slots__ = ("limit", "measure", "period", "scale", "text", "unit")
-
     def __init__(self, text: Any, costs: Container[str] | None = ()) -> None:
         """`costs` are the units of ``[costs]``; None: any unit is accepted. Raises ValueError."""
         found = _BUDGET.match(text) if isinstance(text, str) else None
