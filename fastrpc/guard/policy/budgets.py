@@ -124,24 +124,20 @@ def reader(costs: Container[str] | None) -> Callable[[Any], list[Budget]]:
     return convert
 
 
-def tool_reader(costs: Container[str] | None) -> Callable[[Any], list[tuple[Patterns, list[Budget]]]]:
-    """Return the parser of ``{ "order" = ["10 calls/day"] }``."""
-    convert_one = reader(costs)
-
-    def convert(value: Any) -> list[tuple[Patterns, list[Budget]]]:
-        if not isinstance(value, dict):
-            raise ValueError(
-                f'expected a table such as {{ "order" = ["10 calls/day"] }}, got {sections.shown(value)}'
-            )
-        found = []
-        for glob, each in value.items():
-            try:
-                found.append((Patterns([glob]), convert_one(each)))
-            except ValueError as error:
-                raise ValueError(f"{glob}: {error}") from None
-        return found
-
-    return convert
+def of_tools(value: Any) -> list[tuple[Patterns, list[Budget]]]:
+    """Read ``{ "order" = ["10 calls/day"] }``. Raises ValueError."""
+    if not isinstance(value, dict):
+        raise ValueError(
+            f'expected a table such as {{ "order" = ["10 calls/day"] }}, got {sections.shown(value)}'
+        )
+    convert = reader(None)
+    found = []
+    for glob, each in value.items():
+        try:
+            found.append((Patterns([glob]), convert(each)))
+        except ValueError as error:
+            raise ValueError(f"{glob}: {error}") from None
+    return found
 
 
 def cost(value: Any) -> Mapping[str, int]:

@@ -75,9 +75,7 @@ class Grant:
         self.rate: Rate | None = take("rate", Rate)
         self.tool_rates: list[tuple[Patterns, Rate]] = take("tool_rates", _tool_rates) or []
         self.budgets: list[Budget] = take("budget", budgets.reader(None)) or []
-        self.tool_budgets: list[tuple[Patterns, list[Budget]]] = (
-            take("tool_budgets", budgets.tool_reader(None)) or []
-        )
+        self.tool_budgets: list[tuple[Patterns, list[Budget]]] = take("tool_budgets", budgets.of_tools) or []
         self.where = None if section is None else section.error
         if section is not None:
             section.end()
