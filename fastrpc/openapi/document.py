@@ -90,8 +90,8 @@ class Operation:
 
 
 def operations_of(document: Mapping[str, Any]) -> list[Operation]:
-    """Return the operations of an OpenAPI document in its order. Raises DefinitionError for a document that
-    is none, and ImportError without openapi-pydantic."""
+    """Return the operations of an OpenAPI document in its order. Raises DefinitionError for an invalid
+    document, and ImportError without openapi-pydantic."""
     return _Document(_validated(document)).operations()
 
 
@@ -252,7 +252,7 @@ class _OperationSchemas:
         self._depth = 0
 
     def add(self, node: Any) -> Schema:
-        """Return a schema that refers only to `definitions`, and is no reference itself."""
+        """Return a schema that refers only to `definitions`, and is not a reference itself."""
         found = self._schema(node)
         while self._waiting:
             name, target = self._waiting.pop()
@@ -280,7 +280,7 @@ class _OperationSchemas:
         return _modern(found)
 
     def _name_of(self, reference: str) -> str:
-        """Return the name that what a reference refers to has in `definitions`."""
+        """Return the name in `definitions` of what a reference refers to."""
         name = self._names.get(reference)
         if name is None:
             name = last = reference.rpartition("/")[2]

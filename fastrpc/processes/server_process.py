@@ -31,7 +31,7 @@ SHELL = ("/bin/sh", "-c", 'exec "$0" "$@" 2>&3 3>&-')
 
 
 def not_found(started: tuple[str, str | None, Mapping[str, str] | None]) -> str:
-    """Say that a command does not exist; "" for one that does, and has itself ended so."""
+    """Return that a command does not exist; "" for one that exists and has ended with that exit code."""
     from shutil import which
 
     command, cwd, env = started
@@ -63,7 +63,7 @@ def _words(command: str) -> list[str]:
 
 
 def not_executable(started: tuple[str, str | None, Mapping[str, str] | None]) -> str:
-    """Say why a command cannot be run; "" for one that can, and has itself ended so."""
+    """Return why a command cannot be run; "" for one that can, and has ended with that exit code."""
     command, cwd, _ = started
     path = os.path.join(cwd or ".", command)
     if os.path.isdir(path):

@@ -1,7 +1,7 @@
-"""Makes the compiled `ValueType` of a converter: what its values look like at a glance.
+"""Makes the compiled `ValueType` of a converter: which types its values have.
 
 None for a type that cannot be decided by looking at the types of its values: one with a pattern or a hook,
-one of pydantic's, one that refers to itself. Those go the way of their converter, which this must never
+one of pydantic's, one that refers to itself. Those are read by their converter, which this must never
 contradict.
 """
 

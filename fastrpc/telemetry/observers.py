@@ -162,7 +162,7 @@ class Observers:
         self._is_patient = self._hand_over(FULL_SECONDS if self._is_patient else 0) is not None
 
     def _tell_dropped(self) -> None:
-        """Tell observers that want to know it how many records did not fit since the last time."""
+        """Pass the number of records that did not fit since the last time to observers that want it."""
         count = self.recorder.dropped - self._dropped
         self._dropped += count
         for function in list(self.functions):
