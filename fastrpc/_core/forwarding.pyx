@@ -23,6 +23,7 @@ from fastrpc._core.encoder cimport FORM_TEXT
 from fastrpc._core.message cimport Message, Slice
 from fastrpc._core.pending cimport InFlightCall
 from fastrpc._core.plan cimport CallForwarder, Plan
+from fastrpc._core.recorder cimport LONGEST_ID
 
 from fastrpc import forks
 
@@ -191,14 +192,16 @@ cdef class UpstreamRoute(AnswerSink):
 
     def promote(self, PendingRequest request):
         """Go on with a forwarded call as an ordinary one, which has a Context. Its function is called with
-        the upstream request in the place of the arguments."""
+        the upstream request in the place of the arguments; its guard has allowed it already."""
         cdef ForwardedCall call = request.context
         message = Message()
         message.read(call.line)
         request.sink = request.context = None
         request.is_call = False  # its result is wanted as a dict
         call.leave()
-        call.connection.dispatcher.call_bound(message, call.plan, [request], call.stateless, call.began)
+        call.connection.dispatcher.call_bound(
+            message, call.plan, [request], call.stateless, call.began, is_allowed=True
+        )
 
 
 cdef class ToolForwarder(CallForwarder):
@@ -226,9 +229,16 @@ cdef class ToolForwarder(CallForwarder):
         end = self.route.end_for(message)
         if end is None or (message.has_more and not message.parsed_fast):
             return False
+        if plan.recorder is not None and message.id.size > LONGEST_ID:
+            return False
         arguments = message.arguments_text()
         if memchr(arguments.data, c"\n", arguments.size) != NULL:
             return False  # of a body over HTTP: white space in JSON, but the end of a line here
+        steps.began = steps.bound = steps.allowed = ticks()
+        if plan.gate is not None:  # the last condition: a call that it allows is counted
+            if not plan.gate.allows(connection.principal, plan.target, None, NULL):
+                return False
+            steps.allowed = ticks()
         call = ForwardedCall.__new__(ForwardedCall)
         call.route = self.route
         call.line = message.line.data[: message.line.size]
@@ -239,7 +249,6 @@ cdef class ToolForwarder(CallForwarder):
         steps.line = NULL
         if plan.recorder is not None and plan.recorder.keeps_content:
             steps.line = <PyObject*> call.line
-        steps.began = steps.bound = steps.allowed = ticks()
         call.enter(connection, plan, &steps)
         connection.forwarded += 1
         try:
