@@ -47,8 +47,8 @@ ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, SERVE, START, SHELL, STATELESS = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
 HTTP, HTTP_SESSION, HTTP_LOG, HTTP_ASGI = "http", "http-session", "http-log", "http-asgi"
-# echo behind a proxy, over stdio and over HTTP; of the plain peer, echo without it. The proxy behind the policy
-# of a guard; of the plain peer, the proxy without one.
+# echo behind a proxy, over stdio and over HTTP; of the plain peer, echo without it. The same proxy with a
+# guard; of the plain peer, without one.
 PROXY, PROXY_HTTP, PROXY_GUARDED = "proxy", "proxy-http", "proxy-guarded"
 # echo behind a guard's policy (`policies.py`), over stdio and over HTTP; with one rule over arguments, with
 # that and no audit log, with 100 rules of which 3 are about it. Of the plain peer, the same command without a

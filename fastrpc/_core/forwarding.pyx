@@ -4,9 +4,10 @@ The arguments, and what of ``_meta`` is not the connection's own, are copied fro
 upstream request. A result of one text, in an answer like an earlier one, is copied into the answer; any other
 result is parsed and encoded again. The answer has the id and the version of the client's request. What
 the upstream server sends besides the result (a request, a log message) needs a Context: `promote()` turns the
-forwarded call into an ordinary one. Costs about 1 µs a call besides the four system calls; a ``_meta`` like
-that of the last call costs a comparison more, any other ``_meta`` one pass over it. `fastrpc.proxy` connects
-and lists tools.
+forwarded call into an ordinary one. A guarded call is forwarded if the guard's `Gate` allows it by caller and
+tool alone; the dispatcher asks the guard about any other one. Costs about 1 µs a call besides the four system
+calls; a ``_meta`` like that of the last call costs a comparison more, any other ``_meta`` one pass over it.
+`fastrpc.proxy` connects and lists tools.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
