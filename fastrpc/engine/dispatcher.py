@@ -200,14 +200,21 @@ class Dispatcher(OutboundMessages):
             call.failed(error)
 
     def call_bound(
-        self, message: Message, plan: Plan, arguments: list[Any] | dict[str, Any], stateless: bool, began: int
+        self,
+        message: Message,
+        plan: Plan,
+        arguments: list[Any] | dict[str, Any],
+        stateless: bool,
+        began: int,
+        *,
+        is_allowed: bool = False,
     ) -> None:
         """Make a call that came at the tick `began` and may not begin on the connection: on a thread, for
-        instance. Its arguments are bound."""
+        instance. Its arguments are bound. `is_allowed`: its guard has decided."""
         request = self.request_type.of(self, message, None)
         request.version = self._version_of(stateless)
         request.began = began
-        self._handle(request, lambda request: self.begin(request, plan, arguments))
+        self._handle(request, lambda request: self.begin(request, plan, arguments, is_allowed=is_allowed))
 
     def open_call(self, context: Context, line: bytes, plan: Plan) -> None:
         """Fill in the context of a call that the connection makes, which has been asked for more."""
@@ -458,17 +465,25 @@ class Dispatcher(OutboundMessages):
 
     # --- handlers -----------------------------------------------------------------------------------------
 
-    def begin(self, request: Request, plan: Plan, arguments: list[Any] | dict[str, Any]) -> bytes | None:
+    def begin(
+        self,
+        request: Request,
+        plan: Plan,
+        arguments: list[Any] | dict[str, Any],
+        *,
+        is_allowed: bool = False,
+    ) -> bytes | None:
         """Call a handler: answer at once, or put the request in flight and return None.
 
-        `arguments` are bound; those that do not fit are a dict, for the hooks of the plan.
+        `arguments` are bound; those that do not fit are a dict, for the hooks of the plan. `is_allowed`: the
+        guard has decided about the call.
         """
         call = Call(self, request, plan, arguments)
         if self.runtime.recorder is not None:
             request.bound = request.allowed = ticks()
         if plan.guard is not None:
             try:
-                decision = plan.guard(call.info)
+                decision = None if is_allowed else plan.guard(call.info)
                 if decision is not None:
                     self._defer(call, decision)
                     return None

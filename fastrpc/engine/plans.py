@@ -5,7 +5,7 @@ not on the way of a call.
 
 from __future__ import annotations
 
-from fastrpc._core.plan import PARAMETER_LIMIT, REQUIRED, Plan
+from fastrpc._core.plan import PARAMETER_LIMIT, REQUIRED, Gate, Plan
 from fastrpc.engine.results import (
     divides_values,
     exact_type_of,
@@ -55,7 +55,8 @@ def plan_of(
     # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
     adaptive = tool.run == "auto" and tool.timeout_seconds is None and not is_async
     is_bounded = tool.timeout_seconds is not None or tool.max_running is not None
-    forwardable = direct and guard is None and around is None and not noted and not is_bounded
+    is_open = guard is None or isinstance(guard, Gate)  # decides without the arguments, or not at all
+    forwardable = direct and is_open and around is None and not noted and not is_bounded
     return Plan(
         tool,
         tool.name,

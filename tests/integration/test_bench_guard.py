@@ -170,6 +170,15 @@ def test_a_call_through_the_proxy_is_guarded_beside_the_direct_one() -> None:
     assert (row.base, row.cores, row.bar) == (guard.roster.PLAIN, 1, 3.0)
 
 
+def test_a_call_through_a_guarded_proxy_is_guarded_beside_the_proxy_without_a_guard() -> None:
+    (row,) = (row for row in guard.ROWS if row.name == "W14-guarded")
+    assert row.name in guard.GUARDED
+    assert (row.base, row.cores, row.bar) == (guard.roster.PLAIN, 1, 1.3)
+    plain, guarded = (guard.roster.peer_of(name, sys.executable) for name in (row.base, "fastrpc"))
+    assert guarded.commands[row.server][:2] == plain.commands[row.server]
+    assert guarded.commands[row.server][2] == "--guard"
+
+
 @pytest.mark.parametrize("name", ["W15-one", "W15-256"])
 def test_the_access_guard_is_guarded_beside_the_same_server_without_it(name: str) -> None:
     (row,) = (row for row in guard.ROWS if row.name == name)

@@ -65,6 +65,7 @@ def test_every_row_is_of_the_command_or_of_a_file_as_users_write_it(fastrpc: Any
         *OF_A_USERS_FILE,
         roster.PROXY,
         roster.PROXY_HTTP,
+        roster.PROXY_GUARDED,
         roster.HTTP,
         roster.HTTP_SESSION,
         roster.HTTP_LOG,
