@@ -27,7 +27,7 @@ SAID = {
     "transports.http.sessions.EXCHANGES_KEPT": (16, "16 a session, 1,024 in all"),
     "transports.http.sessions.ALL_EXCHANGES_BYTES": (64 * MIB, "64 MiB in all; none of one that has had"),
     "transports.http.app.IDLE_EXCHANGES": (256, "256 for each version"),
-    "transports.http.heads.HEADS_BYTES": (4 * MIB, "4 MiB, 8 KiB each"),
+    "transports.http.remembered.HEADS_BYTES": (4 * MIB, "4 MiB, 8 KiB each"),
     "engine.known_answers.UNKNOWN_KEPT": (64, "64 a connection"),
     "guard.policy.decisions.MOST_KEPT": (4096, "4,096 a class of callers"),
     "guard.policy.decisions.MOST_KEPT_IN_ALL": (65_536, "4,096 a class of callers, 65,536 in all"),

@@ -42,6 +42,7 @@ TOOLS = (
 import asyncio, json, sys, time
 from fastrpc import Context, Server
 from fastrpc.client_requests import Form
+from fastrpc.errors import ProtocolError
 
 app = Server("told")
 if given["behind"]:
@@ -155,6 +156,11 @@ def change() -> str:
     app.tool(passing)
     app.remove_tool("passing")
     return "changed"
+
+@app.tool(run="inline")
+def refuse(seconds: int) -> str:
+    """Refuse the call, and say when to call again."""
+    raise ProtocolError("too early", {"retry_after_seconds": seconds})
 
 @app.tool(run="inline")
 def learn(name: str) -> str:
