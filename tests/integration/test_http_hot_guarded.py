@@ -248,13 +248,13 @@ class Way:
         self.application = application
         self.tokens = tokens
         self.alone = 0
-        exchange = application.exchange
+        exchange = application.exchanges.take
 
         def counted(*arguments: Any) -> Any:
             self.alone += 1
             return exchange(*arguments)
 
-        application.exchange = counted
+        application.exchanges.take = counted
 
     def take(self, token: str, tool: str, /, **arguments: Any) -> Any:
         """Return the text of a call's result, or the code of its error; None if it takes the regular path."""

@@ -499,7 +499,7 @@ def test_a_call_that_waits_is_begun_straight_and_answered_when_it_has_ended() ->
             assert found[0] == 200
             assert text_of(json.loads(found[1])) == "later"
         assert not way.session.running
-        assert not way.application.running
+        assert not way.application.exchanges.running
 
     straight(scene)
 

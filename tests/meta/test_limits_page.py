@@ -26,7 +26,7 @@ SAID = {
     "quotas.ALL_BYTES": (128 * MIB, "1 MiB; 16 MiB a caller, 128 MiB in all"),
     "transports.http.sessions.EXCHANGES_KEPT": (16, "16 a session, 1,024 in all"),
     "transports.http.sessions.ALL_EXCHANGES_BYTES": (64 * MIB, "64 MiB in all; none of one that has had"),
-    "transports.http.app.IDLE_EXCHANGES": (256, "256 for each version"),
+    "transports.http.exchange.IDLE_EXCHANGES": (256, "256 for each version"),
     "transports.http.remembered.HEADS_BYTES": (4 * MIB, "4 MiB, 8 KiB each"),
     "engine.known_answers.UNKNOWN_KEPT": (64, "64 a connection"),
     "guard.policy.decisions.MOST_KEPT": (4096, "4,096 a class of callers"),

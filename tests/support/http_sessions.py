@@ -200,8 +200,9 @@ def counts() -> str:
         "pooled": sum(len(session._idle) for session in sessions._sessions.values()),
         "kept": sessions._store.bytes,
         "quota": app.runtime.quotas.used,
-        "running": len(http.running) + sum(len(session.running) for session in sessions._sessions.values()),
-        "idle": sum(map(len, http._idle.values())),
+        "running": len(http.exchanges.running)
+        + sum(len(session.running) for session in sessions._sessions.values()),
+        "idle": sum(map(len, http.exchanges._idle.values())),
         "sse": len(http._sse._sessions),
         "dispatchers": len(app.runtime.dispatchers),
     })

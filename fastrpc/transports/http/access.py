@@ -94,7 +94,7 @@ class Access:
             return NotedExchange(self, dispatcher, loop)
 
         app.make_request = make_request
-        app.make_exchange = app.sessions.make_exchange = make_exchange
+        app.exchanges.make = app.sessions.make_exchange = make_exchange
 
     def note(self, entry: AccessEntry) -> None:
         self.buffer.note(

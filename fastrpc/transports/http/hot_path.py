@@ -186,7 +186,7 @@ class HotPath:
         self, head: Head, session: HttpSession | None, body: bytes, headers: Headers, client: Client
     ) -> bytes | PendingResponse | None:
         """Answer a request on a connection, of its session if it has one, that serves no other meanwhile."""
-        exchange = self._app.exchange(head.principal) if session is None else session.exchange()
+        exchange = self._app.exchanges.take(head.principal) if session is None else session.exchange()
         try:
             answer = copy_context().run(exchange.receive_expected, body, head.method, head.name)
         except FAILURES as error:
@@ -200,7 +200,7 @@ class HotPath:
         else:
             if len(answer) > SHORT or ERROR in answer:
                 status = stateless_status(answer, exchange.connection.message.id or b"null")
-            self._app.put_back(exchange)
+            self._app.exchanges.put_back(exchange)
         return self.response(status, answer, headers, head.path, client) if answer else None
 
     # --- shared connections, and their callers ------------------------------------------------------------

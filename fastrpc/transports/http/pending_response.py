@@ -46,7 +46,7 @@ class PendingResponse:
         self._loop = loop
         self._since = loop.time()
         self._id: bytes = exchange.connection.message.id or b"null"
-        app.begin(exchange, session)
+        app.exchanges.begin(exchange, session)
 
     @property
     def waits(self) -> bool:
@@ -71,9 +71,9 @@ class PendingResponse:
         kind, line = item
         exchange.next()
         self.on_message(None)
-        self._app.running.discard(exchange)
+        self._app.exchanges.running.discard(exchange)
         try:
-            (self._app if session is None else session).put_back(exchange)
+            (self._app.exchanges if session is None else session).put_back(exchange)
         except Exception as error:  # the answer is there
             tracebacks.report("an exchange could not be kept", error)
         if session is not None:
@@ -86,7 +86,7 @@ class PendingResponse:
         if self._session is not None:
             self._session.stream_of(self._exchange).leave()
         else:
-            self._app.running.discard(self._exchange)
+            self._app.exchanges.running.discard(self._exchange)
             self._exchange.close()
 
     async def serve(self, request: HttpRequest) -> None:
@@ -94,6 +94,6 @@ class PendingResponse:
         request.body_is_read()
         app, session, exchange = self._app, self._session, self._exchange
         if session is None:
-            await app.send_stateless(request, exchange, self._id, self.seconds)
+            await app.responses.send_stateless(request, exchange, self._id, self.seconds)
         else:
-            await app.send_in_session(request, session, exchange, self.seconds)
+            await app.responses.send_in_session(request, session, exchange, self.seconds)

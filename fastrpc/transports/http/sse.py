@@ -16,24 +16,9 @@ from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
 
-    from fastrpc._core.message import Message
-    from fastrpc.quotas import Quota
-    from fastrpc.transports.http.guard import AccessRules
+    from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.request import HttpRequest
-
-    class SseHost(Protocol):
-        """The application whose endpoint it is, as far as that needs to know it."""
-
-        max_body: int
-        bodies: Quota
-        guard: AccessRules
-        keep_alive_seconds: float
-
-        def new_exchange(self) -> Exchange: ...
-        def check_open(self) -> None: ...
-        def read(self, body: bytes) -> Message: ...
 
 
 class SseSession:
@@ -63,7 +48,7 @@ class SseSession:
 class SseEndpoint:
     """The sessions of one server's HTTP+SSE; `app` makes their exchanges and knows the limits."""
 
-    def __init__(self, app: SseHost, *, per_caller: int, in_all: int) -> None:
+    def __init__(self, app: HttpApp, *, per_caller: int, in_all: int) -> None:
         self._app = app
         self._per_caller = per_caller
         self._in_all = in_all
@@ -89,7 +74,7 @@ class SseEndpoint:
         own = sum(session.principal == request.principal for session in self._sessions.values())
         if own >= self._per_caller or len(self._sessions) >= self._in_all:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
-        session = SseSession(request, self._app.new_exchange())
+        session = SseSession(request, self._app.exchanges.new())
         self._sessions[session.id] = session
         if self.on_opened is not None:
             self.on_opened(session)
