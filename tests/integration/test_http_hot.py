@@ -514,7 +514,7 @@ def test_a_tool_with_arguments_in_headers_goes_the_long_way() -> None:
 
 def test_a_head_is_judged_anew_when_its_token_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("fastrpc.transports.http.heads.monotonic", lambda: now)
+    monkeypatch.setattr("fastrpc.transports.http.remembered.monotonic", lambda: now)
 
     def check(path: HotPath, application: object) -> None:
         nonlocal now

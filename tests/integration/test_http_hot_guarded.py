@@ -439,7 +439,7 @@ def test_a_token_that_expires_between_two_calls_is_asked_about_again(
 ) -> None:
     app, _ = guarded(tmp_path, shop_policy())
     now = 1000.0
-    monkeypatch.setattr("fastrpc.transports.http.heads.monotonic", lambda: now)
+    monkeypatch.setattr("fastrpc.transports.http.remembered.monotonic", lambda: now)
 
     def scene(way: Way) -> None:
         nonlocal now

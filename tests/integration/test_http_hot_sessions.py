@@ -588,7 +588,7 @@ def test_a_session_is_in_use_whichever_way_its_requests_take(monkeypatch: pytest
 
 def test_a_head_in_a_session_is_judged_anew_when_its_token_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("fastrpc.transports.http.heads.monotonic", lambda: now)
+    monkeypatch.setattr("fastrpc.transports.http.remembered.monotonic", lambda: now)
 
     def scene(way: Straight) -> None:
         nonlocal now

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from fastrpc._core.access_buffer import AccessBuffer
     from fastrpc._core.message import Message
     from fastrpc.transports.http.app import HttpApp
-    from fastrpc.transports.http.heads import Head
     from fastrpc.transports.http.interfaces import Client, Mapped, Receive, Send
-    from fastrpc.transports.http.remembered import Headers
+    from fastrpc.transports.http.remembered import Head, Headers
     from fastrpc.transports.http.sessions import HttpSession
     from fastrpc.transports.http.shared import SharedConnection
     from fastrpc.transports.interfaces import ServedDispatcher

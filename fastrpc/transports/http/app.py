@@ -65,8 +65,6 @@ class HttpApp:
     mcp_paths: tuple[str, ...] = ("/mcp", "/mcp/http")
     media_types: tuple[str, ...] = ("application/json", "text/event-stream")
     """What a client of Streamable HTTP must accept."""
-    json_only = False
-    """Whether messages before a response are dropped, so that it is always one JSON body."""
     exposes_requests = False
     """Whether a handler can read its HTTP request (`current_request`)."""
 
@@ -91,7 +89,7 @@ class HttpApp:
         self.max_batch = max_batch
         self.max_body = max_body
         self.bodies = Quota(max(max_bodies, max_body))  # alone, the largest always fits
-        self.keep_alive_seconds = self.stream_seconds = keep_alive_seconds
+        self.keep_alive_seconds = keep_alive_seconds
         self.stopping = False
         self.at_end: list[Callable[[], object]] = []
         """Called when new requests are refused because the server shuts down."""
@@ -103,8 +101,8 @@ class HttpApp:
             per_caller=sessions_per_caller,
             in_all=max_sessions,
         )
-        self.responses = ResponseSender(self)
-        self.session_wire = SessionWire(self)
+        self.responses = ResponseSender(self.exchanges, guard, keep_alive_seconds)
+        self.session_wire = SessionWire(self.exchanges, self.sessions, self.responses)
         sse = SseEndpoint(self, per_caller=sessions_per_caller, in_all=max_sessions)
         self.routes: dict[str, Callable[[HttpRequest], Awaitable[None]]] = {
             "/mcp": self._mcp,

@@ -11,11 +11,10 @@ from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fastrpc.transports.http.heads import Head
     from fastrpc.transports.http.hot_path import HotPath
     from fastrpc.transports.http.interfaces import Client, Mapped
     from fastrpc.transports.http.pending_response import PendingResponse
-    from fastrpc.transports.http.remembered import Headers
+    from fastrpc.transports.http.remembered import Head, Headers
     from fastrpc.transports.http.sessions import HttpSession
 
 TRANSPORT_KEY = "fastrpc.transport"

@@ -55,11 +55,11 @@ class CustomApp(HttpApp):
         self.mcp_paths = tuple(each for path in mcp_paths for each in spellings(path))
         self._serve_mcp = self._mcp_without_sessions if stateless else self._mcp
         if stateless:
-            self.session_wire = WireWithoutSessions(self)
+            self.session_wire = WireWithoutSessions(self.exchanges, self.sessions, self.responses)
         if json_response:
-            self.json_only = True
+            self.responses.json_only = True
             self.media_types = ("application/json",)
-            self.stream_seconds = NEVER
+            self.responses.stream_seconds = NEVER
         if retry_ms is not None:
             self.sessions.retry_ms = retry_ms
         self.routes = dict.fromkeys(self.mcp_paths, self._serve_mcp)
@@ -102,16 +102,16 @@ class WireWithoutSessions(SessionWire):
     async def _post_alone(self, request: HttpRequest, body: bytes, method: str) -> None:
         """Serve a request that changes its connection, which is not used again."""
         version = check_version(request.header(b"mcp-protocol-version")) or ASSUMED
-        exchange = self.exchanges.new()
+        exchange = self._exchanges.new()
         exchange.reusable = False
         exchange.dispatcher.principal = request.principal
         if method != "initialize":
             exchange.dispatcher.adopt_version(version)
         answer = exchange.receive(body, request.entry)
         if answer is None:
-            await self.app.responses.send(request, exchange, lambda kind, line: 200)
+            await self._responses.send(request, exchange, lambda kind, line: 200)
         else:
-            self.exchanges.put_back(exchange)
+            self._exchanges.put_back(exchange)
             await request.answer(200, answer)
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from fastrpc.errors import ProtocolError
     from fastrpc.quotas import Share
-    from fastrpc.transports.http.sessions import HttpSession
     from fastrpc.transports.interfaces import (
         Connect,
         RequestInFlight,
@@ -338,15 +337,16 @@ class ExchangePool:
         else:
             exchange.close()
 
-    def begin(self, exchange: Exchange, session: HttpSession | None, share: Share | None = None) -> None:
-        """Note that a request is in flight: the shutdown waits for it. `share`: what its body takes."""
+    def begin(self, exchange: Exchange, share: Share | None = None) -> None:
+        """Note that a request without a session is in flight. `share`: what its body takes."""
         if exchange.in_flight:
             exchange.share = share
-        if session is None:
-            self.running.add(exchange)
-            return
-        session.begin(exchange)
-        if exchange.in_flight:  # a call that has ended already may still have items to send
+        self.running.add(exchange)
+
+    def begin_in_session(self, exchange: Exchange, share: Share | None = None) -> None:
+        """Note that a request of a session is in flight; one that is over may still have items to send."""
+        if exchange.in_flight:
+            exchange.share = share
             self.running.add(exchange)
             exchange.on_end = self.running.discard
 

@@ -56,9 +56,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastrpc.transports.http.app import HttpApp
-    from fastrpc.transports.http.heads import Head
     from fastrpc.transports.http.interfaces import Client
-    from fastrpc.transports.http.remembered import Headers
+    from fastrpc.transports.http.remembered import Head, Headers
     from fastrpc.transports.http.sessions import HttpSession
 
 ERROR, SHORT = b'"error":{"code":', 4096

@@ -46,7 +46,11 @@ class PendingResponse:
         self._loop = loop
         self._since = loop.time()
         self._id: bytes = exchange.connection.message.id or b"null"
-        app.exchanges.begin(exchange, session)
+        if session is None:
+            app.exchanges.begin(exchange)
+        else:
+            session.begin(exchange)
+            app.exchanges.begin_in_session(exchange)
 
     @property
     def waits(self) -> bool:
@@ -56,7 +60,7 @@ class PendingResponse:
     @property
     def seconds(self) -> float:
         """The time left before a keep-alive comment has to be sent (``stream_seconds``)."""
-        return max(0.0, self._app.stream_seconds - (self._loop.time() - self._since))
+        return max(0.0, self._app.responses.stream_seconds - (self._loop.time() - self._since))
 
     def on_message(self, function: Callable[[], object] | None) -> None:
         """Set the function that is called for each message; None: the exchange's waiter is woken."""

@@ -7,12 +7,14 @@ these memories among those of the other fast paths.
 
 from __future__ import annotations
 
+import re
+from time import monotonic
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastrpc._core.plan import Plan
-    from fastrpc.transports.http.heads import Head, HeadTemplate
 
     Headers = list[tuple[bytes, bytes]]
     Meaning = tuple[tuple[bytes, bytes], ...]
@@ -24,7 +26,14 @@ CALLERS_KEPT = 4096
 
 MAX_BYPASSES = 100
 """The number of requests with a head, or in a session, that do not use the shared connection after a call
-that it could not serve: one at first, then twice as many each time, up to these."""
+that it could not serve: one at first, then twice as many each time, up to this many."""
+
+
+VARYING = re.compile(
+    rb"(?<=\r\n)(content-length|mcp-session-id|traceparent): ?([!-~]{1,1024})(?=\r\n|\Z)", re.IGNORECASE
+)
+"""Headers whose values differ from request to request, or from session to session."""
+VISIBLE = re.compile(rb"[!-~]{1,1024}")
 
 
 class Bypass:
@@ -51,6 +60,123 @@ class CallerPlans:
     def __init__(self, principal: str, plans: dict[str, Plan]) -> None:
         self.principal = principal
         self.plans = plans
+
+
+class Head:
+    """A head that was admitted: its authenticated principal, and the length, method and name of its body.
+
+    `session` is the session id, "" for a request of 2026-07-28; `access_token` that of its admission.
+    """
+
+    __slots__ = (
+        "access_token",
+        "bypass",
+        "call",
+        "caller_plans",
+        "length",
+        "method",
+        "name",
+        "path",
+        "principal",
+        "session",
+        "text",
+        "valid_until",
+    )
+
+    def __init__(
+        self,
+        method: bytes,
+        name: bytes,
+        principal: str,
+        valid_until: float | None,
+        access_token: object = None,
+    ) -> None:
+        self.length = 0
+        self.path = ""
+        self.text = b""
+        """Its bytes, once it is in the cache."""
+        self.method = method
+        self.name = name
+        self.principal = principal
+        self.call = principal, method, name
+        """These three at once, for the access log."""
+        self.session = ""
+        self.valid_until = valid_until
+        self.access_token = access_token
+        self.bypass = Bypass()
+        """Not used in a session, which has one for all its requests."""
+        self.caller_plans: CallerPlans | None = None
+        """What the shared connection is bound to for its principal; None before the first request."""
+
+    def of(self, length: int, session: str, path: str) -> Head:
+        """Return a copy with another body length, session and path."""
+        head = Head(self.method, self.name, self.principal, self.valid_until, self.access_token)
+        head.length = length
+        head.path = path
+        head.session = session
+        head.caller_plans = self.caller_plans
+        return head
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether it has expired, and must be checked again."""
+        return self.valid_until is not None and self.valid_until <= monotonic()
+
+    @property
+    def in_session(self) -> bool:
+        """Whether the request is of a version with sessions."""
+        return not self.method
+
+
+class HeadTemplate:
+    """An admitted head without the values of the `VARYING` headers: `pieces` precede each of these values,
+    `rest` follows the last."""
+
+    __slots__ = ("head", "length_at", "path", "pieces", "rest", "session_at")
+
+    def __init__(self, head: Head, pieces: list[bytes], rest: bytes, length_at: int, session_at: int) -> None:
+        self.head = head
+        self.path = path_of(pieces[0])
+        self.pieces = pieces
+        self.rest = rest
+        self.length_at = length_at
+        self.session_at = session_at
+
+    def values(self, text: bytes) -> list[bytes] | None:
+        """Return the values of the `VARYING` headers in a head; None if the rest differs."""
+        values = []
+        at = 0
+        for piece in self.pieces:
+            if not text.startswith(piece, at):
+                return None
+            at += len(piece)
+            end = text.find(b"\r\n", at)
+            value = text[at:] if end < 0 else text[at:end]
+            if VISIBLE.fullmatch(value) is None:
+                return None
+            values.append(value)
+            at += len(value)
+        return values if text[at:] == self.rest else None
+
+
+def path_of(text: bytes) -> str:
+    """Return the path of a head."""
+    return text.split(b" ", 2)[1].decode("ascii")
+
+
+def template_of(text: bytes, head: Head) -> HeadTemplate | None:
+    """Return the template of an admitted head; None if other heads cannot be matched against it."""
+    pieces = []
+    names = []
+    at = 0
+    for match in VARYING.finditer(text):
+        pieces.append(text[at : match.start(2)])
+        names.append(match[1].lower())
+        at = match.end()
+    if b"content-length" not in names or (head.in_session and b"mcp-session-id" not in names):
+        return None
+    session_at = names.index(b"mcp-session-id") if head.in_session else -1
+    return HeadTemplate(head, pieces, text[at:], names.index(b"content-length"), session_at)
 
 
 class RememberedRequests:

@@ -14,19 +14,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fastrpc.transports.http.app import HttpApp
-    from fastrpc.transports.http.exchange import Exchange
+    from fastrpc.transports.http.exchange import Exchange, ExchangePool
+    from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.request import HttpRequest
     from fastrpc.transports.http.sessions import HttpSession
     from fastrpc.transports.http.streams import Reader
 
 
 class ResponseSender:
-    """Sends the responses of one application."""
+    """Sends the responses of one application; `guard` checks the tokens of its listeners.
 
-    def __init__(self, app: HttpApp) -> None:
-        self._app = app
-        self._exchanges = app.exchanges
+    `keep_alive_seconds` is the time between the comments of an event stream.
+    """
+
+    def __init__(self, exchanges: ExchangePool, guard: AccessRules, keep_alive_seconds: float) -> None:
+        self.keep_alive_seconds = keep_alive_seconds
+        self.stream_seconds = keep_alive_seconds
+        """How long a response may take before an event stream begins."""
+        self.json_only = False
+        """Whether messages before a response are dropped, so that it is always one JSON body."""
+        self._exchanges = exchanges
+        self._guard = guard
 
     async def send_stateless(
         self, request: HttpRequest, exchange: Exchange, id: bytes, seconds: float | None = None
@@ -53,7 +61,7 @@ class ResponseSender:
         `status_of` receives the kind and the line of the response. `seconds` is the time until the first
         keep-alive comment; None: `stream_seconds`.
         """
-        self._exchanges.begin(exchange, None, request.share)
+        self._exchanges.begin(exchange, request.share)
         over = False
         request.watch(exchange.waiter.wake)
         try:
@@ -86,12 +94,12 @@ class ResponseSender:
             if request.gone:  # the caller decides about the remaining items, the response included
                 return False
             dispatcher = exchange.dispatcher
-            if dispatcher.listening and not await self._app.guard.still_admits(request, dispatcher.principal):
+            if dispatcher.listening and not await self._guard.still_admits(request, dispatcher.principal):
                 await request.more(b"", last=True)
                 return False
             item = exchange.next()
             if item is None:
-                woken = await exchange.waiter.wait(self._app.stream_seconds if seconds is None else seconds)
+                woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
                 seconds = None
                 if not woken:
                     if not request.begun:
@@ -99,7 +107,7 @@ class ResponseSender:
                     await request.more(KEEP_ALIVE)
                 continue
             kind, line = item
-            if self._app.json_only and kind == MESSAGE:
+            if self.json_only and kind == MESSAGE:
                 continue
             if not request.begun:
                 if kind == SILENT:
@@ -121,7 +129,8 @@ class ResponseSender:
         """Send the messages and the response of a request in a session. A disconnect does not cancel it: the
         client may resume the stream. `seconds`: to the first keep-alive comment; None: `stream_seconds`.
         """
-        self._exchanges.begin(exchange, session, request.share)
+        session.begin(exchange)
+        self._exchanges.begin_in_session(exchange, request.share)
         request.watch(exchange.waiter.wake)
         try:
             answer = await self._wait_for_response(request, session, exchange, seconds)
@@ -152,14 +161,14 @@ class ResponseSender:
         while True:
             item = exchange.peek()
             if item is None and not request.gone:
-                woken = await exchange.waiter.wait(self._app.stream_seconds if seconds is None else seconds)
+                woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
                 seconds = None
                 if woken:
                     continue
             elif item is not None and item[0] in (ANSWER, STOPPED, SILENT):
                 return exchange.next()
             elif item is not None and (
-                (item[0] == PAUSED and not session.primed) or (item[0] == MESSAGE and self._app.json_only)
+                (item[0] == PAUSED and not session.primed) or (item[0] == MESSAGE and self.json_only)
             ):
                 exchange.next()
                 continue
@@ -176,14 +185,14 @@ class ResponseSender:
             if first:
                 await request.more(first)
             while not request.gone:
-                ends = listens and not await self._app.guard.still_admits(request, session.principal)
+                ends = listens and not await self._guard.still_admits(request, session.principal)
                 data = None if ends else reader.take()
                 if data is None:
                     await request.more(b"", last=True)
                     return
                 if data:
                     await request.more(data)
-                elif not await reader.waiter.wait(self._app.keep_alive_seconds):
+                elif not await reader.waiter.wait(self.keep_alive_seconds):
                     await request.more(KEEP_ALIVE)
         finally:
             reader.leave()

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from fastrpc.transports.http.app import HttpApp
-    from fastrpc.transports.http.exchange import Exchange
+    from fastrpc.transports.http.exchange import Exchange, ExchangePool
     from fastrpc.transports.http.request import HttpRequest
-    from fastrpc.transports.http.sessions import HttpSession
+    from fastrpc.transports.http.responses import ResponseSender
+    from fastrpc.transports.http.sessions import HttpSession, Sessions
 
     Rest = Coroutine[Any, Any, None] | None  # what sends the answer of a call that waits, if it does
 
@@ -33,10 +33,10 @@ NEED_A_SESSION = ("logging/setLevel", "resources/subscribe", "resources/unsubscr
 class SessionWire:
     """Serves the requests of the session wire to one application."""
 
-    def __init__(self, app: HttpApp) -> None:
-        self.app = app
-        self.exchanges = app.exchanges
-        self.sessions = app.sessions
+    def __init__(self, exchanges: ExchangePool, sessions: Sessions, responses: ResponseSender) -> None:
+        self._exchanges = exchanges
+        self._sessions = sessions
+        self._responses = responses
 
     async def post(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
         if method == "initialize" and kind == "request":
@@ -51,23 +51,23 @@ class SessionWire:
         given = request.header(b"mcp-session-id")
         if given is None:
             raise Refused(400, "Mcp-Session-Id: the header is missing; a session begins with initialize")
-        session = self.sessions.find(given, request.principal)
+        session = self._sessions.find(given, request.principal)
         if session is None:
             raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
         check_version(request.header(b"mcp-protocol-version"))
         return session
 
     async def _post_initialize(self, request: HttpRequest, body: bytes) -> None:
-        session = self.sessions.open(request.principal, asyncio.get_running_loop())
+        session = self._sessions.open(request.principal, asyncio.get_running_loop())
         if session is None:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
-        self.exchanges.runtime = session.dispatcher.runtime
+        self._exchanges.runtime = session.dispatcher.runtime
         exchange = session.exchange()
         answer = exchange.receive(body, request.entry)
         if answer is None:  # the proxy connects to its upstream server first
             answer = await self._answer_late(request, session, exchange)
         if not answer or session.version is None:
-            self.sessions.end(session)
+            self._sessions.end(session)
             exchange.close()  # or its buffers would stay until a garbage collection
             await request.answer(400, answer or b"")
             return
@@ -84,11 +84,11 @@ class SessionWire:
             while not request.gone:
                 item = exchange.next()
                 if item is None:
-                    await exchange.waiter.wait(self.app.keep_alive_seconds)
+                    await exchange.waiter.wait(self._responses.keep_alive_seconds)
                 elif item[0] in ENDS:
                     return item[1]
         except BaseException:  # the ASGI server aborts the request
-            self.sessions.end(session)
+            self._sessions.end(session)
             raise
         return None
 
@@ -108,7 +108,7 @@ class SessionWire:
             session.put_back(exchange)
             await request.answer(202)
         else:
-            return self.app.responses.send_in_session(request, session, exchange)
+            return self._responses.send_in_session(request, session, exchange)
         return None
 
     async def post_without_session(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
@@ -121,11 +121,11 @@ class SessionWire:
             self._session_of(request)
         if kind == "batch" and version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
-        exchange = self.exchanges.take(request.principal, version)
+        exchange = self._exchanges.take(request.principal, version)
         answer = exchange.receive(body, request.entry)
         if answer is None and exchange.waits:
-            return self.app.responses.send(request, exchange, lambda kind, line: 200, cancel=False)
-        self.exchanges.put_back(exchange)
+            return self._responses.send(request, exchange, lambda kind, line: 200, cancel=False)
+        self._exchanges.put_back(exchange)
         await request.answer(200 if answer else 202, answer or b"")
         return None
 
@@ -134,7 +134,7 @@ class SessionWire:
         disconnect after it.
         """
         session = self._session_of(request)
-        self.sessions.remove(session)
+        self._sessions.remove(session)
         try:
             await request.answer(200)
         finally:
@@ -149,7 +149,7 @@ class SessionWire:
         if reader is None:
             raise Refused(400, "Last-Event-ID: there is nothing to resume after it")
         request.watch(reader.waiter.wake)
-        await self.app.responses.send_stream(request, session, reader, reader.seen, listens=True)
+        await self._responses.send_stream(request, session, reader, reader.seen, listens=True)
 
 
 def check_version(given: str | None) -> str | None:

@@ -16,9 +16,25 @@ from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
-    from fastrpc.transports.http.app import HttpApp
+    from fastrpc._core.message import Message
+    from fastrpc.quotas import Quota
+    from fastrpc.transports.http.exchange import ExchangePool
+    from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.request import HttpRequest
+
+    class SseHost(Protocol):
+        """The application to which the endpoint belongs."""
+
+        max_body: int
+        bodies: Quota
+        exchanges: ExchangePool
+        guard: AccessRules
+        keep_alive_seconds: float
+
+        def check_open(self) -> None: ...
+        def read(self, body: bytes) -> Message: ...
 
 
 class SseSession:
@@ -48,7 +64,7 @@ class SseSession:
 class SseEndpoint:
     """The sessions of one server's HTTP+SSE; `app` makes their exchanges and knows the limits."""
 
-    def __init__(self, app: HttpApp, *, per_caller: int, in_all: int) -> None:
+    def __init__(self, app: SseHost, *, per_caller: int, in_all: int) -> None:
         self._app = app
         self._per_caller = per_caller
         self._in_all = in_all
