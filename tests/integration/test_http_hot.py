@@ -23,15 +23,10 @@ from support.waiting import eventually
 from fastrpc import Context
 from fastrpc import Server as App
 from fastrpc.transports.http.guard import Admission
-from fastrpc.transports.http.heads import (
-    HEADS_BYTES,
-    MEANINGFUL,
-    MEANINGS_KEPT,
-    OTHERS_KEPT,
-    REGULAR_PATH_ONLY,
-)
+from fastrpc.transports.http.heads import MEANINGFUL, REGULAR_PATH_ONLY
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.pending_response import PendingResponse
+from fastrpc.transports.http.remembered import HEADS_BYTES, MEANINGS_KEPT, REGULAR_KEPT
 from fastrpc.transports.http.request import HttpRequest
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
@@ -519,7 +514,7 @@ def test_a_tool_with_arguments_in_headers_goes_the_long_way() -> None:
 
 def test_a_head_is_judged_anew_when_its_token_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("fastrpc.transports.http.heads.monotonic", lambda: now)
+    monkeypatch.setattr("fastrpc.transports.http.remembered.monotonic", lambda: now)
 
     def check(path: HotPath, application: object) -> None:
         nonlocal now
@@ -555,13 +550,13 @@ def test_a_token_that_was_wrong_is_asked_for_again() -> None:
 
 def test_known_heads_are_bounded() -> None:
     def check(path: HotPath, application: object) -> None:
-        heads = path._heads
+        remembered = path._remembered
         for number in range(5000):
             assert path.head(head(with_headers(("Host", f"127.0.0.1:{number}")))) is not None
             path.head(b"GET /%d HTTP/1.1" % number)
-        assert sum(map(len, heads.known)) <= HEADS_BYTES
-        assert len(heads._meanings) <= MEANINGS_KEPT
-        assert len(heads._others) <= OTHERS_KEPT
+        assert sum(map(len, remembered.heads)) <= HEADS_BYTES
+        assert len(remembered.meanings) <= MEANINGS_KEPT
+        assert len(remembered.regular) <= REGULAR_KEPT
 
     with_path(check)
 

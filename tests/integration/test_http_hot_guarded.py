@@ -248,13 +248,13 @@ class Way:
         self.application = application
         self.tokens = tokens
         self.alone = 0
-        exchange = application.exchange
+        exchange = application.exchanges.take
 
         def counted(*arguments: Any) -> Any:
             self.alone += 1
             return exchange(*arguments)
 
-        application.exchange = counted
+        application.exchanges.take = counted
 
     def take(self, token: str, tool: str, /, **arguments: Any) -> Any:
         """Return the text of a call's result, or the code of its error; None if it takes the regular path."""
@@ -439,7 +439,7 @@ def test_a_token_that_expires_between_two_calls_is_asked_about_again(
 ) -> None:
     app, _ = guarded(tmp_path, shop_policy())
     now = 1000.0
-    monkeypatch.setattr("fastrpc.transports.http.heads.monotonic", lambda: now)
+    monkeypatch.setattr("fastrpc.transports.http.remembered.monotonic", lambda: now)
 
     def scene(way: Way) -> None:
         nonlocal now

@@ -17,6 +17,7 @@ from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
 from fastrpc.transports.http import streams
 from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
+from fastrpc.transports.http.remembered import Bypass
 from fastrpc.transports.http.session_ids import new_id
 from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
 
@@ -63,8 +64,7 @@ class HttpSession:
         self.closed = False
         self.retry_ms = RETRY_MS
         """When a client should reconnect whose stream has ended."""
-        self.bypasses_left = self.bypass_backoff = 0
-        """The number of next requests that do not use the shared connection: see `hot_path`."""
+        self.bypass = Bypass()
         self.running: set[Exchange] = set()
         self._connect = connect
         self._loop = loop

@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 
     from fastrpc._core.message import Message
     from fastrpc.quotas import Quota
+    from fastrpc.transports.http.exchange import ExchangePool
     from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.request import HttpRequest
 
     class SseHost(Protocol):
-        """The application whose endpoint it is, as far as that needs to know it."""
+        """The application to which the endpoint belongs."""
 
         max_body: int
         bodies: Quota
+        exchanges: ExchangePool
         guard: AccessRules
         keep_alive_seconds: float
 
-        def new_exchange(self) -> Exchange: ...
         def check_open(self) -> None: ...
         def read(self, body: bytes) -> Message: ...
 
@@ -89,7 +90,7 @@ class SseEndpoint:
         own = sum(session.principal == request.principal for session in self._sessions.values())
         if own >= self._per_caller or len(self._sessions) >= self._in_all:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
-        session = SseSession(request, self._app.new_exchange())
+        session = SseSession(request, self._app.exchanges.new())
         self._sessions[session.id] = session
         if self.on_opened is not None:
             self.on_opened(session)
