@@ -123,7 +123,7 @@ class ApprovalGates(Protocol):
 
 
 class RequestWrapper(Protocol):
-    """Coroutines around the requests of a server: see `fastrpc.engine.wrappers`."""
+    """Coroutines around the requests of a server: see `fastrpc.engine.wrappers` and `wrapped_requests`."""
 
     @property
     def declares_everything(self) -> bool:

@@ -42,7 +42,6 @@ class ServedRuntime(Protocol):
     """What all connections of a server share."""
 
     secret: bytes | None
-    share: Callable[[bytes], object] | None
 
     @property
     def server(self) -> ServedServer: ...
@@ -53,13 +52,22 @@ class ServedRuntime(Protocol):
     @property
     def has_upstreams(self) -> bool: ...
     @property
-    def is_filtered(self) -> bool: ...
+    def upstreams(self) -> Any:
+        """Takes notifications: `fastrpc.engine.upstreams`."""
+
     @property
-    def classifies_calls(self) -> bool: ...
+    def announcements(self) -> Any:
+        """Takes and shares announcements: `fastrpc.engine.announcements`."""
+
+    @property
+    def filters(self) -> Any:
+        """What decides what callers see: `fastrpc.engine.visibility`."""
+
+    @property
+    def plans(self) -> Any:
+        """The call plans: `fastrpc.engine.plans`."""
+
     def process_state(self) -> tuple[str, str] | None: ...
-    def plans_for(self, principal: str | None) -> dict[str, Plan]: ...
-    def take_announcement(self, change: str, *values: Any) -> None: ...
-    def take_notification(self, method: str, params: dict[str, Any]) -> None: ...
     async def leave(self) -> None: ...
     def leave_threads_behind(self) -> None: ...
 

@@ -464,7 +464,7 @@ class Server(PlainServer):
             )
             runtime.honours_everything = self._honours_everything
             if self._options is not None:
-                runtime.instructions = self._options.instructions
+                runtime.description.instructions = self._options.instructions
             self._set_around(runtime)
         found: LowLevelRuntime = runtime
         return found
@@ -524,8 +524,8 @@ class Server(PlainServer):
             self._options = options
             runtime = self._runtime
             if runtime is not None:
-                runtime.server_info = self.info
-                runtime.instructions = options.instructions
+                runtime.description.info = self.info
+                runtime.description.instructions = options.instructions
 
 
 def _caller(function: Any, request_name: str) -> Callable[[dict[str, Any]], Awaitable[Any]]:

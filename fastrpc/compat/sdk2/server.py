@@ -172,4 +172,4 @@ class CompatRuntime(Runtime):
     """The runtime of a compat server."""
 
     def _make_pages(self) -> ListPages:
-        return CompatPages(self.server, self, self.results)
+        return CompatPages(self.server, self.filters, self.results)

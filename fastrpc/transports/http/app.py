@@ -308,7 +308,7 @@ class HttpApp:
         elif kind in ("notification", "ignored"):
             if stateless_header or message.envelope is not None:
                 if kind == "notification" and self._runtime is not None:  # else nothing is behind it yet
-                    self._runtime.take_notification(method, message.params or {})
+                    self._runtime.upstreams.take_notification(method, message.params or {})
                 await request.answer(202)
             else:
                 return await self._post_session_wire(request, body, kind, method)

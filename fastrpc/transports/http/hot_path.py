@@ -112,7 +112,7 @@ class HotPath:
         found = self._callers.get(head.principal)
         if found is None:
             runtime = self._shared.dispatcher.runtime
-            found = CallerPlans(head.principal, runtime.plans_for(head.principal))
+            found = CallerPlans(head.principal, runtime.plans.tools_of(head.principal))
             if not found.plans:  # a filter has failed, perhaps, and works again soon
                 return found
             if len(self._callers) >= MOST_CALLERS:
@@ -123,7 +123,7 @@ class HotPath:
 
     def _drop_caller_plans(self, head: Head) -> None:
         """The shared connection has not served a call: its principal may have another class now."""
-        if self._shared.dispatcher.runtime.classifies_calls:
+        if self._shared.dispatcher.runtime.filters.classifies_calls:
             self._callers.pop(head.principal, None)
             head.caller_plans = None
 
