@@ -13,6 +13,7 @@ from fastrpc.engine.visibility import ServerDescription, VisibilityFilters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from functools import cached_property
     from typing import Any
 
     from fastrpc.engine.admission import CallAdmission
@@ -24,6 +25,20 @@ if TYPE_CHECKING:
     from fastrpc.engine.thread_pool import ThreadPool
     from fastrpc.engine.upstreams import Upstreams
     from fastrpc.quotas import Quotas
+
+    made_once = cached_property
+else:
+
+    class made_once:
+        """`functools.cached_property`, which costs a start its import."""
+
+        def __init__(self, make):
+            self._make = make
+            self._name = make.__name__
+
+        def __get__(self, instance, owner):
+            part = instance.__dict__[self._name] = self._make(instance)
+            return part
 
 
 class Runtime(SharedState):
@@ -49,14 +64,6 @@ class Runtime(SharedState):
             enter = server.lifespan
             self.lifespan = ServerLifespan(lambda: enter(server), self._take_state)
         self._threads: int = server.threads
-        self._plans: CallPlans | None = None
-        self._pages: ListPages | None = None
-        self._admission: CallAdmission | None = None
-        self._announcements: Announcements | None = None
-        self._monitors: Monitors | None = None
-        self._thread_pool: ThreadPool | None = None
-        self._upstreams: Upstreams | None = None
-        self._quotas: Quotas | None = None
         for registry in self.registries:
             registry.watchers.append(self._changed)
 
@@ -80,16 +87,16 @@ class Runtime(SharedState):
             dispatcher.forget_plans(lambda: self._forget(kind))
 
     def _forget(self, kind: str) -> None:
-        if self._pages is not None:
-            self._pages.forget()
+        if "pages" in self.__dict__:
+            self.pages.forget()
         self.filters.forget()
-        if self._plans is not None:
-            self._plans.forget(kind)
+        if "plans" in self.__dict__:
+            self.plans.forget(kind)
 
     def forget_plans(self) -> None:
         """Make the plans anew, at the next call; from whatever thread."""
-        if self._plans is not None:
-            self._plans.forget()
+        if "plans" in self.__dict__:
+            self.plans.forget()
         self._forget_everywhere("tool")
 
     def process_state(self) -> tuple[str, str] | None:
@@ -117,79 +124,60 @@ class Runtime(SharedState):
 
     # --- parts that a server makes when a client first needs them: a start imports none of them ---------
 
-    @property
+    @made_once
     def plans(self) -> CallPlans:
-        if self._plans is None:
-            from fastrpc.engine.plans import CallPlans
+        from fastrpc.engine.plans import CallPlans
 
-            self._plans = CallPlans(self, self.filters, self.forget_plans)
-        return self._plans
+        return CallPlans(self, self.filters, self.forget_plans)
 
-    @property
+    @made_once
     def pages(self) -> ListPages:
-        if self._pages is None:
-            self._pages = self._make_pages()
-        return self._pages
-
-    def _make_pages(self) -> ListPages:
         from fastrpc.engine.list_pages import ListPages
 
         return ListPages(self.server, self.filters, self.results)
 
-    @property
+    @made_once
     def admission(self) -> CallAdmission:
-        if self._admission is None:
-            from fastrpc.engine.admission import CallAdmission
+        from fastrpc.engine.admission import CallAdmission
 
-            self._admission = CallAdmission(self.calls, self.pending_lifespan)
-        return self._admission
+        return CallAdmission(self.calls, self.pending_lifespan)
 
-    @property
+    @made_once
     def announcements(self) -> Announcements:
-        if self._announcements is None:
-            from fastrpc.engine.announcements import Announcements
+        from fastrpc.engine.announcements import Announcements
 
-            self._announcements = Announcements(self.dispatchers, self.filters, self._forget_everywhere)
-        return self._announcements
+        return Announcements(self.dispatchers, self.filters, self._forget_everywhere)
 
-    @property
+    @made_once
     def monitors(self) -> Monitors:
-        if self._monitors is None:
-            from fastrpc.engine.server_monitors import Monitors
+        from fastrpc.engine.server_monitors import Monitors
 
-            self._monitors = Monitors(self.server, self.mounts, self.dispatchers)
-        return self._monitors
+        return Monitors(self.server, self.mounts, self.dispatchers)
 
-    @property
+    @made_once
     def upstreams(self) -> Upstreams:
-        if self._upstreams is None:
-            from fastrpc.engine.upstreams import Upstreams
+        from fastrpc.engine.upstreams import Upstreams
 
-            self._upstreams = Upstreams(self)
-        return self._upstreams
+        return Upstreams(self)
 
-    @property
+    @made_once
     def quotas(self) -> Quotas:
         """What the clients of each caller may have this process keep."""
-        if self._quotas is None:
-            from fastrpc.quotas import Quotas
+        from fastrpc.quotas import Quotas
 
-            self._quotas = Quotas()
-        return self._quotas
+        return Quotas()
 
-    @property
+    @made_once
     def thread_pool(self) -> ThreadPool:
-        if self._thread_pool is None:
-            from fastrpc.engine.thread_pool import ThreadPool
+        from fastrpc.engine.thread_pool import ThreadPool
 
-            self._thread_pool = ThreadPool(self._threads)
-        return self._thread_pool
+        return ThreadPool(self._threads)
 
     def leave_threads_behind(self) -> None:
         """End the process here if a tool still runs on a thread: the interpreter's own end would wait
         for it, or abort where it holds a lock that the end wants."""
-        if self._thread_pool is not None and self._thread_pool.busy:
-            self._thread_pool.leave()
+        if "thread_pool" in self.__dict__ and self.thread_pool.busy:
+            self.thread_pool.leave()
 
     def get_ready(self) -> None:
         """Make what the first call on a thread would make: the client has paused."""

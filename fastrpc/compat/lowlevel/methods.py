@@ -22,7 +22,7 @@ from fastrpc.compat.sdk2.cache_hints import caching
 from fastrpc.definitions.handler import Handler
 from fastrpc.definitions.tool import Tool
 from fastrpc.engine.list_pages import ListPages
-from fastrpc.engine.runtime import Runtime
+from fastrpc.engine.runtime import Runtime, made_once
 from fastrpc.engine.visibility import ServerDescription
 from fastrpc.errors import InvalidParams, ToolError
 from fastrpc.methods import Method
@@ -303,7 +303,8 @@ class LowLevelRuntime(Runtime):
     server: Any
     description_type = LowLevelDescription
 
-    def _make_pages(self) -> ListPages:
+    @made_once
+    def pages(self) -> ListPages:
         return HintedPages(self.server, self.filters, self.results)
 
     def replace_tools(self, gone: list[str], new: list[ListedTool]) -> None:

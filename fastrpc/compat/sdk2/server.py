@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastrpc.compat.dialect import SDK_2
 from fastrpc.engine.list_pages import ListPages
-from fastrpc.engine.runtime import Runtime
+from fastrpc.engine.runtime import Runtime, made_once
 from fastrpc.errors import DefinitionError
 from fastrpc.server import Server
 
@@ -171,5 +171,6 @@ class CompatPages(ListPages):
 class CompatRuntime(Runtime):
     """The runtime of a compat server."""
 
-    def _make_pages(self) -> ListPages:
+    @made_once
+    def pages(self) -> ListPages:
         return CompatPages(self.server, self.filters, self.results)
