@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     class AdmittedCall(Protocol):
         """The part of a `Call` that is needed here."""
 
-        @property
-        def plan(self) -> Plan: ...
-        @property
-        def dispatcher(self) -> Any: ...
-        @property
-        def state(self) -> str: ...
+        plan: Plan
+        dispatcher: Any
+        state: str
+
         def start(self) -> object: ...
         def failed(self, error: BaseException) -> object: ...
 

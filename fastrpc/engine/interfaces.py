@@ -6,7 +6,7 @@ For type checkers only: not imported at run time.
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Sized
 from typing import Any, Protocol
 
 from fastrpc._core.connection import Connection
@@ -20,10 +20,9 @@ from fastrpc.errors import ProtocolError
 class CallProtocol(Protocol):
     """A call of a handler, as its request knows it."""
 
-    @property
-    def state(self) -> str: ...
-    @property
-    def plan(self) -> Plan: ...
+    state: str
+    plan: Plan
+
     @property
     def context(self) -> Any:
         """The handler's `fastrpc.Context`, None if it takes none."""
@@ -34,29 +33,22 @@ class CallProtocol(Protocol):
 class DispatcherProtocol(ClientConnection, Protocol):
     """What serves one connection, as its requests, calls and batches use it."""
 
-    @property
-    def runtime(self) -> Runtime: ...
-    @property
-    def connection(self) -> Connection: ...
-    @property
-    def loop(self) -> AbstractEventLoop | None: ...
+    runtime: Runtime
+    connection: Connection
+    loop: AbstractEventLoop | None
+    on_paused: Callable[[], object] | None
+    batches: set[Any]
+    in_flight: dict[bytes, Any]
+    listening: dict[bytes, Any]
+
     @property
     def pending(self) -> Any:
         """The server's requests to this client that have not been answered yet."""
-
-    @property
-    def on_paused(self) -> Callable[[], object] | None: ...
 
     # of a wrapped request
     def begin(self, request: Any, plan: Plan, arguments: list[Any] | dict[str, Any]) -> bytes | None: ...
 
     # of the messages of a batch, and of those that fail
-    @property
-    def batches(self) -> set[Any]: ...
-    @property
-    def in_flight(self) -> Mapping[bytes, Any]: ...
-    @property
-    def listening(self) -> Mapping[bytes, Any]: ...
     def dispatch(self, message: Message, batch: Any = None) -> None: ...
     def line_failed(self, line: bytes, before: int, error: BaseException, batch: Any = None) -> None: ...
     def answer_error(self, id: bytes, error: ProtocolError, batch: Any) -> None: ...
