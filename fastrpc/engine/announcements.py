@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import Any
 
-    from fastrpc.engine.shared_state import ClientConnection
+    from fastrpc.engine.shared_state import NotifiedDispatcher
     from fastrpc.engine.visibility import VisibilityFilters
 
 
@@ -21,7 +21,7 @@ class Announcements:
 
     def __init__(
         self,
-        dispatchers: Collection[ClientConnection],
+        dispatchers: Collection[NotifiedDispatcher],
         filters: VisibilityFilters,
         forget: Callable[[str], object],
     ) -> None:

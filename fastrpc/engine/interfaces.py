@@ -13,7 +13,7 @@ from fastrpc._core.connection import Connection
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 from fastrpc.engine.runtime import Runtime
-from fastrpc.engine.shared_state import ClientConnection
+from fastrpc.engine.shared_state import NotifiedDispatcher
 from fastrpc.errors import ProtocolError
 
 
@@ -30,7 +30,7 @@ class CallProtocol(Protocol):
     def cancel(self, said: dict[str, Any] | None = None) -> None: ...
 
 
-class DispatcherProtocol(ClientConnection, Protocol):
+class DispatcherProtocol(NotifiedDispatcher, Protocol):
     """What serves one connection, as its requests, calls and batches use it."""
 
     runtime: Runtime

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.engine.monitor import Monitor
-    from fastrpc.engine.shared_state import ClientConnection
+    from fastrpc.engine.shared_state import NotifiedDispatcher
 
 
 class Monitors:
@@ -20,7 +20,9 @@ class Monitors:
 
     __slots__ = ("_dispatchers", "_mounts", "_server")
 
-    def __init__(self, server: Any, mounts: Sequence[Any], dispatchers: Collection[ClientConnection]) -> None:
+    def __init__(
+        self, server: Any, mounts: Sequence[Any], dispatchers: Collection[NotifiedDispatcher]
+    ) -> None:
         self._server = server
         self._mounts = mounts
         self._dispatchers = dispatchers
@@ -36,7 +38,7 @@ class Monitors:
         """Whether there is a function to call, and no loop that does it."""
         return any(monitor.needed for monitor in self)
 
-    def poll(self, dispatcher: ClientConnection) -> bool:
+    def poll(self, dispatcher: NotifiedDispatcher) -> bool:
         """Call the functions before a list is made, unless an event loop calls them.
 
         Returns whether the list may be given again without coming here. The first list needs no loop, so that

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastrpc.engine.ports import ApprovalGates, Features, RequestCounter, RequestWrapper
     from fastrpc.protocol.lifecycle import SessionState
 
-    class ClientConnection(Protocol):
+    class NotifiedDispatcher(Protocol):
         """The dispatcher of one connection, as the parts that all connections share call it."""
 
         principal: str
@@ -77,7 +77,7 @@ class SharedState:
         self.upstream = upstream
         """Where the registries' entries come from, if another server has to be asked (`fastrpc.proxy`)."""
         self.lifespan: ServerLifespan | None = None
-        self.dispatchers: set[ClientConnection] = set()
+        self.dispatchers: set[NotifiedDispatcher] = set()
         self.results = Results(server.info)
         self.calls: CallsInFlight = CallsInFlight(server.max_in_flight)
         self.max_batch: int = server.max_batch

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from fastrpc.engine.shared_state import ClientConnection, SharedState
+    from fastrpc.engine.shared_state import NotifiedDispatcher, SharedState
 
 
 class Upstreams:
@@ -21,7 +21,7 @@ class Upstreams:
         self._state = state
         self._upstream = state.upstream
 
-    def defers(self, dispatcher: ClientConnection, request: Any) -> bool:
+    def defers(self, dispatcher: NotifiedDispatcher, request: Any) -> bool:
         """Defer a request until the features of the upstream servers are known; False if it need not wait.
         Raises ProtocolError."""
         if self._upstream is not None and self._upstream.defers(dispatcher, request):
