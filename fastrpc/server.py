@@ -688,7 +688,7 @@ class Server:
             from fastrpc.engine.runtime import Runtime
 
             self.registries.settle()
-            self._runtime = Runtime(self, methods, self._hooks, self._guards, self._mounts, self._upstream)
+            self._runtime = Runtime(self, methods)
             self._set_around(self._runtime)
         return self._runtime
 

@@ -17,9 +17,20 @@ from fastrpc.errors import FAILURES, ToolError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
-    from fastrpc.engine.admission import AdmittedCall
+    from fastrpc._core.plan import Plan
+
+    class AdmittedCall(Protocol):
+        """The part of a `Call` that decides when it begins."""
+
+        plan: Plan
+        dispatcher: Any
+        state: str
+
+        def start(self) -> object: ...
+        def failed(self, error: BaseException) -> object: ...
+
 
 LEAVE_SECONDS = 1.0
 """How long leaving may take; then it is cancelled."""

@@ -46,18 +46,10 @@ class Runtime(SharedState):
 
     description_type = ServerDescription
 
-    def __init__(
-        self,
-        server: Any,
-        features: Features,
-        hooks: list[Any],
-        guards: list[Any],
-        mounts: list[Any],
-        upstream: Any,
-    ) -> None:
-        super().__init__(server, features, hooks, guards, mounts, upstream)
+    def __init__(self, server: Any, features: Features) -> None:
+        super().__init__(server, features)
         self.description = self.description_type(self)
-        self.filters = VisibilityFilters(server, mounts)
+        self.filters = VisibilityFilters(server, self.mounts)
         if server.lifespan is not None:
             from fastrpc.engine.lifespan import ServerLifespan
 

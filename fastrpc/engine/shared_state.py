@@ -40,23 +40,15 @@ if TYPE_CHECKING:
 class SharedState:
     """The attributes of a server's runtime, and the servers through which a call comes to a handler."""
 
-    def __init__(
-        self,
-        server: Any,
-        features: Features,
-        hooks: list[Any],
-        guards: list[Any],
-        mounts: list[Any],
-        upstream: Any,
-    ) -> None:
+    def __init__(self, server: Any, features: Features) -> None:
         self.server = server
         """The `Server` whose connections share this, and whose options are taken over now."""
         self.features = features
         """The methods that clients may call, and what handlers may do besides."""
         self.registries: Registries = server.registries
         self.state: Any = None  # what the lifespan gave, for `Context.state`
-        self.hooks = hooks
-        self.guards = guards
+        self.hooks: list[Any] = server._hooks
+        self.guards: list[Any] = server._guards
         """Functions that decide about each call of a tool, a resource or a prompt (`Server.guard`)."""
         self.rechecks: list[Callable[[Any], object]] = []
         """Functions that decide again about a tool's call whose arguments hooks have seen."""
@@ -72,9 +64,9 @@ class SharedState:
         """Whether clients may listen for changes of what the server does not declare."""
         self.secret: bytes | None = None
         """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
-        self.mounts = mounts
+        self.mounts: list[Any] = server._mounts
         """The servers that are mounted here."""
-        self.upstream = upstream
+        self.upstream: Any = server._upstream
         """Where the registries' entries come from, if another server has to be asked (`fastrpc.proxy`)."""
         self.lifespan: ServerLifespan | None = None
         self.dispatchers: set[NotifiedDispatcher] = set()

@@ -459,9 +459,7 @@ class Server(PlainServer):
     def runtime(self) -> LowLevelRuntime:
         runtime: Any = self._runtime
         if runtime is None:
-            runtime = self._runtime = LowLevelRuntime(
-                self, self._features, self._hooks, self._guards, self._mounts, self._upstream
-            )
+            runtime = self._runtime = LowLevelRuntime(self, self._features)
             runtime.honours_everything = self._honours_everything
             if self._options is not None:
                 runtime.description.instructions = self._options.instructions

@@ -146,9 +146,7 @@ class SdkParts(Server):
             from fastrpc import methods
 
             features: Any = self._own_methods or methods
-            found = self._runtime = CompatRuntime(
-                self, features, self._hooks, self._guards, self._mounts, self._upstream
-            )
+            found = self._runtime = CompatRuntime(self, features)
             found.secret = self._key
             self._set_around(found)
         elif self._own_methods is not None:
