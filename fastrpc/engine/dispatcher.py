@@ -233,7 +233,7 @@ class Dispatcher(OutboundMessages):
         """The client has paused: get ready, and say whether the loop will be needed."""
         self.take_plans()
         self.runtime.get_ready()
-        if self.runtime.plans.need_context:
+        if any(plan.needs_context for plan in self.runtime.plans.tools.values()):
             from fastrpc.engine import outbound_channel  # noqa: F401  # which the first such call would import
         return self.runtime.needs_loop()
 

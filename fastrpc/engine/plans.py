@@ -98,16 +98,6 @@ class CallPlans:
         except InternalError:
             return False
 
-    @property
-    def need_loop(self) -> bool:
-        """Whether some tool cannot be called without an event loop."""
-        return any(plan.is_async or not plan.inline for plan in self.tools.values())
-
-    @property
-    def need_context(self) -> bool:
-        """Whether a tool is called with a Context."""
-        return any(plan.needs_context for plan in self.tools.values())
-
     def of_tool(self, tool: Tool) -> Plan:
         """Make a tool's plan; while a lifespan has to be entered the dispatcher alone calls it."""
         around = self._around(tool, "tools/call")

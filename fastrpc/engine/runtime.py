@@ -178,4 +178,9 @@ class Runtime(SharedState):
 
     def needs_loop(self) -> bool:
         """Whether some tool cannot be called, or something not be watched, without an event loop."""
-        return self.lifespan is not None or self.plans.need_loop or self.monitors.needed
+        plans = self.plans.tools.values()
+        return (
+            self.lifespan is not None
+            or any(plan.is_async or not plan.inline for plan in plans)
+            or self.monitors.needed
+        )

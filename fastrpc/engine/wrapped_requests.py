@@ -130,44 +130,34 @@ def _show(
 # --- encoders ---------------------------------------------------------------------------------------------
 
 
-def _failure_of(handler: Handler, error: BaseException) -> InternalError:
-    """Return the error for a failed request that has no result for failures."""
-    if isinstance(error, ToolError):
-        return InternalError(str(error))
-    tracebacks.report(handler, error)
-    return InternalError(f"{handler.name} failed; see the server's log")
-
-
 class PlainEncoder:
     """Passes on the result that a method has made."""
 
     is_text = False
 
-    @staticmethod
-    def encode(request: Request, handler: Handler, value: bytes) -> bytes:
-        return value
+    def encode(self, request: Request, handler: Handler, value: Any) -> bytes:
+        encoded: bytes = value
+        return encoded
 
     @staticmethod
     def failure(request: Request, handler: Handler, error: BaseException) -> bytes:
-        raise _failure_of(handler, error)
+        """Raise the error for a failed request: there is no result for failures."""
+        if isinstance(error, ToolError):
+            raise InternalError(str(error))
+        tracebacks.report(handler, error)
+        raise InternalError(f"{handler.name} failed; see the server's log")
 
 
 PLAIN = PlainEncoder()
 
 
-class ListEncoder:
+class ListEncoder(PlainEncoder):
     """Makes a page of the entries that a wrapper has returned: objects with a `key`, and a `descriptor` for
     each version."""
-
-    is_text = False
 
     def __init__(self, lists: ListMethodProtocol) -> None:
         self._lists = lists
 
-    def encode(self, request: Request, handler: Handler, value: list[Any]) -> bytes:
+    def encode(self, request: Request, handler: Handler, value: Any) -> bytes:
         cursor = cursor_of(request.params)
         return request.dispatcher.runtime.pages.of_entries(self._lists.member, value, cursor, request.version)
-
-    @staticmethod
-    def failure(request: Request, handler: Handler, error: BaseException) -> bytes:
-        raise _failure_of(handler, error)
