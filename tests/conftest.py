@@ -280,9 +280,9 @@ def _what_a_file_asks_of_its_process() -> Iterator[None]:
     """Take back what a server file that a test has loaded has set for its process: that the running call
     is kept, and the level of the log."""
     yield
-    runtime, diagnostics = sys.modules.get("fastrpc.engine.runtime"), sys.modules.get("fastrpc.diagnostics")
-    if runtime is not None and runtime.scope is not None:
-        runtime.scope = None
+    plans, diagnostics = sys.modules.get("fastrpc.engine.plans"), sys.modules.get("fastrpc.diagnostics")
+    if plans is not None and plans.scope is not None:
+        plans.scope = None
         sys.modules["fastrpc.running_call"]._users.clear()
     if diagnostics is not None and diagnostics._default_level != diagnostics.LEVELS["warning"]:
         diagnostics.set_default_level("warning")

@@ -134,7 +134,7 @@ def input_required(request: Request, input_requests: dict[str, dict[str, Any]]) 
             "resultType": "input_required",
             "inputRequests": input_requests,
             "requestState": state_of(request),
-            "_meta": {SERVER_KEY: request.dispatcher.runtime.server_info_of(STATELESS)},
+            "_meta": {SERVER_KEY: request.dispatcher.runtime.description.info_of(STATELESS)},
         }
     )
 

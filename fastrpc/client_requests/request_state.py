@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.engine.interfaces import RuntimeProtocol
     from fastrpc.engine.request import Request
+    from fastrpc.engine.runtime import Runtime
 
 STATE_SECONDS = 3600
 """Seconds for which a requestState is valid."""
@@ -146,7 +146,7 @@ def _signature(request: Request, payload: str) -> str:
 def _binding(request: Request) -> str:
     """Return a digest of server, method, name and arguments, which ties the state to the request."""
     params = request.params
-    server = request.dispatcher.runtime.server_info.get("name")
+    server = request.dispatcher.runtime.description.info.get("name")
     return _digest(
         [server, request.method, params.get("name"), params.get("uri"), params.get("arguments") or {}]
     )
@@ -159,7 +159,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def secret_of(runtime: RuntimeProtocol) -> bytes:
+def secret_of(runtime: Runtime) -> bytes:
     """Return the signing key: from the environment, or random and kept as long as the server runs."""
     if runtime.secret is None:
         import os

@@ -11,7 +11,7 @@ from fastrpc.compat.components.versions import VersionSpec
 from fastrpc.compat.inner_calls import call_plan, tool_plan
 from fastrpc.compat.middleware.calls import PromptCall, ResourceRead, SeenCall, SeenToolCall
 from fastrpc.definitions.resource import ProviderMethod
-from fastrpc.engine.wrappers import WrappedRequest
+from fastrpc.engine.wrapped_requests import WrappedRequest
 from fastrpc.errors import FAILURES, ArgumentError, InvalidParams, ResourceNotFound, UnknownName, excerpt
 from fastrpc.protocol.uri_template import normal
 from fastrpc.protocol.versions import STATELESS
@@ -65,8 +65,7 @@ class ComposedCall(SeenCall):
         if kind == "tool":
             plan = tool_plan(server, handler)
         else:
-            plan = runtime.plan_for(handler, runtime.features.encoder_of(self.method))
-            runtime._handler_plans.pop(id(handler), None)
+            plan = runtime.plans.make_for_handler(handler, runtime.features.encoder_of(self.method))
         try:
             bound = self._bound(kind, found, handler, key, message)
             name = key if self.kind == "resource" else handler.name

@@ -2,7 +2,7 @@
 
 A component of another server is completed there, by the name that it has there. What a registry has of the
 server's own is served as on any other server. `chain` is a `ComposedChain`. Which servers then watch a
-resource that is subscribed to is left to `Runtime.watch`.
+resource that is subscribed to is left to `Upstreams.watch`.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ async def call_tool_entry(server: Any, entry: Any, arguments: dict[str, Any]) ->
 def tool_plan(server: Any, entry: Any) -> Plan:
     """Return the plan of a tool's definition, whether the server lists it or not."""
     runtime = server.runtime
-    plan: Plan | None = runtime.plans.get(entry.name)
+    plan: Plan | None = runtime.plans.tools.get(entry.name)
     if plan is None or plan.tool is not entry:
-        plan = runtime._plan_of(entry)
+        plan = runtime.plans.of_tool(entry)
     return plan

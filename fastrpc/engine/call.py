@@ -16,7 +16,7 @@ from fastrpc import forks
 from fastrpc._core.call_info import CallInfo
 from fastrpc._core.recorder import ticks
 from fastrpc.content import ToolResult
-from fastrpc.engine.request import ENDED, RUNNING, WAITING
+from fastrpc.engine.messages import ENDED, RUNNING, WAITING
 from fastrpc.errors import ArgumentError, CallTimeout, FastrpcError, InternalError, ToolError
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.tool_style import PLAIN

@@ -12,9 +12,9 @@ from fastrpc._core.encoder import TEXT_FORM
 from fastrpc._core.recorder import ticks
 from fastrpc.engine.call import Call, input_requests_of, outcome_of, own_fault
 from fastrpc.engine.known_answers import remember_unknown
-from fastrpc.engine.messages import id_value, key_of
+from fastrpc.engine.messages import CALLED_BY, RECORDED, RUNNING, WAITING, id_value, key_of
 from fastrpc.engine.outbound import OutboundMessages, tell
-from fastrpc.engine.request import CALLED_BY, RECORDED, RUNNING, WAITING, Request
+from fastrpc.engine.request import Request
 from fastrpc.engine.results import error_object
 from fastrpc.errors import (
     FastrpcError,
@@ -100,7 +100,7 @@ class Dispatcher(OutboundMessages):
 
     @principal.setter
     def principal(self, principal: str) -> None:
-        if principal != self.connection.principal and self.runtime.enforces_filters:
+        if principal != self.connection.principal and self.runtime.filters.enforces_filters:
             self.connection.take_plans({})
         self.connection.principal = principal
 
@@ -240,6 +240,8 @@ class Dispatcher(OutboundMessages):
         """The client has paused: get ready, and say whether the loop will be needed."""
         self.take_plans()
         self.runtime.get_ready()
+        if any(plan.needs_context for plan in self.runtime.plans.tools.values()):
+            from fastrpc.engine import outbound_channel  # noqa: F401  # which the first such call would import
         return self.runtime.needs_loop()
 
     def adopt_version(self, version: str) -> None:
@@ -266,14 +268,14 @@ class Dispatcher(OutboundMessages):
     def take_plans(self) -> dict[str, Plan]:
         """Have the connection call the tools that exist for its principal, or for all that share it, and
         return their plans: the connection may lose them at any moment, to a thread that changes the tools."""
-        plans = self.runtime.plans_for(None if self.connection.shared else self.principal)
+        plans = self.runtime.plans.tools_of(None if self.connection.shared else self.principal)
         if self.connection.plans is not plans:
             self.connection.take_plans(plans)
         return plans
 
     def has_current_plans(self) -> bool:
         """Whether the connection calls what exists for its principal now, who may have another class."""
-        return self.runtime.are_plans_of(self.connection.principal, self.connection.plans)
+        return self.runtime.plans.are_tools_of(self.connection.principal, self.connection.plans)
 
     # --- messages -------------------------------------------------------------------------------------
 
@@ -333,21 +335,21 @@ class Dispatcher(OutboundMessages):
             raise InvalidRequest("id: a request with this id is in flight")
         request.version = self.session.version_of(request.method, request.params)
         method = self.runtime.features.METHODS.get(request.method)
-        if self.runtime.has_upstreams and method is not None and self.runtime.defers(self, request):
+        if self.runtime.has_upstreams and method is not None and self.runtime.upstreams.defers(self, request):
             return None
         if (
             method is None
             or request.version not in method.versions
-            or (method.needs and not getattr(self.runtime, method.needs))
+            or (method.needs and not getattr(self.runtime.description, method.needs))
         ):
             raise self._no_method(request, method)
         if request.method == "initialize" and request.batch is not None:
             raise InvalidRequest("initialize: not allowed in a batch")
         if self.runtime.wrapper is None:
             return method.serve(self, request)
-        from fastrpc.engine import wrappers
+        from fastrpc.engine import wrapped_requests
 
-        return wrappers.serve(self, request, method)
+        return wrapped_requests.serve(self, request, method)
 
     def _no_method(self, request: Request, method: MethodProtocol | None) -> MethodNotFound:
         """Say why there is no such method: for this server, this version, or at all."""
@@ -356,7 +358,7 @@ class Dispatcher(OutboundMessages):
             served = [
                 name
                 for name, each in runtime.features.METHODS.items()
-                if version in each.versions and (not each.needs or getattr(runtime, each.needs))
+                if version in each.versions and (not each.needs or getattr(runtime.description, each.needs))
             ]
             why = suggestion(request.method, served)
         elif version not in method.versions:
@@ -371,11 +373,11 @@ class Dispatcher(OutboundMessages):
         if serve is not None:
             serve(self, message.params or {})
         elif self.runtime.has_upstreams and self.loop is not None:
-            self.runtime.take_notification(message.method or "", message.params or {})
+            self.runtime.upstreams.take_notification(message.method or "", message.params or {})
         if self.runtime.wrapper is not None:
-            from fastrpc.engine import wrappers
+            from fastrpc.engine import wrapped_requests
 
-            wrappers.notify(self, message.method or "", message.params or {})
+            wrapped_requests.notify(self, message.method or "", message.params or {})
 
     def _take_response(self, message: Message) -> None:
         """The client has answered a question of ours; an answer to nothing is dropped."""
@@ -457,7 +459,7 @@ class Dispatcher(OutboundMessages):
         """Return the plan of a tool. Raises InvalidParams for an unknown one."""
         plan = self.take_plans().get(name)
         if plan is None:
-            hint = self.runtime.hint_for(self.principal, self.runtime.registries.tools, name)
+            hint = self.runtime.filters.hint_for(self.principal, self.runtime.registries.tools, name)
             error = UnknownName(f"Unknown tool: {excerpt(name)}{hint}")
             remember_unknown(self, name, error)
             raise error

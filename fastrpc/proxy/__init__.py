@@ -278,7 +278,7 @@ class UpstreamServer:
         Raises InternalError if the answer depends on an upstream server that cannot be started.
         """
         method = request.method
-        is_planned = method == "tools/call" and request.params.get("name") in dispatcher.runtime.plans
+        is_planned = method == "tools/call" and request.params.get("name") in dispatcher.runtime.plans.tools
         if method in FREE or is_planned or self._listed:
             return False
         if self.known:
@@ -524,10 +524,10 @@ class UpstreamServer:
         found = await client.initialize()
         offered = found["capabilities"]
         runtime = self._server.runtime
-        if runtime.instructions is None and isinstance(found.get("instructions"), str):
-            runtime.instructions = found["instructions"]
+        if runtime.description.instructions is None and isinstance(found.get("instructions"), str):
+            runtime.description.instructions = found["instructions"]
         if self.shows_itself:
-            runtime.server_info = server_info_of(found.get("serverInfo"), runtime.server_info)
+            runtime.description.info = server_info_of(found.get("serverInfo"), runtime.description.info)
         for name in _LISTS:
             if _CAPABILITY.get(name, name) in offered:
                 await self._list(client, name)
@@ -605,7 +605,7 @@ class UpstreamServer:
                 pass_on(context, method, params)
             else:
                 for runtime in self._server._runtimes():
-                    runtime.notify_clients(method, with_carried_meta(params))
+                    runtime.announcements.notify(method, with_carried_meta(params))
 
     def take_notification(self, method: str, params: dict[str, Any]) -> None:
         """Pass a notification of a client on, if there is a connection, and MCP does not know it."""

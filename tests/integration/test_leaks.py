@@ -117,7 +117,8 @@ def census() -> dict:
     except OSError:
         resident = 0
     runtime = app.runtime
-    shared = [None, True, False, -1, "", b"", (), echo, payload, odd, app, runtime, *runtime.plans.values()]
+    plans = runtime.plans.tools.values()
+    shared = [None, True, False, -1, "", b"", (), echo, payload, odd, app, runtime, *plans]
     for dispatcher in runtime.dispatchers:
         shared += [dispatcher, dispatcher.connection, dispatcher.session, dispatcher.in_flight]
     return {

@@ -358,7 +358,7 @@ def test_a_mounted_tool_of_plain_parameters_keeps_its_compiled_plan() -> None:
 
     other.add_tool(plain, name="plain", run="inline")
     app.mount(other, "o")
-    plan = app.runtime.plans["o_plain"]
+    plan = app.runtime.plans.tools["o_plain"]
     assert plan.inline
     assert plan.tool is app.tools.get("o_plain")
     assert with_client(app, lambda client: client.call("o_plain", text="a"), version=STATELESS).text == "a"

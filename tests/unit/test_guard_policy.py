@@ -527,12 +527,12 @@ def test_mounted_servers_and_their_tools_pass_the_guard_by_the_names_that_client
 
 def test_callers_of_one_class_share_their_lists_and_plans(tmp_path: Path) -> None:
     app, guard = guarded(tmp_path, LISTS)
-    assert app.runtime.view_of("somebody") is app.runtime.view_of("else")
-    assert app.runtime.view_of("somebody") is not app.runtime.view_of("ada")
+    assert app.runtime.filters.view_of("somebody") is app.runtime.filters.view_of("else")
+    assert app.runtime.filters.view_of("somebody") is not app.runtime.filters.view_of("ada")
     guard.use(
         policy_of(tmp_path, LISTS + "[[rules]]\nwhen = \"caller.name == 'else'\"\nthen = 'deny'\n", app)
     )
-    assert app.runtime.view_of("somebody") is not app.runtime.view_of("else")
+    assert app.runtime.filters.view_of("somebody") is not app.runtime.filters.view_of("else")
 
 
 def test_a_rule_that_tells_callers_apart_does_so_for_tools_that_come_later(tmp_path: Path) -> None:

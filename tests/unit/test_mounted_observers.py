@@ -264,9 +264,9 @@ def test_handlers_that_no_one_observes_keep_plans_without_a_recorder() -> None:
     outer.add_tool(lambda: "x", name="own", run="inline")
     outer.mount(inner, "in")
     outer.mount(other, "other")
-    assert all(plan.recorder is None for plan in outer.runtime.plans.values())
+    assert all(plan.recorder is None for plan in outer.runtime.plans.tools.values())
     watched(inner)
-    recorded = {name for name, plan in outer.runtime.plans.items() if plan.recorder is not None}
+    recorded = {name for name, plan in outer.runtime.plans.tools.items() if plan.recorder is not None}
     assert recorded == {"in_plain", "in_waits", "in_runs_on_a_thread"}
 
 

@@ -281,7 +281,7 @@ def test_a_tool_that_raises_quickly_earns_its_place_and_loses_it_when_it_is_slow
         app.add_tool(fail, name="fail")
 
     async def conversation(client: Client) -> None:
-        plan = app.runtime.plans["fail"]
+        plan = app.runtime.plans.tools["fail"]
         for _ in range(5000):  # on a busy machine a quick call may look slow for a while
             if plan.inline:
                 break

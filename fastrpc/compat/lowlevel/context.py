@@ -234,7 +234,7 @@ class ServerSession:
     def _changed(self, kind: str, name: str) -> Done:
         if not self._is_stateless:
             return self._notify(f"notifications/{name}/list_changed", None)
-        self._server.runtime.announce("list_changed", kind)
+        self._server.runtime.announcements.announce("list_changed", kind)
         return DONE
 
     def send_notification(self, notification: Any, related_request_id: object = None) -> Done:

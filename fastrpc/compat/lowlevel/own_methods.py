@@ -130,7 +130,7 @@ class MethodEncoder:
         meta = result.pop("_meta", None)
         kind_of_result = result.pop("resultType", None)
         if version == STATELESS and kind_of_result not in (None, "complete"):
-            described = {**(meta or {}), SERVER_KEY: runtime.server_info_of(version)}
+            described = {**(meta or {}), SERVER_KEY: runtime.description.info_of(version)}
             return to_json({**result, "resultType": kind_of_result, "_meta": described})
         if request.method in LISTS:
             member, kind = LISTS[request.method]
@@ -194,7 +194,7 @@ class OwnMethods:
         served = VERSIONS if before is None else before.versions
 
         def serve(dispatcher: Dispatcher, request: Request) -> bytes | None:
-            plan = dispatcher.runtime.plan_for(handler, METHOD_ENCODER)
+            plan = dispatcher.runtime.plans.of_handler(handler, METHOD_ENCODER)
             return dispatcher.begin(request, plan, [request.params])
 
         self.METHODS[method] = Method(served if versions is None else tuple(versions), serve)

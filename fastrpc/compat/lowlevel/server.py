@@ -459,12 +459,10 @@ class Server(PlainServer):
     def runtime(self) -> LowLevelRuntime:
         runtime: Any = self._runtime
         if runtime is None:
-            runtime = self._runtime = LowLevelRuntime(
-                self, self._features, self._hooks, self._guards, self._mounts, self._upstream
-            )
+            runtime = self._runtime = LowLevelRuntime(self, self._features)
             runtime.honours_everything = self._honours_everything
             if self._options is not None:
-                runtime.instructions = self._options.instructions
+                runtime.description.instructions = self._options.instructions
             self._set_around(runtime)
         found: LowLevelRuntime = runtime
         return found
@@ -524,8 +522,8 @@ class Server(PlainServer):
             self._options = options
             runtime = self._runtime
             if runtime is not None:
-                runtime.server_info = self.info
-                runtime.instructions = options.instructions
+                runtime.description.info = self.info
+                runtime.description.instructions = options.instructions
 
 
 def _caller(function: Any, request_name: str) -> Callable[[dict[str, Any]], Awaitable[Any]]:

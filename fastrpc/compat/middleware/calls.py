@@ -177,7 +177,7 @@ class SeenToolCall(SeenCall):
     seen = staticmethod(seen_tool_result)
 
     def _plan_of(self, name: str, message: Any) -> tuple[Plan, list[Any]]:
-        plan = self._server.runtime.plans.get(name)
+        plan = self._server.runtime.plans.tools.get(name)
         if plan is None:
             raise UnknownName(f"Unknown tool: {excerpt(name)}")
         return plan, plan.tool.signature.bind(message.arguments or {})
@@ -244,7 +244,7 @@ class ResourceRead(SeenCall):
         found = resources.bound_at(runtime.registries, name)
         if found is None:
             raise ResourceNotFound(name, legacy=self.version != STATELESS)
-        return runtime.plan_for(found[0], resources.CONTENTS_ENCODER), found[1]
+        return runtime.plans.of_handler(found[0], resources.CONTENTS_ENCODER), found[1]
 
     def _result(self, handler: Any, name: str, value: Any) -> Any:
         if value is None:
@@ -284,7 +284,7 @@ class PromptCall(SeenCall):
             bound = prompt.signature.bind(arguments)
         except ArgumentError as error:
             raise unbound(prompt, arguments, error) from None
-        return runtime.plan_for(prompt, PROMPT_ENCODER), bound
+        return runtime.plans.of_handler(prompt, PROMPT_ENCODER), bound
 
     def _result(self, handler: Any, name: str, value: Any) -> Any:
         from fastrpc.methods.prompts import messages_of

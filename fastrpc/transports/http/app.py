@@ -285,7 +285,7 @@ class HttpApp:
             if stateless_header or message.envelope is not None:
                 runtime = self.exchanges.runtime
                 if kind == "notification" and runtime is not None:  # else no request has come yet
-                    runtime.take_notification(method, message.params or {})
+                    runtime.upstreams.take_notification(method, message.params or {})
                 await request.answer(202)
             else:
                 return await self.session_wire.post(request, body, kind, method)

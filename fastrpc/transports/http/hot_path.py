@@ -177,7 +177,7 @@ class HotPath:
         if head.method == LIST and runtime.has_upstreams:
             return None
         (head if session is None else session).bypass.start()
-        if runtime.classifies_calls:  # the principal may have another class now
+        if runtime.filters.classifies_calls:  # the principal may have another class now
             self._remembered.forget_caller(head)
         return self._answer_unshared(head, session, body, headers, client)
 
@@ -221,7 +221,7 @@ class HotPath:
             if again is None or again.principal != head.principal:
                 return None
             head = again
-        plans_for = shared.dispatcher.runtime.plans_for
+        plans_for = shared.dispatcher.runtime.plans.tools_of
         shared.bind_to_principal(head.caller_plans or self._remembered.caller_plans(head, plans_for))
         return head
 

@@ -158,8 +158,8 @@ async def _serve(
         from fastrpc.transports.http.session_router import SessionRouter
 
         app = application.here()
-        router = SessionRouter(app, group.folder, group.number, group.count, runtime.take_announcement)
-        runtime.share = router.share
+        router = SessionRouter(app, group.folder, group.number, group.count, runtime.announcements.take)
+        runtime.announcements.share = router.share
     http = _server_of(application, settings, sockets, on_ready, access, group, router)
     await serve_transport(http, runtime, settings.drain_seconds, group)
 

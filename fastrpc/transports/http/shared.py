@@ -83,7 +83,7 @@ class SharedConnection:
         if (
             message.method == "tools/list"
             and not dispatcher.runtime.has_upstreams
-            and not dispatcher.runtime.is_filtered  # this connection serves callers of all classes
+            and not dispatcher.runtime.filters.is_filtered  # this connection serves callers of all classes
             and not dispatcher.session.version
         ):
             self.id = message.id
