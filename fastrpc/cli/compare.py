@@ -18,7 +18,7 @@ from fastrpc.cli._durations import time_limit
 from fastrpc.cli._target import split_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
-from fastrpc.human_input.screen import plain
+from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from fastrpc.cli._target import parse
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ArgumentError, ClientError, ConnectionLost, UsageError
-from fastrpc.human_input.screen import plain
+from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from fastrpc.cli._target import split_command
 from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
+from fastrpc.terminal.text import styled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,8 +172,7 @@ def _show(path: str, source: bytes, rewritten: bytes) -> None:
     is_coloured = takes_colours(sys.stdout)
     before, after = (text.decode("utf-8", "replace").splitlines() for text in (source, rewritten))
     for line in unified_diff(before, after, path, path, lineterm=""):
-        colour = COLOURS.get(line[:1]) if is_coloured else None
-        print(f"\x1b[{colour}m{line}\x1b[0m" if colour else line)
+        print(styled(line, COLOURS.get(line[:1])) if is_coloured else line)
 
 
 def _write(path: str, data: bytes) -> None:

@@ -277,7 +277,7 @@ sys.modules["uvloop"] = None
 """
 
 WATCHES_NO_TERMINAL = """
-from fastrpc.human_input import terminal
+from fastrpc.terminal import menu_dialog
 
 class Loop:
     def __init__(self, loop):
@@ -287,12 +287,12 @@ class Loop:
     def add_reader(self, *arguments):
         raise OSError(22, "as kqueue does")
 
-class Session(terminal._Session):
+class Dialog(menu_dialog._Dialog):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.loop = Loop(self.loop)
 
-terminal._Session = Session
+menu_dialog._Dialog = Dialog
 """
 
 
@@ -342,12 +342,12 @@ def test_the_terminal_is_as_before_however_the_asking_ends(tmp_path: Any, end: s
 
 
 FAILS = """
-from fastrpc.human_input import screen
+from fastrpc.terminal import menu
 
 def fail(self, key):
     self.draw = None
 
-screen.Menu.press = fail
+menu.Menu.press = fail
 """
 
 

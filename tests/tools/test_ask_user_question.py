@@ -12,9 +12,10 @@ from support.in_memory import with_client
 from support.server_requests import Raw, with_stateless_client
 
 from fastrpc import Server, ToolError
-from fastrpc.human_input.choices import Choice
-from fastrpc.human_input.screen import Keys, Menu
 from fastrpc.protocol.versions import ELICITATION, RICH_INPUT_REQUESTS, STATELESS, VERSIONS
+from fastrpc.terminal.choices import Choice
+from fastrpc.terminal.keys import Keys
+from fastrpc.terminal.menu import Menu
 from fastrpc.testing import CallResult, Client
 
 FORM = '{"questions":[{"text":"Which database?","options":["PostgreSQL","SQLite"]}]}'

@@ -15,8 +15,10 @@ from support.server_requests import Raw, cancelled, with_raw
 from fastrpc import Context, Server
 from fastrpc import human_input as ladder
 from fastrpc.human_input import Choice, Outcome, ask_person, limit_seconds, listed
-from fastrpc.human_input.screen import Keys, Menu, plain, width, wrapped
 from fastrpc.protocol.versions import ELICITATION, SESSION_VERSIONS, STATELESS, VERSIONS
+from fastrpc.terminal.keys import Keys
+from fastrpc.terminal.menu import Menu
+from fastrpc.terminal.text import plain, width, wrapped
 from fastrpc.testing import Client, RemoteError
 
 DATABASE = Choice("Which database?", ["PostgreSQL", "SQLite"])

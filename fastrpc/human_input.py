@@ -7,7 +7,7 @@
 The first available channel is used. If the client supports forms (MCP: elicitation), it receives one; from
 2026-07-28 on the tool then runs again from its start once the answer has arrived (`fastrpc.Context.elicit`).
 The terminal is used if ``ASK_TERMINAL=1`` is set and the server runs in the foreground of a terminal:
-`fastrpc.human_input.terminal`, imported only then. Otherwise the outcome says that no one was asked, and why;
+`fastrpc.terminal.menu_dialog`, imported only then. Otherwise the outcome says that no one was asked, and why;
 `listed` writes the questions as text, so that an agent can ask them itself. An answer is never invented.
 While the person decides, a client that asked for progress receives it. For coroutines on the server's loop.
 """
@@ -18,9 +18,9 @@ import os
 
 from fastrpc.client_requests.elicitation import Form
 from fastrpc.errors import ToolError
-from fastrpc.human_input.choices import Choice, listed
 from fastrpc.protocol.versions import RICH_INPUT_REQUESTS
 from fastrpc.settings import ASK_TERMINAL, parse_seconds
+from fastrpc.terminal.choices import Choice, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -237,10 +237,11 @@ async def _on_terminal(
     if any(choice.free for choice in choices):
         raise _ChannelUnavailable("the terminal's menu takes no text")
     try:
-        from fastrpc.human_input import terminal
+        from fastrpc.terminal.device import NoTerminal
+        from fastrpc.terminal.menu_dialog import ask
     except ImportError:
         raise _ChannelUnavailable("this system has no terminals") from None
     try:
-        return await terminal.ask(choices, message)
-    except terminal.NoTerminal as obstacle:
+        return await ask(choices, message)
+    except NoTerminal as obstacle:
         raise _ChannelUnavailable(str(obstacle)) from None

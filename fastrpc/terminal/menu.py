@@ -1,195 +1,23 @@
 """The menu on a terminal: how it is drawn, and how keys change it. No I/O, no clock.
 
-`Keys` splits input bytes into key names. `Menu` holds the questions and the chosen options, and draws itself
-into lines for a terminal of any size. Every text is sanitised first (`plain`): it might contain escape
-sequences that move the cursor, set the clipboard or hide an option.
+`Menu` holds the questions and the chosen options, and draws itself into lines for a terminal of any size.
 """
 
 from __future__ import annotations
 
-from unicodedata import category, combining, east_asian_width
+from fastrpc.terminal.text import cut, wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from fastrpc.human_input.choices import Choice
-
-JOINER = "\u200d"
-EMOJI_FORM = "\ufe0f"
-TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that change the direction of text, with which a text can show something other than it says."""
+    from fastrpc.terminal.choices import Choice
 
 MARGIN = 2
 HELP = "Up/Down or a number, Enter: take"
 HELP_SEVERAL = "Up/Down or a number, Space: choose, Enter: go on"
 HELP_BACK = ", Left: back"
 HELP_END = ", Esc: cancel, Ctrl-C: decline"
-
-
-# -------------------------------------------------------------------------------------------- text
-
-
-def plain(text: str) -> str:
-    """Return a text that is safe to write to a terminal: control characters become visible."""
-    return "".join(map(_plain_character, text)) if not text.isprintable() else text
-
-
-def _plain_character(character: str) -> str:
-    code = ord(character)
-    if code < 0x20:
-        return " " if character in "\t\n\r\v\f" else chr(0x2400 + code)
-    if code == 0x7F:
-        return "\u2421"
-    if character in TURNS:
-        return ""
-    if category(character) in ("Cc", "Cs", "Zl", "Zp"):
-        return "\ufffd"
-    return character
-
-
-def width_of(character: str) -> int:
-    """Return the number of columns that a character may take; where terminals differ, the larger number."""
-    if character == EMOJI_FORM:
-        return 1  # makes the character before it wide
-    if combining(character) or category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if east_asian_width(character) in "WF" else 1
-
-
-def width(text: str) -> int:
-    """Return the number of columns that a text takes."""
-    return len(text) if text.isascii() else sum(map(width_of, text))
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Split a text where a line may break: not before a combining mark, not around a joiner."""
-    piece = ""
-    for character in text:
-        joined = piece.endswith(JOINER) or width_of(character) == 0 or character == EMOJI_FORM
-        if piece and not joined:
-            yield piece
-            piece = ""
-        piece += character
-    if piece:
-        yield piece
-
-
-def wrapped(text: str, columns: int) -> list[str]:
-    """Wrap a text to lines of at most `columns` columns, at spaces where possible. At least one line."""
-    lines: list[str] = []
-    for paragraph in text.replace("\r\n", "\n").split("\n"):
-        line, used = "", 0
-        for word in plain(paragraph).split(" "):
-            needed = width(word)
-            if line and used + 1 + needed <= columns:
-                line, used = f"{line} {word}", used + 1 + needed
-                continue
-            if line:
-                lines.append(line)
-            line, used = word, needed
-            if needed > columns:
-                *full, line = _broken(word, columns)
-                lines += full
-                used = width(line)
-        lines.append(line)
-    return lines
-
-
-def _broken(word: str, columns: int) -> list[str]:
-    """Split a word that is longer than a line."""
-    lines, used = [""], 0
-    for piece in _pieces(word):
-        needed = width(piece)
-        if lines[-1] and used + needed > columns:
-            lines.append("")
-            used = 0
-        lines[-1] += piece
-        used += needed
-    return lines
-
-
-def cut(text: str, columns: int) -> str:
-    """Return the beginning of a text that fits into `columns` columns."""
-    if width(text) <= columns:
-        return text
-    kept, used = "", 0
-    for piece in _pieces(text):
-        used += width(piece)
-        if used > columns:
-            break
-        kept += piece
-    return kept
-
-
-# -------------------------------------------------------------------------------------------- keys
-
-SEQUENCES = {
-    "A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end",
-    "1~": "home", "4~": "end", "5~": "page up", "6~": "page down", "7~": "home", "8~": "end",
-}  # fmt: skip
-CONTROLS = {
-    "\r": "enter", "\n": "enter", "\x03": "decline", "\x04": "cancel", "\x0e": "down", "\x10": "up",
-    "\t": "down", "\x7f": "left", "\b": "left",
-}  # fmt: skip
-
-
-class Keys:
-    """Parses the bytes that a terminal sends into key names.
-
-    A lone escape byte is either the Escape key or the start of a sequence: `waits` says that this is still
-    open, and `end` that no more bytes have arrived.
-    """
-
-    def __init__(self) -> None:
-        from codecs import getincrementaldecoder
-
-        self._decoder = getincrementaldecoder("utf-8")("ignore")
-        self._sequence = ""
-
-    @property
-    def waits(self) -> bool:
-        return bool(self._sequence)
-
-    def end(self) -> list[str]:
-        """No more bytes have arrived: a pending escape byte was the Escape key."""
-        sequence, self._sequence = self._sequence, ""
-        return ["cancel"] if sequence == "\x1b" else []
-
-    def feed(self, data: bytes) -> list[str]:
-        found = []
-        for character in self._decoder.decode(data):
-            if self._sequence:
-                found += self._go_on(character)
-            elif character == "\x1b":
-                self._sequence = character
-            elif character in CONTROLS:
-                found.append(CONTROLS[character])
-            elif character.isdecimal():
-                found.append(character)
-            elif character == " ":
-                found.append("space")
-            elif character in "jk":
-                found.append("down" if character == "j" else "up")
-        return found
-
-    def _go_on(self, character: str) -> list[str]:
-        """Take one character of a sequence: ``ESC [ … final`` or ``ESC O final`` (ECMA-48, 5.4)."""
-        if len(self._sequence) == 1:
-            if character in "[O":
-                self._sequence += character
-                return []
-            self._sequence = character if character == "\x1b" else ""
-            return ["cancel"] if character == "\x1b" else []  # else a key with Alt: ignored
-        self._sequence += character
-        if not "@" <= character <= "~" and len(self._sequence) < 32:
-            return []
-        body, self._sequence = self._sequence[2:], ""
-        key = SEQUENCES.get(body) or SEQUENCES.get(body[-1] if body[-1].isalpha() else "")
-        return [key] if key else []
-
-
-# -------------------------------------------------------------------------------------------- menu
 
 
 class Menu:

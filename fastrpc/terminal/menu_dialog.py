@@ -1,9 +1,9 @@
 """Asks a person on the server's terminal, with arrow keys and numbers, one menu at a time.
 
-Opens ``/dev/tty``; descriptors 0 and 1 belong to the protocol. The terminal is used only while this process
-is in its foreground group: in the background the menu waits. The event loop is never blocked. The terminal's
-mode and screen are always restored. Drawing and keys are in `fastrpc.human_input.screen`, the decision to ask
-in `fastrpc.human_input`. Imported by the first question that reaches the terminal.
+The terminal is used only while this process is in its foreground group: in the background the menu waits. The
+event loop is never blocked. The terminal's mode and screen are always restored. Drawing and keys are in
+`menu` and `keys`, the decision to ask in `fastrpc.human_input`. Imported by the first question that reaches
+the terminal.
 """
 
 from __future__ import annotations
@@ -11,36 +11,28 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import select
-import signal
-import termios
-import time
 
-from fastrpc.human_input.screen import Keys, Menu
+from fastrpc.terminal.device import NoTerminal, size_of
+from fastrpc.terminal.keys import Keys
+from fastrpc.terminal.menu import Menu
+from fastrpc.terminal.raw_terminal import RawTerminal
+from fastrpc.terminal.text import styled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
     from typing import Any
 
-    from fastrpc.human_input.choices import Choice
+    from fastrpc.terminal.choices import Choice
 
-TERMINAL = "/dev/tty"
 MONITOR_SECONDS = 0.2  # seconds between two checks of the size and the foreground group
 ESCAPE_SECONDS = 0.1  # seconds after which an escape byte is the Escape key
 RETRY_SECONDS = 0.02  # seconds until a write is tried again
 LOCK_RETRY_SECONDS = 0.1  # seconds between two attempts to lock the terminal
-RESTORE_SECONDS = 0.2  # seconds that restoring an unresponsive terminal may take
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # other screen, no cursor, no wrapping: a width may be wrong
 LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
-STYLES = {"question": "\x1b[1m", "marked": "\x1b[1;36m", "help": "\x1b[2m"}
-UNSTYLED = "\x1b[0m"
-
-
-class NoTerminal(Exception):
-    """There is no usable terminal. The message says why."""
+STYLES = {"question": "1", "marked": "1;36", "help": "2"}
 
 
 async def ask(choices: Sequence[Choice], message: str | None = None) -> tuple[str, list[str | list[str]]]:
@@ -48,13 +40,14 @@ async def ask(choices: Sequence[Choice], message: str | None = None) -> tuple[st
 
     Waits until no other menu is shown. Raises `NoTerminal`. Cancelling restores the terminal.
     """
-    with _Terminal() as terminal:
+    with RawTerminal() as terminal:
         async with _TerminalLock():
             terminal.require_foreground()
             try:
-                return await _Session(terminal, Menu(choices, message)).run()
+                return await _Dialog(terminal, Menu(choices, message)).run()
             finally:
-                terminal.restore()  # before the lock is released: the next menu saves the mode it finds
+                # Before the lock is released: the next menu saves the mode that it finds.
+                terminal.restore(LEAVE.encode())
 
 
 # ---------------------------------------------------------------------------------------- the lock
@@ -106,137 +99,13 @@ class _TerminalLock:
         self._lock.release()
 
 
-# ------------------------------------------------------------------------------------ the terminal
+# ------------------------------------------------------------------------------------- the dialog
 
 
-class _StopSignalsBlocked:
-    """Blocks the signals that stop a background process when it uses the terminal."""
-
-    def __enter__(self) -> None:
-        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTIN, signal.SIGTTOU})
-
-    def __exit__(self, *error: object) -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
-
-
-class _Terminal:
-    """The terminal of this process's session, opened non-blocking.
-
-    Raises `NoTerminal` if there is none, or if another program uses it now.
-    """
-
-    def __init__(self) -> None:
-        if os.environ.get("TERM", "") in ("", "dumb"):
-            raise NoTerminal("the terminal cannot place a cursor: TERM is dumb or not set")
-        try:
-            flags = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
-            self.descriptor = os.open(TERMINAL, flags)
-        except OSError:
-            raise NoTerminal("the server has no terminal") from None
-        self._mode: list[Any] | None = None
-
-    def __enter__(self) -> _Terminal:
-        try:
-            self.require_foreground()
-        except NoTerminal:
-            os.close(self.descriptor)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self.descriptor)
-
-    def is_foreground(self) -> bool:
-        """Whether this process is in the terminal's foreground group. Raises `NoTerminal`."""
-        try:
-            return os.tcgetpgrp(self.descriptor) == os.getpgrp()
-        except OSError:
-            raise NoTerminal("the terminal is gone") from None
-
-    def require_foreground(self) -> None:
-        if not self.is_foreground():
-            raise NoTerminal("the server is not in the foreground of its terminal")
-
-    def size(self) -> tuple[int, int]:
-        """Return (columns, rows); (80, 24) if the terminal does not say."""
-        try:
-            columns, rows = os.get_terminal_size(self.descriptor)
-        except OSError:
-            columns = rows = 0
-        return columns or 80, rows or 24
-
-    def enter_raw_mode(self) -> None:
-        """Read single keys without echo, Ctrl-C included, and discard what was typed before. Raises
-        `NoTerminal`."""
-        try:
-            with _StopSignalsBlocked():
-                mode = termios.tcgetattr(self.descriptor)
-                if self._mode is None:
-                    self._mode = [*mode[:6], list(mode[6])]
-                mode[0] &= ~(termios.IXON | termios.ICRNL | termios.INLCR | termios.IGNCR | termios.ISTRIP)
-                mode[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
-                mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
-                termios.tcsetattr(self.descriptor, termios.TCSANOW, mode)
-                termios.tcflush(self.descriptor, termios.TCIFLUSH)
-        except termios.error:
-            raise NoTerminal("the terminal is gone") from None
-
-    def restore(self) -> None:
-        """Restore mode and screen, unless another program uses the terminal now."""
-        if self._mode is None:
-            return
-        mode, self._mode = self._mode, None
-        try:
-            if self.is_foreground():
-                self._write_all(LEAVE.encode())
-                with _StopSignalsBlocked():
-                    termios.tcsetattr(self.descriptor, termios.TCSANOW, mode)
-        except (NoTerminal, termios.error):
-            pass  # nothing to restore
-
-    def write(self, data: bytes) -> int:
-        """Write as much as the terminal accepts now; return the number of bytes."""
-        try:
-            with _StopSignalsBlocked():
-                return os.write(self.descriptor, data)
-        except BlockingIOError:
-            return 0
-
-    def _write_all(self, data: bytes) -> None:
-        deadline = time.monotonic() + RESTORE_SECONDS
-        while data and time.monotonic() < deadline:
-            try:
-                data = data[self.write(data) :]
-            except OSError:
-                return
-            if data:
-                select.select([], [self.descriptor], [], RESTORE_SECONDS)
-
-    def read(self) -> bytes | None:
-        """Return the bytes typed, or None. Raises `NoTerminal` if the terminal has gone."""
-        try:
-            with _StopSignalsBlocked():
-                data = os.read(self.descriptor, 1024)
-        except BlockingIOError:
-            return None
-        except OSError:
-            if not self.is_foreground():
-                return None
-            data = b""
-        if not data:
-            raise NoTerminal("the terminal is gone")
-        return data
-
-
-# ------------------------------------------------------------------------------------- the session
-
-
-class _Session:
+class _Dialog:
     """A menu on a terminal, from the first drawing to the answer."""
 
-    def __init__(self, terminal: _Terminal, menu: Menu) -> None:
+    def __init__(self, terminal: RawTerminal, menu: Menu) -> None:
         self.terminal = terminal
         self.menu = menu
         self.keys = Keys()
@@ -334,7 +203,7 @@ class _Session:
     def _draw(self) -> None:
         """Redraw, as far as the terminal accepts it now."""
         if not self._unsent:
-            drawn = self._frame(*self.terminal.size())
+            drawn = self._frame(*size_of(self.terminal.descriptor))
             if drawn == self._drawn:
                 return
             self._unsent = f"{'' if self._drawn else ENTER}{drawn}".encode("utf-8", "replace")
@@ -353,7 +222,6 @@ class _Session:
     def _frame(self, columns: int, rows: int) -> str:
         frame = []
         for row, (text, part) in enumerate(self.menu.draw(columns, rows), 1):
-            style = STYLES.get(part, "") if self.colours else ""
-            end = UNSTYLED if style else ""
-            frame.append(f"\x1b[{row};1H{style}{text}{end}\x1b[K")
+            shown = styled(text, STYLES.get(part)) if self.colours else text
+            frame.append(f"\x1b[{row};1H{shown}\x1b[K")
         return "".join(frame) + "\x1b[J"
