@@ -6,8 +6,8 @@ are imported when they are first used. docs/compat.md says what works, what diff
 
 from __future__ import annotations
 
-from fastrpc.compat import served_names
 from fastrpc.compat.fastmcp_homes import HOMES
+from fastrpc.compat.names import load as _load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -537,4 +537,4 @@ _MODULE_ALTERNATIVES: dict[str, str] = {}
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
     def __getattr__(name: str) -> object:
-        return served_names.load(globals(), HOMES, _ALIASES, name)
+        return _load(globals(), HOMES, _ALIASES, name)

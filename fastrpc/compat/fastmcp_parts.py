@@ -9,8 +9,8 @@ in FastMCP. Without FastMCP its use raises NotOffered.
 
 from __future__ import annotations
 
+from fastrpc.compat.names.originals import part_of
 from fastrpc.compat.part_names import PARTS
-from fastrpc.compat.swap.originals import part_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

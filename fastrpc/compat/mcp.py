@@ -7,7 +7,7 @@ what works, what differs and why.
 
 from __future__ import annotations
 
-from fastrpc.compat import served_names
+from fastrpc.compat.names import load as _load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -418,4 +418,4 @@ _MODULE_ALTERNATIVES: dict[str, str] = {}
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
     def __getattr__(name: str) -> object:
-        return served_names.load(globals(), _HOMES, _ALIASES, name)
+        return _load(globals(), _HOMES, _ALIASES, name)

@@ -1,6 +1,6 @@
 """Compares what two servers describe and answer: an original, and the same file on fastrpc.
 
-`differences` takes two observations (`fastrpc.compat.swap.observation`) and returns each `Difference`: a real
+`differences` takes two observations (`fastrpc.swap.observation`) and returns each `Difference`: a real
 one, which a client or a model would act on, or one by choice, with the reason. Descriptors are compared by
 name, schemas by what they accept. Pure functions, no I/O; the rules stand in the tables at the top.
 """

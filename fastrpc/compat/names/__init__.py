@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def found(package: str, name: str) -> Any:
     """Return a name of the module that serves a package of an original, and that is imported already. Raises
     AttributeError and ImportError."""
-    return getattr(sys.modules[f"{__package__}.{package}"], name)
+    return getattr(sys.modules[f"fastrpc.compat.{package}"], name)
 
 
 def load(
@@ -30,8 +30,8 @@ def load(
     unsupported = namespace["_MODULE_ALTERNATIVES"]
     if name in unsupported:
         raise ImportError(f"{namespace['__name__']} has no {name}; {unsupported[name]}")
-    if name not in namespace["__all__"] and name.islower():
-        from fastrpc.compat.swap.module_names import submodule
+    if name not in namespace["__all__"] and name.islower() and not name.startswith("__"):
+        from fastrpc.compat.names.modules import submodule
 
         return submodule(namespace["__name__"], name)
     member = aliases.get(name, name)

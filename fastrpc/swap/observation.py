@@ -3,7 +3,7 @@
         seen = observe(["python", "server.py"], [{"tool": "add", "arguments": {"a": 1, "b": 2}}], repeat=100)
 
 Starts the server as a child process of `fastrpc.Client` and sends the requests one after another. Answers
-are kept as received: no schema is checked here. `fastrpc.compat.swap.comparison` compares two observations.
+are kept as received: no schema is checked here. `fastrpc.swap.comparison` compares two observations.
 """
 
 from __future__ import annotations

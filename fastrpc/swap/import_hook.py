@@ -1,11 +1,11 @@
 """Serves imports of fastmcp and of the official SDK from `fastrpc.compat`, in a process of its own.
 
 `ServedModules` is a finder for ``sys.meta_path``; `fastrpc swap --run` installs it by the ``sitecustomize``
-of `fastrpc.compat.swap.site_folder`. A served module is a `ServedModule`, whose attributes are looked up when
-they are used; one that is known to be missing raises when it is used (`fastrpc.compat.swap.unavailable`), any
-other at the import. The package ``mcp`` is served with the folder of the installed SDK, so that ``mcp.types``
-and all else that is not served are loaded from there, without ``mcp/__init__.py``. A module of the user's own
-that is called fastmcp or mcp is left alone.
+of `fastrpc.swap.site_folder`. A served module is a `ServedModule`, whose attributes are looked up when
+they are used; one that is known to be missing raises when it is used (`fastrpc.compat.names.unavailable`),
+any other at the import. The package ``mcp`` is served with the folder of the installed SDK, so that
+``mcp.types`` and all else that is not served are loaded from there, without ``mcp/__init__.py``. A module of
+the user's own that is called fastmcp or mcp is left alone.
 
 With the variable ``FASTRPC_SWAP_REPORT``, the names of served modules are appended to that file.
 """
@@ -17,10 +17,10 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from fastrpc.compat.dialect import LATEST_KNOWN, follow_release, installed_release, installed_version
-from fastrpc.compat.swap import modules
-from fastrpc.compat.swap.original_packages import installed_spec, is_original_part
-from fastrpc.compat.swap.originals import spec_of_part
-from fastrpc.compat.swap.served_module import ServedModule
+from fastrpc.compat.names.originals import spec_of_part
+from fastrpc.compat.names.packages import installed_spec, is_original_part
+from fastrpc.swap import modules
+from fastrpc.swap.served_module import ServedModule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

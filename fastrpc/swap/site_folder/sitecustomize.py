@@ -1,7 +1,7 @@
 """Loaded by each interpreter under `fastrpc swap --run`: serves imports of fastmcp and mcp from fastrpc.
 
 Python imports ``sitecustomize`` when it starts. This one puts a finder in front, which imports
-`fastrpc.compat.swap.import_hook` at the first import of fastmcp or mcp; until then it costs one small module.
+`fastrpc.swap.import_hook` at the first import of fastmcp or mcp; until then it costs one small module.
 Then it runs the ``sitecustomize`` that it hides. ``FASTRPC_SWAP`` holds what the interpreter needs to know:
 the suffix of extension modules that fastrpc was built for, and the folders of fastrpc and its dependencies,
 which are used for those packages alone where the environment does not have them. Any CPython may load it,
@@ -52,7 +52,7 @@ class FirstImport:
             return None
         sys.meta_path.remove(self)
         try:
-            from fastrpc.compat.swap.import_hook import ServedModules
+            from fastrpc.swap.import_hook import ServedModules
         except ImportError as error:
             sys.meta_path.insert(0, self)
             raise ImportError(self._reason(error)) from error

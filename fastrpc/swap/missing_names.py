@@ -1,6 +1,6 @@
 """What to write instead of names of the originals that fastrpc does not have: by module, and by name.
 
-Read by `fastrpc.compat.swap.modules` for `fastrpc swap` and for the import hook; what a module of names says
+Read by `fastrpc.swap.modules` for `fastrpc swap` and for the import hook; what a module of names says
 itself (`fastrpc.compat.fastmcp`, `fastrpc.compat.mcp`) comes first. tests/unit/test_compat_names.py holds
 it against the names of released originals. Pure data.
 """

@@ -14,9 +14,9 @@ from __future__ import annotations
 import ast
 
 from fastrpc.compat import context, server
-from fastrpc.compat.swap import modules
-from fastrpc.compat.swap.missing_names import MEMBERS, OPTIONS
-from fastrpc.compat.swap.original_packages import package_of
+from fastrpc.compat.names.packages import package_of
+from fastrpc.swap import modules
+from fastrpc.swap.missing_names import MEMBERS, OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from importlib.util import spec_from_file_location
 from os import path
 from types import ModuleType
 
-from fastrpc.compat import served_names
 from fastrpc.compat.errors import NotOffered
-from fastrpc.compat.swap.original_packages import installed_spec, is_served, package_of
-from fastrpc.compat.swap.unavailable import unavailable
+from fastrpc.compat.names import found
+from fastrpc.compat.names.packages import installed_spec, is_served, package_of
+from fastrpc.compat.names.unavailable import unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,6 +189,6 @@ class _OnFastrpc(ModuleType):
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         try:
-            return served_names.found("fastmcp", name)
+            return found("fastmcp", name)
         except (AttributeError, ImportError):
             return getattr(original(self.__name__), name)

@@ -1,6 +1,6 @@
 """How a server is started so that its imports of fastmcp and mcp are served by fastrpc: without any edit.
 
-``environment(command)`` returns the variables for the process: `fastrpc.compat.swap.site_folder` on
+``environment(command)`` returns the variables for the process: `fastrpc.swap.site_folder` on
 PYTHONPATH, and ``FASTRPC_SWAP`` for the ``sitecustomize`` in it. They reach every interpreter that the
 command starts, through uv, shells and console scripts, and do nothing in one that imports neither package.
 Starts nothing itself.

@@ -3,7 +3,7 @@
 ``rewrite(source)`` takes the bytes of a file and returns them with its imports changed, and what fastrpc
 has not. Only the text of import statements changes; encoding, line ends and everything else stay byte for
 byte. A statement whose names come from one module afterwards keeps its form; one that must be split keeps
-its comments. The modules are found by `fastrpc.compat.swap.modules`; the file is parsed, not run.
+its comments. The modules are found by `fastrpc.swap.modules`; the file is parsed, not run.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import re
 from io import BytesIO
 from tokenize import detect_encoding
 
-from fastrpc.compat.swap import modules
-from fastrpc.compat.swap.original_packages import package_of
-from fastrpc.compat.swap.usage import Missing, missing_uses
+from fastrpc.compat.names.packages import package_of
+from fastrpc.swap import modules
+from fastrpc.swap.usage import Missing, missing_uses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """`ServedModule`: what ``import fastmcp`` and the like return; its attributes come from `fastrpc.compat`.
 
 Names are looked up when they are used. One that is known to be missing raises when it is used
-(`fastrpc.compat.swap.unavailable`), any other at the import.
+(`fastrpc.compat.names.unavailable`), any other at the import.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 
 from fastrpc.compat.dialect import installed_version
-from fastrpc.compat.swap import modules
+from fastrpc.swap import modules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ServedModule(ModuleType):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         found = modules.find(module, name)
         if found.missing:
-            from fastrpc.compat.swap.unavailable import unavailable
+            from fastrpc.compat.names.unavailable import unavailable
 
             self.__dict__[name] = value = unavailable(
                 module, name, modules.complaint(module, name, found.missing)

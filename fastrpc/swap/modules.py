@@ -1,7 +1,7 @@
 """Which module of fastrpc serves a name that a file imports from an original's module.
 
 ``find("mcp.server.fastmcp", "FastMCP")`` is the one answer for `fastrpc swap`, which rewrites imports, and
-for the import hook (`fastrpc.compat.swap.import_hook`). Everything of the package fastmcp is served by
+for the import hook (`fastrpc.swap.import_hook`). Everything of the package fastmcp is served by
 `fastrpc.compat.fastmcp`, servers and clients of the official SDK by `fastrpc.compat.mcp`. The SDK's types,
 its authorization and the rest of it are not: they are used as they are. Imports the two modules only to
 look up their names.
@@ -9,10 +9,10 @@ look up their names.
 
 from __future__ import annotations
 
-from fastrpc.compat.swap import type_names
-from fastrpc.compat.swap.missing_names import alternative
-from fastrpc.compat.swap.module_names import FASTMCP, ORIGINAL_MODULES, SDK
-from fastrpc.compat.swap.original_packages import is_served, package_of
+from fastrpc.compat import type_names
+from fastrpc.compat.names.modules import FASTMCP, ORIGINAL_MODULES, SDK
+from fastrpc.compat.names.packages import is_served, package_of
+from fastrpc.swap.missing_names import alternative
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class ServedName:
 def home_of(module: str) -> str | None:
     """Return the module of fastrpc that serves a module of an original; None if the original is used."""
     if module in COMMANDS:
-        return "fastrpc.compat.swap.run_command"
+        return "fastrpc.swap.run_command"
     return SERVED_BY[package_of(module)] if is_served(module) else None
 
 
