@@ -10,12 +10,12 @@ from __future__ import annotations
 from contextvars import ContextVar
 from types import FunctionType
 
-from fastrpc.compat.declaring import tool_definition
+from fastrpc.compat.calls.typed_content import typed_block
 from fastrpc.compat.dialect import FASTMCP
 from fastrpc.compat.errors import tool_error
 from fastrpc.compat.field_types import FieldType, ModelType
+from fastrpc.compat.functions.declaring import tool_definition
 from fastrpc.compat.models import dumped, typed
-from fastrpc.compat.typed_content import typed_block
 from fastrpc.compat.values import ToolResult
 from fastrpc.errors import ArgumentError, DefinitionError
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION

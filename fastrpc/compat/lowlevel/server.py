@@ -310,7 +310,7 @@ class Server(PlainServer):
         """What is around each message, the outermost first: ``async def middleware(ctx, call_next)``; see
         `fastrpc.compat.sdk2.middleware`. The list may be changed."""
         if self._middleware is None:
-            from fastrpc.compat.interception import MiddlewareList
+            from fastrpc.compat.highlevel.middleware import MiddlewareList
 
             self._middleware = MiddlewareList(self._middleware_changed)
         return self._middleware

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 
 from fastrpc.compat.components.objects import prompt_arguments
-from fastrpc.compat.composed import ComposedChain
+from fastrpc.compat.composition.chain import ComposedChain
 from fastrpc.compat.providers.base import Provider, TransformedProvider
 from fastrpc.compat.transforms.namespace import Namespace
 from fastrpc.content import Contents, Received
