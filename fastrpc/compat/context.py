@@ -404,7 +404,7 @@ class Context(Generic[First, Lifespan, Request]):
 
     async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
         """Return the messages of one of the server's prompts, in `messages`."""
-        return typed("GetPromptResult", await self.fastmcp._prompt(name, arguments))
+        return typed("GetPromptResult", await self.fastmcp._as_client("get_prompt", name, arguments or {}))
 
     if TYPE_CHECKING:
 

@@ -26,6 +26,7 @@ from fastrpc.compat.highlevel.authorization import Authorization
 from fastrpc.compat.highlevel.catalogue import Catalogue
 from fastrpc.compat.highlevel.middleware import Interception
 from fastrpc.compat.highlevel.mounting import Composition
+from fastrpc.compat.highlevel.request_methods import FASTMCP_METHODS, SDK_METHODS
 from fastrpc.compat.highlevel.serving import Serving
 from fastrpc.compat.sdk2.server import SdkParts
 from fastrpc.compat.values import (
@@ -175,9 +176,9 @@ class FastMCP(
             from fastrpc.compat.interception.lifespan import entering_first
 
             self._handle(entering_first(self))
-        if self.dialect is not FASTMCP and type(self) not in (SdkFastMCP, MCPServer):
-            self._override_all()
-        self._override_inner_methods()
+        for method in FASTMCP_METHODS if self.dialect is FASTMCP else SDK_METHODS:
+            if getattr(type(self), method) is not getattr(Catalogue, method):  # a subclass has it
+                self._override(method)
         self._begin_sdk_parts()
         for tool in tools:
             self.add_tool(tool)

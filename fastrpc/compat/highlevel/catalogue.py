@@ -13,7 +13,7 @@ from fastrpc.compat.components.visibility import REGISTRIES, ComponentVisibility
 from fastrpc.compat.context import ReadContents
 from fastrpc.compat.dialect import FASTMCP, SDK_1, Dialect
 from fastrpc.compat.errors import NotOffered, tool_error
-from fastrpc.compat.highlevel.request_methods import InnerMethods
+from fastrpc.compat.highlevel.request_methods import SDK_METHODS, RequestMethods
 from fastrpc.compat.models import dumped, typed
 from fastrpc.compat.registered.entries import ServedTool, served
 from fastrpc.compat.registered.resources_and_prompts import registered
@@ -31,18 +31,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from fastrpc.client.asynchronous import AsyncClient
     from fastrpc.definitions.tool import Tool as Definition
-
-OVERRIDABLE = (
-    "call_tool",
-    "list_prompts",
-    "list_resource_templates",
-    "list_resources",
-    "list_tools",
-    "read_resource",
-)
-"""Methods through which a server of the official SDK answers, where a program overrides them."""
 
 
 INNER_OPTIONS = ("context", "run_middleware", "task_meta", "version")
@@ -61,15 +50,12 @@ def check_inner_options(call: str, options: Mapping[str, object]) -> None:
             diagnostics.write("warning", f"{call}: run_middleware=False has no effect: middleware is called")
 
 
-class Catalogue(InnerMethods, Server):
+class Catalogue(RequestMethods, Server):
     """The methods of a compat server that list and call what it offers."""
 
     dialect: Dialect
 
-    if TYPE_CHECKING:  # `Interception` has it
-
-        def _handle(self, handlers: Any) -> None: ...
-
+    if TYPE_CHECKING:  # `Composition` has it
         transforms: Any
 
     @property
@@ -193,11 +179,16 @@ class Catalogue(InnerMethods, Server):
 
     # --- calls ----------------------------------------------------------------------------------------
 
-    def _own_client(self) -> AsyncClient:
-        """Return a client of this server, in memory."""
+    async def _as_client(self, method: str, *params: Any) -> dict[str, Any]:
+        """Return the result of a request that a client of this server sends, in memory. Raises ToolError."""
         from fastrpc.client.asynchronous import AsyncClient
 
-        return AsyncClient(self, version=LATEST_SESSION_VERSION, timeout_seconds=0)
+        async with AsyncClient(self, version=LATEST_SESSION_VERSION, timeout_seconds=0) as client:
+            try:
+                found: dict[str, Any] = (await getattr(client, method)(*params)).raw
+            except RemoteError as error:
+                raise tool_error(error.message) from None
+        return found
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any] | None = None, *context: object, **options: object
@@ -236,31 +227,11 @@ class Catalogue(InnerMethods, Server):
                     raise tool_error(str(error)) from error
                 seen: dict[str, Any] = dumped(result.to_mcp_result())
                 return seen
-        async with self._own_client() as client:
-            try:
-                found: dict[str, Any] = (await client.call_tool(name, arguments)).raw
-            except RemoteError as error:
-                raise tool_error(error.message) from None
-        return found
-
-    def _override(self, method: str) -> None:
-        """Have requests answered through a method that the program has overridden."""
-        from fastrpc.compat.interception.overridden import answers_through
-
-        known = self.__dict__.setdefault("_overridden", set())
-        if method not in known:
-            known.add(method)
-            self._handle(answers_through(self, method))
-
-    def _override_all(self) -> None:
-        """Do so for the methods of a subclass."""
-        for method in OVERRIDABLE:
-            if getattr(type(self), method) is not getattr(Catalogue, method):
-                self._override(method)
+        return await self._as_client("call_tool", name, arguments)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, plain(value) if name == "icons" else value)
-        if name in OVERRIDABLE and self.dialect is not FASTMCP:
+        if name in SDK_METHODS and self.dialect is not FASTMCP:
             self._override(name)
 
     async def read_resource(self, uri: Any, *context: object, **options: object) -> Any:
@@ -271,35 +242,23 @@ class Catalogue(InnerMethods, Server):
 
             if overridden.is_within(self, "read_resource"):
                 return ReadContents(list(await overridden.proceed(uri=str(uri))))
-        async with self._own_client() as client:
-            try:
-                raw = (await client.read_resource(str(uri))).raw
-            except RemoteError as error:
-                raise tool_error(error.message) from None
+        raw = await self._as_client("read_resource", str(uri))
         return ReadContents([Contents.received(part) for part in raw["contents"]])
 
     async def get_prompt(self, name: str, arguments: Any = None, **options: object) -> Any:
         """Return a prompt's messages, a GetPromptResult (SDK); or, in FastMCP, the prompt itself."""
         if self.dialect is FASTMCP:
             return await self._found("prompt", name, options.get("version"))
-        return typed("GetPromptResult", await self._prompt(name, arguments))
+        return typed("GetPromptResult", await self._as_client("get_prompt", name, arguments or {}))
 
     async def render_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, **options: object
     ) -> Any:
         """Return the messages of a prompt (FastMCP). Raises ToolError."""
         check_inner_options("render_prompt", options)
-        raw = await self._prompt(name, arguments)
+        raw = await self._as_client("get_prompt", name, arguments or {})
         messages = [Message(typed_block(each["content"]), each["role"]) for each in raw["messages"]]
         return PromptResult(messages, raw.get("description"))
-
-    async def _prompt(self, name: str, arguments: dict[str, Any] | None) -> dict[str, Any]:
-        async with self._own_client() as client:
-            try:
-                found: dict[str, Any] = (await client.get_prompt(name, arguments or {})).raw
-            except RemoteError as error:
-                raise tool_error(error.message) from None
-        return found
 
     # --- visibility -----------------------------------------------------------------------------------
 
@@ -324,9 +283,7 @@ class Catalogue(InnerMethods, Server):
     def _mcp_server(self) -> InnerServer:
         return InnerServer(self)
 
-    @property
-    def _lowlevel_server(self) -> InnerServer:
-        return InnerServer(self)
+    _lowlevel_server = _mcp_server
 
 
 SHARED = ("name", "version", "instructions", "website_url", "icons")

@@ -1,13 +1,13 @@
-"""The methods through which FastMCP answers requests, for servers that override them or their callers:
-``async def _list_tools_mcp(self)``, which often filters what a client sees, and ``_call_tool_mcp``.
+"""The methods through which the originals answer requests, for programs that replace them: `SDK_METHODS`, and
+FastMCP's ``async def _list_tools_mcp(self)``, which often filters what a client sees, and the like.
 
-Where a subclass has one of its own, requests are answered through it; what it calls here does what the server
-would have done. Costs nothing for a server without.
+Requests are answered through such a method of a subclass; what it calls here does what the server would have
+done. Costs nothing for other servers.
 """
 
 from __future__ import annotations
 
-from fastrpc.compat.dialect import FASTMCP, installed_release
+from fastrpc.compat.dialect import installed_release
 from fastrpc.compat.field_types import ModelType
 from fastrpc.compat.models import typed
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
@@ -25,15 +25,25 @@ RESULTS = {
     "tools": "ListToolsResult",
 }
 
+SDK_METHODS = (
+    "call_tool",
+    "list_prompts",
+    "list_resource_templates",
+    "list_resources",
+    "list_tools",
+    "read_resource",
+)
+"""Methods through which a server of the official SDK answers, where a program overrides them."""
 
-class InnerMethods:
-    """The methods by those names; `list_tools` and the others are those of the server."""
+
+class RequestMethods:
+    """FastMCP's methods; they call `list_tools` and the others of the server."""
 
     dialect: Dialect
 
-    if TYPE_CHECKING:  # `Catalogue` has them
+    if TYPE_CHECKING:  # `Interception` and `Catalogue` have them
 
-        def _override(self, method: str) -> None: ...
+        def _handle(self, handlers: Any) -> None: ...
         async def list_tools(self, **options: object) -> list[Any]: ...
         async def list_resources(self, **options: object) -> list[Any]: ...
         async def list_resource_templates(self, **options: object) -> list[Any]: ...
@@ -42,12 +52,14 @@ class InnerMethods:
         async def read_resource(self, uri: Any) -> Any: ...
         async def render_prompt(self, name: str, arguments: Any = None) -> Any: ...
 
-    def _override_inner_methods(self) -> None:
-        """Have requests answered through the methods of these names that a subclass has."""
-        if self.dialect is FASTMCP:
-            for method in [name for name in vars(InnerMethods) if name.endswith("_mcp")]:
-                if getattr(type(self), method) is not getattr(InnerMethods, method):
-                    self._override(method)
+    def _override(self, method: str) -> None:
+        """Have requests answered through a method that the program has overridden."""
+        from fastrpc.compat.interception.overridden import answers_through
+
+        known = self.__dict__.setdefault("_overridden", set())
+        if method not in known:
+            known.add(method)
+            self._handle(answers_through(self, method))
 
     async def _list_tools_mcp(self, request: object = None) -> Any:
         return await self._inner_list("_list_tools_mcp", self.list_tools, "tools")
@@ -88,6 +100,9 @@ class InnerMethods:
         given = [_descriptor(each) for each in entries]
         found = typed(RESULTS[member], {member: given})
         return getattr(found, member) if installed_release("fastmcp") < (3, 0) else found
+
+
+FASTMCP_METHODS = tuple(name for name in vars(RequestMethods) if name.endswith("_mcp"))
 
 
 def _descriptor(entry: Any) -> dict[str, Any]:
