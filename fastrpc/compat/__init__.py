@@ -133,7 +133,7 @@ _ALIASES = {
     "PromptError": "ToolError",
     "ResourceError": "ToolError",
 }
-"""Names that stand for the same class here."""
+"""Names of classes that have another name here."""
 
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 

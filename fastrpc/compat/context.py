@@ -524,7 +524,7 @@ class Context(Generic[First, Lifespan, Request]):
 
     @property
     def _owner(self) -> Any:
-        """What stands for the client's connection."""
+        """What identifies the client's connection."""
         channel = self.inner._channel
         return self.fastmcp if channel is None else channel.request.dispatcher
 

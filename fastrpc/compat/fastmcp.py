@@ -530,7 +530,7 @@ _ALIASES = {
     "ToolError": "ToolFailure",
     "InvalidSignature": "DefinitionError",
 }
-"""Names that stand for a class of another name here."""
+"""Names of classes that have another name here."""
 
 _MODULE_ALTERNATIVES: dict[str, str] = {}
 """Names that are not supported, and the alternatives."""

@@ -409,7 +409,7 @@ _ALIASES = {
     "ResourceCsp": "ResourceCSP",
     "ToolError": "ToolFailure",
 }
-"""Names that stand for a class of another name here."""
+"""Names of classes that have another name here."""
 
 _MODULE_ALTERNATIVES: dict[str, str] = {}
 """Names that are not supported, and the alternatives."""

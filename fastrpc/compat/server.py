@@ -433,7 +433,7 @@ class FastMCP(
         return prompt
 
     def _style_failures(self, definition: Any) -> None:
-        """Have clients told of the exceptions of a prompt, a resource or a template what the original tells:
+        """Send clients what the original sends for exceptions of a prompt, a resource or a template:
         their texts, or nothing of them where they are hidden. A tool has this server's style."""
         hides = self._style.hides_failures
         if definition.kind == "prompt":
@@ -464,7 +464,7 @@ class FastMCP(
         return handler
 
     def _complete_all(self) -> None:
-        """Register the handler for each argument without a completion of its own."""
+        """Register the handler for each argument that has no other completion."""
         if self._completer is None:
             return
         for kind in (self.registries.prompts, self.registries.templates):
@@ -512,17 +512,17 @@ class MCPServer(FastMCP[LifespanResult]):
         ) -> None: ...
 
 
+def create_proxy(target: Any, *, name: str | None = None, **options: Any) -> FastMCP:
+    """Return a proxy of what `FastMCP.as_proxy` accepts, as FastMCP 3 and 4 have it. `options` are those of
+    `FastMCP`. Raises ValueError and DefinitionError."""
+    return FastMCP.as_proxy(target, name, **options)
+
+
 # ---------------------------------------------------------------------------------------- internal
 
 
 _POSITIONAL = ("title", "description", "annotations", "icons", "meta", "structured_output")
 """What may follow the name of a tool by position, in the official SDK."""
-
-
-def create_proxy(target: Any, *, name: str | None = None, **options: Any) -> FastMCP:
-    """Return a proxy of what `FastMCP.as_proxy` accepts, as FastMCP 3 and 4 have it. `options` are those of
-    `FastMCP`. Raises ValueError and DefinitionError."""
-    return FastMCP.as_proxy(target, name, **options)
 
 
 def _decorated(add: Callable[..., Any], name_or_fn: Any, options: dict[str, Any]) -> Any:

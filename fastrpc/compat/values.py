@@ -205,7 +205,7 @@ class ToolResult(ModelType, PlainResult):
         self.structured = plain(value)
 
     def to_mcp_result(self) -> Any:
-        """Return it as the SDK's low-level handlers do. Where a subclass has a method of its own by this
+        """Return it as the SDK's low-level handlers do. Where a subclass has another method of this
         name, what that returns is sent."""
         from fastrpc.compat.calls.typed_content import sdk_result
 

@@ -2,7 +2,7 @@
 
 `differences` takes two observations (`fastrpc.swap.observation`) and returns each `Difference`: a real
 one, which a client or a model would act on, or one by choice, with the reason. Descriptors are compared by
-name, schemas by what they accept. Pure functions, no I/O; the rules stand in the tables at the top.
+name, schemas by what they accept. Pure functions, no I/O; the rules are in the tables at the top.
 """
 
 from __future__ import annotations
@@ -363,7 +363,7 @@ def normal_schema(
 ) -> Value:
     """Return a schema in one form: references inlined, unions of plain types as a list of types, order of
     `required` and of types sorted, and without members that say nothing. `within` are the definitions that
-    this one stands in: one that refers to itself is inlined down to a `depth` of `DEEPEST`."""
+    this one is in: one that refers to itself is inlined down to a `depth` of `DEEPEST`."""
     if not isinstance(schema, dict):
         return schema
     if definitions is None:

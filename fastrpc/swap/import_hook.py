@@ -1,4 +1,4 @@
-"""Serves imports of fastmcp and of the official SDK from `fastrpc.compat`, in a process of its own.
+"""Serves imports of fastmcp and of the official SDK from `fastrpc.compat`, in a swapped server's process.
 
 `ServedModules` is a finder for ``sys.meta_path``; `fastrpc swap --run` installs it by the ``sitecustomize``
 of `fastrpc.swap.site_folder`. A served module is a `ServedModule`, whose attributes are looked up when

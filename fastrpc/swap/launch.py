@@ -25,7 +25,7 @@ PACKAGES = ("fastrpc", "orjson", "msgspec", "uvloop", "jsonschema_rs", "openapi_
 
 LONGEST_SHEBANG = 1024
 TAKES_VALUE = ("-W", "-X", "--check-hash-based-pycs")
-"""Options of Python that have a value of their own, before the name of the script."""
+"""Options of Python that have a separate value, before the name of the script."""
 
 
 def environment(command: Sequence[str], variables: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -95,7 +95,7 @@ def _is_in_project(words: Sequence[str]) -> bool:
 
 
 def _check(command: Sequence[str], variables: Mapping[str, str]) -> None:
-    """Refuse an interpreter that is told to ignore PYTHONPATH, and ``env -i``, which takes it away. Raises
+    """Refuse an interpreter with an option that ignores PYTHONPATH, and ``env -i``, which removes it. Raises
     UsageError."""
     command = _without_env(command)
     if _ignores_variables(command):

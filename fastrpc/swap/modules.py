@@ -28,7 +28,7 @@ OBJECTS = ("fastmcp.prompts.prompt", "fastmcp.resources.resource", "fastmcp.sett
 """Modules, in one version, with the name of an object of the package: ``from fastmcp.tools import tool``."""
 
 RELEASES = {"mcp.server.fastmcp": (1, 2), "mcp.server.mcpserver": (2, 100)}
-"""The first release of an original that has a package of it, and the first one behind it that has not."""
+"""The first release of an original that has a package of it, and the first later one that has not."""
 
 TYPES = "mcp.types"
 PACKAGE_NAMES = frozenset(

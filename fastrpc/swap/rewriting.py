@@ -162,7 +162,7 @@ class _File:
         self._replace_statement(node, groups)
 
     def _source_of(self, node: ast.ImportFrom, module: str, alias: ast.alias, kind: str) -> tuple[str, str]:
-        """Return the module that a name is to be imported from, and what is written for it behind import."""
+        """Return the module that a name is to be imported from, and what is written for it after import."""
         found = modules.find(module, alias.name)
         if found.missing is not None:
             if kind == "types":
@@ -201,12 +201,12 @@ class _File:
     def _replace_statement(
         self, node: ast.ImportFrom, groups: dict[str, list[tuple[ast.alias, str]]]
     ) -> None:
-        head, before, behind, last = self._comments(node)
+        head, before, after, last = self._comments(node)
         indent = re.match(r"\s*", self._lines[node.lineno - 1])
         inner = f"{self._newline}{indent[0] if indent else ''}"
         written = []
         for source, entries in groups.items():
-            commented = any(before[alias] or behind[alias] for alias, _ in entries)
+            commented = any(before[alias] or after[alias] for alias, _ in entries)
             if not commented and not head and (len(entries) == 1 or node.lineno == node.end_lineno):
                 written.append(f"from {source} import {', '.join(name for _, name in entries)}")
                 continue
@@ -214,7 +214,7 @@ class _File:
             head = ""
             for alias, name in entries:
                 text += "".join(f"{inner}    {comment}" for comment in before[alias])
-                text += f"{inner}    {name},{behind[alias]}"
+                text += f"{inner}    {name},{after[alias]}"
             written.append(f"{text}{inner})")
         if last:
             *written, final = written
@@ -231,22 +231,22 @@ class _File:
     def _comments(
         self, node: ast.ImportFrom
     ) -> tuple[str, dict[ast.alias, list[str]], dict[ast.alias, str], list[str]]:
-        """Return the comments of a statement: behind its bracket, above each name, behind each name, and
+        """Return the comments of a statement: after its bracket, above each name, after each name, and
         those above the closing bracket."""
         start, end = self._span(node)
         spans = [self._span(alias) for alias in node.names]
         first = self._text[start : spans[0][0]].partition("(")[2]
         head, above = _split_comments(first)
         before: dict[ast.alias, list[str]] = {}
-        behind: dict[ast.alias, str] = {}
+        after: dict[ast.alias, str] = {}
         following = [*spans[1:], (end, end)]
         for alias, span, next_span in zip(node.names, spans, following, strict=True):
             before[alias] = above
-            behind[alias], above = _split_comments(self._text[span[1] : next_span[0]])
-        return head, before, behind, above
+            after[alias], above = _split_comments(self._text[span[1] : next_span[0]])
+        return head, before, after, above
 
     def _joined(self, node: ast.stmt, statements: list[str]) -> str:
-        """Return statements in the place of one, on lines of their own if it has one."""
+        """Return statements in the place of one, on separate lines if it has one."""
         start, end = self._span(node)
         line_start = self._starts[node.lineno - 1]
         assert node.end_lineno is not None

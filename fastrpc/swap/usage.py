@@ -4,7 +4,7 @@ reading.
         missing_uses(ast.parse(text))
 
 Knows the servers that are made from an imported class (``mcp = FastMCP("x")``, ``self.mcp = …``), and the
-parameters that are annotated with an imported Context. What is missing, and the alternatives, stand in the
+parameters that are annotated with an imported Context. What is missing, and the alternatives, are in the
 tables of `fastrpc.compat.server` and `fastrpc.compat.context`, which raise NotOffered for it when the file
 runs. What cannot be known by reading is left to that. The file is not run.
 """
@@ -30,7 +30,7 @@ DECLARING = ("tool", "resource", "prompt", "add_tool", "add_resource", "add_prom
 class Missing:
     """Something that fastrpc does not have: the line of the file, the name, and what to write instead.
 
-    `is_optional`: the file goes on without it, because the import stands in a ``try`` for ImportError.
+    `is_optional`: the file goes on without it, because the import is in a ``try`` for ImportError.
     """
 
     __slots__ = ("is_optional", "line", "name", "text")
@@ -59,7 +59,7 @@ def missing_uses(tree: ast.Module) -> Iterator[Missing]:
 
 
 def _imported(tree: ast.Module, wanted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield the expressions that stand for classes of an original, each with the class's name."""
+    """Yield the expressions that are classes of an original, each with the class's name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             if modules.home_of(node.module) or node.module in modules.SERVED_BY.values():

@@ -1,4 +1,4 @@
-"""The pages that render a server's interfaces, among its resources: behind all others, as FastMCP lists
+"""The pages that render a server's interfaces, among its resources: after all others, as FastMCP lists
 them."""
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ async def sampled_with_tools(
             if final is not None and use["name"] == FINAL:
                 try:
                     return _final_answer(sample, final.value_of(use["input"]), history)
-                except Exception as error:  # the model is told, and may give another
+                except Exception as error:  # the model gets the error, and may give another
                     results.append(_result(use, f"invalid: {error}", is_error=True))
             else:
                 results.append(await _executed(functions, use, hides_errors))

@@ -77,8 +77,8 @@ class CallRequestContext(Generic[Lifespan]):
 class CallSession:
     """What the official SDK offers as ``ctx.session``.
 
-    Each call has an object of its own; those of one connection are equal, and what a file sets on one of them
-    under a name of its own is kept for the connection, as the SDK's session keeps it.
+    Each call has another object; those of one connection are equal, and an attribute that a file adds to one
+    of them is kept for the connection, as the SDK's session keeps it.
     """
 
     can_send_request = True
@@ -169,7 +169,7 @@ class CallSession:
 
     def send_notification(self, notification: Any, related_request_id: object = None) -> Done:
         """Send a notification of the SDK's types, with the call's own answer; lists that have changed are
-        told to every client."""
+        sent to every client."""
         message = dumped(getattr(notification, "root", notification))
         method, params = message["method"], message.get("params") or {}
         if method == "notifications/progress":

@@ -1,7 +1,7 @@
-"""Content as typed blocks: what files read in results that they have made, and results in forms of their own.
+"""Content as typed blocks: what files read in results that they have made, and results that a class converts.
 
-A `ToolResult` whose class has its own ``to_mcp_result`` (FastMCP) is sent as that says. Used for results that
-somebody looks at; others are encoded as the tool returned them.
+A `ToolResult` whose class has its own ``to_mcp_result`` (FastMCP) is sent as that says. Used for results
+that middleware or a program reads; others are encoded as the tool returned them.
 """
 
 from __future__ import annotations

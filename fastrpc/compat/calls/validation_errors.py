@@ -1,4 +1,4 @@
-"""pydantic's error for arguments that do not match a tool: for programs that look behind a ToolError for it,
+"""pydantic's error for arguments that do not match a tool: for programs that read the cause of a ToolError,
 as some that override ``call_tool`` of the official SDK do.
 """
 

@@ -1,6 +1,6 @@
 """`ClientSessionGroup` of the official SDK: the tools, resources and prompts of several servers by name.
 
-Each server has a session of its own, connected in this task; nothing is listed again by itself.
+Each server has a separate session, connected in this task; nothing is listed again by itself.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 of a folder.
 
 By default a template is not read with a value that is an absolute path, climbs above its start by ``..`` or
-holds a NUL: there is no such resource. Values are looked at as they stand in the address, before they are
+holds a NUL: there is no such resource. Values are checked as the address has them, before they are
 converted to the parameter's type, wherever a template is bound. A template without such rules is not looked
 at.
 """

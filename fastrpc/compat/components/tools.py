@@ -1,7 +1,7 @@
 """Tools as objects: `Tool`, `FunctionTool`, and tools made of other tools (`Tool.from_tool`).
 
 An object is what a server is given or shows; a call of a `FunctionTool` that was added costs what a decorated
-function costs. A subclass of `Tool` with a ``run`` of its own is called through it, with its arguments as the
+function costs. A subclass of `Tool` that overrides ``run`` is called through it, with its arguments as the
 client sent them.
 """
 

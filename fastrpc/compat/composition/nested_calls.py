@@ -1,4 +1,4 @@
-"""Calls that a running call makes of what stands behind it: a tool's parent, a component that a transform
+"""Calls that a running call makes within itself: a tool's parent, a component that a transform
 shows under another name, a component of a mounted server.
 
 They keep the caller, its guards, the client and its session; what is around them on their own server is left

@@ -33,7 +33,7 @@ def rules_of(server: Any) -> list[Any]:
 
 
 def add_rule(context: Context, is_offered: bool, criteria: dict[str, Any]) -> None:
-    """Add a rule to the context's session, and tell its client. Raises TypeError for an unknown criterion."""
+    """Add a rule to the context's session, and notify the client. Raises TypeError."""
     from fastrpc.compat.transforms.selecting import Visibility
 
     given = {name: value for name, value in criteria.items() if value}
@@ -45,7 +45,7 @@ def add_rule(context: Context, is_offered: bool, criteria: dict[str, Any]) -> No
 
 
 def reset(context: Context) -> None:
-    """Drop the rules of the context's session, and tell its client."""
+    """Drop the rules of the context's session, and notify its client."""
     context._state.pop((_RULES, id(context.fastmcp)), None)
     _tell(context, KINDS)
 

@@ -1,7 +1,7 @@
 """Descriptions of parameters in docstrings, as FastMCP reads them: Google's, NumPy's, Sphinx's notation.
 
 FastMCP reads docstrings with the library griffe; this reads the same of them (a property test compares both),
-without it: importing it takes longer than starting a server. The description of a tool is what stands before
+without it: importing it takes longer than starting a server. The description of a tool is the text before
 the first section. Which sections count depends on the FastMCP that is installed: none in 2, one that
 describes parameters in 3 and 4.0, any from 4.1 on; 4.2 counts a heading of no known name no longer. A
 docstring without a section costs some microseconds.
@@ -45,7 +45,7 @@ _GOOGLE_SECTIONS = frozenset(
     ]
 )
 _FREE_FORM = frozenset(["returns", "yields", "receives", "examples"])
-"""Sections that have a content whatever stands in them; the others consist of lines with a colon."""
+"""Sections that have a content whatever is in them; the others consist of lines with a colon."""
 
 _NUMPY_SECTIONS = frozenset(
     [
@@ -102,7 +102,7 @@ class _Reading:
     """What is read of a docstring in one notation.
 
     `description` is the first text outside of sections. `kinds` are the names of the sections; that of a
-    heading that is no known section has a colon behind it.
+    heading that is no known section has a colon after it.
     """
 
     def __init__(self) -> None:
@@ -187,7 +187,7 @@ def _google(lines: list[str]) -> _Reading:
 def _end_of_section(lines: list[str], at: int, name: str) -> int:
     """Return where the section of a heading ends; `at` if it is none.
 
-    An empty line stands before it, and an indented one behind it; behind a known name that may be the one
+    An empty line comes before it, and an indented one after it; after a known name that may be the one
     after the next: then the section is empty.
     """
     if at > 0 and not _is_empty(lines[at - 1]):

@@ -94,7 +94,7 @@ class Made:
 
 
 def made_later(default: Any) -> Any:
-    """Return what stands for a ``Field`` whose default is made in each call; any other default unchanged."""
+    """Return `Made` for a ``Field`` whose default is made in each call; any other default unchanged."""
     factory = getattr(default, "default_factory", None)
     if type(default).__module__ != "pydantic.fields" or factory is None:
         return default
@@ -219,7 +219,7 @@ def read_json_texts(
 
 
 def _pydantic_marker() -> Any:
-    """Return metadata without a meaning of its own, by which `fastrpc.schema.rich_types` leaves the type to
+    """Return metadata without another meaning, by which `fastrpc.schema.rich_types` leaves the type to
     pydantic; None if that is not installed."""
     try:
         import pydantic  # noqa: F401 - only whether it is there
@@ -240,7 +240,7 @@ def add_descriptions(
     for name in needs.names:
         if found.get(name) and name not in needs.dependencies and name not in needs.contexts:
             annotation = _resolved(annotations[name], namespace)
-            metadata = getattr(annotation, "__metadata__", ())  # behind the docstring's: it counts for more
+            metadata = getattr(annotation, "__metadata__", ())  # after the docstring's: it counts for more
             form: Any = Annotated
             parts = (annotation.__origin__ if metadata else annotation, found[name], *metadata)
             annotations[name] = form[parts]

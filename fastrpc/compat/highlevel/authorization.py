@@ -232,5 +232,5 @@ class Authorization(Server):
 
 
 def _serves_routes(auth: Any) -> bool:
-    """Whether this is a FastMCP provider, which has routes of its own and verifies its tokens."""
+    """Whether this is a FastMCP provider, which has routes and verifies its tokens."""
     return all(callable(getattr(auth, method, None)) for method in ("get_routes", "verify_token"))

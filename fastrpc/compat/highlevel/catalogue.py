@@ -296,7 +296,7 @@ DECORATORS = ("call_tool", "list_prompts", "list_resource_templates", "list_reso
 class InnerServer:
     """A server by the name of the originals' inner one, for files that run that one:
     ``await mcp._mcp_server.run(read, write, mcp._mcp_server.create_initialization_options())``, or give it
-    handlers of their own: ``@mcp._mcp_server.list_tools()``, which then answer in the server's place."""
+    other handlers: ``@mcp._mcp_server.list_tools()``, which then answer in the server's place."""
 
     def __init__(self, server: Any) -> None:
         self.__dict__["_server"] = server
@@ -334,7 +334,7 @@ class InnerServer:
         return context_of(self._server).request_context
 
     def create_initialization_options(self, *values: object, **options: object) -> None:
-        """Return what `run` is called with: the server tells itself what it can do."""
+        """Return what `run` is called with: nothing, since the server knows its capabilities."""
 
     async def run(self, read_stream: Any, write_stream: Any, *values: object, **options: object) -> None:
         """Serve over the streams of `stdio_server` or `SseServerTransport`, or over streams of messages as

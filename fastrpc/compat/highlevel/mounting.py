@@ -256,7 +256,7 @@ class Composition(Server):
             tags=tags or (),
             style=server.dialect.style,
         )
-        if installed_release("fastmcp") >= (3, 0):  # where they are a provider's, behind the server's own
+        if installed_release("fastmcp") >= (3, 0):  # where they are a provider's, after the server's own
             for registry in (
                 server.registries.tools,
                 server.registries.resources,
@@ -304,7 +304,7 @@ def _client_for(document: dict[str, Any]) -> Any:
 
 
 def proxied(backend: Any) -> Any:
-    """Return a server that stands for another one, or that one itself if it is in this process. Raises
+    """Return a proxy of another server, or that one itself if it is in this process. Raises
     ValueError and DefinitionError."""
     from fastrpc.compat.client.endpoints import endpoint_of
 
@@ -313,8 +313,8 @@ def proxied(backend: Any) -> Any:
 
 
 def _servers_of(provider: Any, outer: tuple[Any, ...] = ()) -> Iterator[tuple[Server, Addresses]]:
-    """Yield the servers that a provider stands for, whose lifespans and upstream servers are used here, and
-    where their resources are. `outer`: the providers around it, the innermost first."""
+    """Yield the servers whose components a provider has, and whose lifespans and upstream servers are used
+    here, and where their resources are. `outer`: the providers around it, the innermost first."""
     from fastrpc.compat.transforms.base import AddressesThrough
 
     stages = (provider, *outer)

@@ -176,7 +176,7 @@ class Serving(Server):
         }
         layout = layout_of(self, name, given, address=None)
         self._over_http = True
-        application = CompatApplication(self, layout, self._tokens(layout.path))
+        application = CompatApplication(self, layout, self._asgi_auth_options(layout.path))
         if name != "sse":
             self._mounted = application
         return mountable(application)
@@ -257,6 +257,8 @@ class Serving(Server):
 
     if TYPE_CHECKING:  # `Authorization` has these
 
+        def _asgi_auth_options(self, path: str = "/mcp") -> dict[str, Any]: ...
+
         def _token_check(self, path: str = "/mcp") -> Any: ...
 
         def _authorization_routes(self, path: str) -> list[Any]: ...
@@ -266,10 +268,6 @@ class Serving(Server):
     @property
     def _is_sdk(self) -> bool:
         return self.dialect.original.startswith("mcp.")
-
-    def _tokens(self, path: str) -> dict[str, Any]:
-        check = self._token_check(path)
-        return {"auth": None} if check is None else {"token": check}
 
     def _run_own(self, transport: Any, options: dict[str, Any]) -> None:
         """Run as `fastrpc.Server` does: at an address, or over a transport of the user's own."""

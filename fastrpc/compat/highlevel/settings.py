@@ -104,14 +104,14 @@ _LISTS = ("http_allowed_hosts", "http_allowed_origins", "server_dependencies", "
 class FastMCPSettings:
     """Settings by their names, as attributes: to be read, and to be assigned before a server starts.
 
-    `values` are those that were given; others are looked for in `behind`, which is None for the program's.
-    Raises AttributeError for an unknown name.
+    `values` are those that were given; others are looked up in `program`, which is None for the program's
+    settings. Raises AttributeError for an unknown name.
     """
 
-    __slots__ = ("_behind", "_env_file", "_values")
+    __slots__ = ("_env_file", "_program", "_values")
 
-    def __init__(self, behind: FastMCPSettings | None = None, **values: Any) -> None:
-        object.__setattr__(self, "_behind", behind)
+    def __init__(self, program: FastMCPSettings | None = None, **values: Any) -> None:
+        object.__setattr__(self, "_program", program)
         object.__setattr__(self, "_values", values)
         object.__setattr__(self, "_env_file", None)
 
@@ -150,8 +150,8 @@ class FastMCPSettings:
         values: dict[str, Any] = self._values
         if name in values:
             return True, values[name]
-        if self._behind is not None:
-            found: tuple[bool, Any] = self._behind._find(name)
+        if self._program is not None:
+            found: tuple[bool, Any] = self._program._find(name)
             return found
         variable = PREFIX + name.upper()
         text = os.environ.get(variable)

@@ -56,7 +56,7 @@ class MiddlewareChain:
     """Whether there may be resources and prompts that no registry has."""
 
     calls: Mapping[str, Any] = KINDS
-    """By kind: what stands for a call."""
+    """By kind: the class of a call as middleware sees it."""
 
     def __init__(self, server: Any, middleware: list[Any]) -> None:
         self.server = server
@@ -117,7 +117,7 @@ class MiddlewareChain:
         return wrapper is not None and bool(wrapper.wraps_requests(method))
 
     def _seen(self, kind: str, *given: Any) -> Any:
-        """Return what stands for a call of a kind."""
+        """Return a call of a kind as middleware sees it."""
         return self.calls[kind](self.server, *given)
 
     # --- calls ----------------------------------------------------------------------------------------

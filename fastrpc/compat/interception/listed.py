@@ -51,7 +51,7 @@ class ListedComponent:
     def __init__(self, raw: dict[str, Any], entry: Any = None) -> None:
         self._raw = raw
         self.entry = entry
-        """The definition behind it; None for one that middleware has made."""
+        """The definition of it; None for one that middleware has made."""
         meta = dict(raw.get("_meta") or {})
         self._own: dict[str, Any] = dict(meta.pop("fastmcp", None) or {})
         self.tags: set[str] = set(self._own.pop("tags", ()))

@@ -1,5 +1,5 @@
 """What middleware sees as the message of a request: the SDK's models where the program has imported them, and
-otherwise objects with the same attributes, which read the arguments when somebody looks at them."""
+otherwise objects with the same attributes, which read the arguments at the first access."""
 
 from __future__ import annotations
 

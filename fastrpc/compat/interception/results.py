@@ -71,7 +71,7 @@ class SeenToolResult(ToolResult):
 
     @property
     def value(self) -> Any:
-        """What goes on: what the tool has returned, unless somebody has looked at it."""
+        """What is passed on: the value that the tool has returned, until middleware has read the result."""
         if self._read is not None:
             for name in PlainResult.__slots__:
                 try:

@@ -1,7 +1,7 @@
 """The modules of the originals whose names `fastrpc.compat` serves, of all their versions that it knows.
 
-FastMCP 2.14 to 4.1; of the official SDK 1.30 and 2.3, what is a server's or a client's. It tells a module
-from a name where the original is not installed: ``from mcp.server.fastmcp.prompts import base``.
+FastMCP 2.14 to 4.1; of the official SDK 1.30 and 2.3, what is a server's or a client's. It says what is a
+module and what a name where the original is not installed: ``from mcp.server.fastmcp.prompts import base``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs modules of an installed original beside fastrpc: for what fastrpc does not have, and does not need to
 be fast.
 
-``original("fastmcp.server.auth.providers.github")`` is the module as it stands in the installed package,
-imported as ``fastrpc_originals.fastmcp.server…``: what it imports of its own package is such a module again,
+``original("fastmcp.server.auth.providers.github")`` is the module of the installed package,
+imported as ``fastrpc_originals.fastmcp.server…``: what it imports of its package is such a module again,
 so that the import hook, which serves ``fastmcp`` from `fastrpc.compat`, is not in its way. A module of
 `ON_FASTRPC` is the other way round: it alone is the original's, and all that it imports of its package is
 fastrpc's.
@@ -118,7 +118,7 @@ def _spec_of(name: str, original: str) -> ModuleSpec | None:
 
 
 class _Loader(SourceFileLoader):
-    """Runs a module of an original with an ``import`` of its own."""
+    """Runs a module of an original with another ``import``."""
 
     def __init__(self, name: str, file: str, original: str) -> None:
         super().__init__(name, file)

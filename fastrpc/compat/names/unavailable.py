@@ -1,8 +1,8 @@
 """Stands for a name of an original that fastrpc does not have, in a file that may never use it.
 
-Under `fastrpc swap --run` such a name can be imported, stand in annotations and be a base class: servers
+Under `fastrpc swap --run` such a name can be imported, be used in annotations and be a base class: servers
 import what their other transports need. Calling it, making an instance or reading an attribute raises
-NotOffered, which names the alternative. ``fastrpc swap`` tells of these names before. A program may put a
+NotOffered, which names the alternative. ``fastrpc swap`` reports these names before. A program may put a
 method of its own around one by which such a class is entered and left: nothing calls it, which is logged.
 """
 
@@ -20,7 +20,7 @@ _ENTERED_BY = ("__aenter__", "__aexit__", "__enter__", "__exit__")
 
 
 class _Unavailable(type):
-    """The class of the classes that stand for missing names. To ask one for a name of the language's own is
+    """The class of the classes in the place of missing names. To ask one for a name of the language's own is
     no use of it: pydantic, `inspect` and decorators do so."""
 
     complaint: str
@@ -56,5 +56,5 @@ def _of_anything(source: Any, handler: Any) -> Any:
 
 
 def unavailable(module: str, name: str, complaint: str) -> Any:
-    """Return what stands for a name of a module. Using it raises NotOffered with the complaint."""
+    """Return a class in the place of a name of a module. Using it raises NotOffered with the complaint."""
     return _Unavailable(name, (), {"__module__": module, "complaint": complaint, "__doc__": complaint})

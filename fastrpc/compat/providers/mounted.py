@@ -143,7 +143,7 @@ _PASSING: dict[str, type] = {
 
 
 def _moved(value: Any, uri: str) -> Any:
-    """Return what was read at a URI of its own server, without that: it has another one here."""
+    """Return what another server has read, without its URI there: the resource has another one here."""
     if not isinstance(value, list) or not all(isinstance(part, Contents) for part in value):
         return value
     parts = [copy(part) for part in value]

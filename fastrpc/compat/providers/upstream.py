@@ -29,7 +29,7 @@ class ProxyProvider(FastMCPProvider):
 
 
 class FastMCPProxy(FastMCP):
-    """A server that stands for another one. Raises ValueError and DefinitionError."""
+    """A proxy of another server. Raises ValueError and DefinitionError."""
 
     def __init__(
         self, client: Any = None, *, client_factory: Callable[[], Any] | None = None, **options: Any
@@ -42,7 +42,7 @@ class FastMCPProxy(FastMCP):
 
 
 class ProxyClient(Client):
-    """A client of the server that a proxy stands for. Its handlers are the proxy's own."""
+    """A client of the server behind a proxy. The proxy has the handlers."""
 
 
 class StatefulProxyClient(ProxyClient):

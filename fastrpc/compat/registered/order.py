@@ -1,4 +1,4 @@
-"""The order of a server's entries: some stay behind those that are added later, as the originals list
+"""The order of a server's entries: some stay after those that are added later, as the originals list
 them."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def stay_last(server: Any, kind: str, keys: list[str]) -> None:
-    """Have entries of a kind (``tool``, ``resource``, ``template``) stay behind the others from now on."""
+    """Have entries of a kind (``tool``, ``resource``, ``template``) stay after the others from now on."""
     server.__dict__.setdefault("_last", {}).setdefault(kind, []).extend(keys)
 
 

@@ -1,4 +1,4 @@
-"""The tags of a component that tell when they are changed in place: ``tool.tags.add("slow")``."""
+"""The tags of a component that report changes in place: ``tool.tags.add("slow")``."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class HandshakeChain(WireChain):
 
 
 class _Run:
-    """One call within the middleware: its result as JSON, and what that stands for."""
+    """One call within the middleware: its result as JSON, and as an object."""
 
     def __init__(self, server: Any, seen: Any, call: CallInfo) -> None:
         self._server = server

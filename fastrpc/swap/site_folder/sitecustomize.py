@@ -28,7 +28,7 @@ PACKAGES = ("fastrpc", "orjson", "msgspec", "uvloop", "jsonschema_rs", "openapi_
 
 
 class LentPackages:
-    """Finds fastrpc and its dependencies where `fastrpc swap` runs; behind all other finders."""
+    """Finds fastrpc and its dependencies where `fastrpc swap` runs; after all other finders."""
 
     def __init__(self, folders: list[str]) -> None:
         self._folders = folders
