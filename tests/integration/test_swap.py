@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from fastrpc import Client
-from fastrpc.compat.swap import launch
-from fastrpc.compat.swap.launch import PACKAGES, VARIABLE
 from fastrpc.errors import ConnectionLost, UsageError
+from fastrpc.swap import launch
+from fastrpc.swap.launch import PACKAGES, VARIABLE
 
 FASTRPC = [sys.executable, "-m", "fastrpc"]
 FOR_FASTMCP = """\

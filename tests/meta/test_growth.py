@@ -25,7 +25,7 @@ from fastrpc.client.http.encodings import Decompressor
 from fastrpc.client.http.events import Events
 from fastrpc.client.http.stateless import check_marks
 from fastrpc.client.schema_costs import evaluations
-from fastrpc.compat.docstrings import read_docstring
+from fastrpc.compat.functions.docstrings import read_docstring
 from fastrpc.compat.transforms.search import Index
 from fastrpc.definitions.completion import matching
 from fastrpc.errors import FastrpcError, suggest

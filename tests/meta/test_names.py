@@ -92,6 +92,35 @@ def test_public_classes_of_the_framework_share_names_with_compat_only() -> None:
     assert found == {"Client": ["fastrpc.client.client", "fastrpc.testing"]}
 
 
+def names_in_folders(package: str) -> dict[str, list[str]]:
+    """The names of the modules and packages in each folder of a package."""
+    found = defaultdict(list)
+    for path in sources(package.replace(".", "/")):
+        above, _, name = module_of(path).rpartition(".")
+        if name != package.rpartition(".")[2]:
+            found[above].append(name)
+    return found
+
+
+def test_modules_of_a_folder_of_compat_can_be_told_apart() -> None:
+    folders = {**names_in_folders("fastrpc.compat"), **names_in_folders("fastrpc.swap")}
+    assert len(folders) > 15
+    alike = {}
+    for folder, names in folders.items():
+        words = [name.split("_")[0].removesuffix("s") for name in names]
+        alike[folder] = [name for name, word in zip(names, words, strict=True) if words.count(word) > 1]
+    assert {folder: names for folder, names in alike.items() if names} == {}
+
+
+def test_a_folder_of_compat_has_few_modules() -> None:
+    folders = names_in_folders("fastrpc.compat")
+    modules = {
+        folder: [name for name in names if f"{folder}.{name}" not in folders]
+        for folder, names in folders.items()
+    }
+    assert {folder: len(names) for folder, names in modules.items() if len(names) > 12} == {}
+
+
 def test_the_check_sees_a_name_of_two_classes() -> None:
     assert shared_names({"a": {"One", "Two"}, "b": {"Two"}}) == {"Two": ["a", "b"]}
 

@@ -43,7 +43,7 @@ class Entry:
         return command, {"HOME": os.path.join(folder, "home"), **env}
 
     def requests(self) -> list[dict[str, Any]]:
-        """The requests, as `fastrpc.compat.swap.observation` takes them."""
+        """The requests, as `fastrpc.swap.observation` takes them."""
         return [
             *({"tool": name, "arguments": arguments} for name, arguments in self.calls),
             *({"resource": uri} for uri in self.reads),

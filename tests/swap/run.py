@@ -8,7 +8,7 @@
 
 `servers.toml` has the servers, pinned, and the requests that each gets; `installing` gets them from the
 registry. Each is started twice on its own framework and twice by ``fastrpc swap --run``;
-`fastrpc.compat.swap.comparison` says what differs, and what of it is so by choice. A server that does not
+`fastrpc.swap.comparison` says what differs, and what of it is so by choice. A server that does not
 start, or differs in more, fails the run if it did not do so in the recorded one. One after the other, as
 times are measured: about a quarter of an hour once all is installed. Needs CPython 3.11 or later.
 """
@@ -34,7 +34,7 @@ from swap.observing import ENVIRONMENT, run_server  # noqa: E402
 from swap.report import BY_CHOICE, DIFFERENT, NOT_STARTED, RESULTS, SAME, render, results  # noqa: E402
 from swap.roster import Entry, entries  # noqa: E402
 
-from fastrpc.compat.swap.comparison import Difference, differences, real  # noqa: E402
+from fastrpc.swap.comparison import Difference, differences, real  # noqa: E402
 
 NOT_INSTALLED, NO_ORIGINAL = "not installed", "original does not start"
 MEASURED = ("start_ms", "list_ms", "call_ms", "rss_mb")

@@ -15,9 +15,9 @@ import pytest
 
 from fastrpc import UsageError
 from fastrpc.compat.fastmcp import FastMCP
+from fastrpc.compat.highlevel.settings import FastMCPSettings, settings
 from fastrpc.compat.mcp import FastMCP as SdkFastMCP
 from fastrpc.compat.mcp import MCPServer
-from fastrpc.compat.server_settings import FastMCPSettings, settings
 
 starlette = pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")

@@ -44,7 +44,7 @@ log: list[str] = []
 @pytest.fixture(autouse=True)
 def _running_calls_are_kept() -> None:
     """What importing the module does, once in a process."""
-    running_call.keep("fastrpc.compat.dependencies")
+    running_call.keep("fastrpc.compat.functions.dependencies")
 
 
 @pytest.fixture(autouse=True)

@@ -31,8 +31,8 @@ from typing_extensions import TypedDict
 
 from fastrpc import Server
 from fastrpc.compat import fastmcp, mcp
+from fastrpc.compat.calls.validation_errors import as_validation_error
 from fastrpc.compat.dialect import follow_release
-from fastrpc.compat.validation_errors import as_validation_error
 from fastrpc.errors import ArgumentError, ToolError
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STRUCTURED
 

@@ -15,8 +15,9 @@ from typing import Annotated, Any, Optional
 import pytest
 from support.in_memory import ask, every_version, with_client
 
-from fastrpc.compat import dialect, docstrings, fastmcp, mcp
-from fastrpc.compat.docstrings import read_docstring
+from fastrpc.compat import dialect, fastmcp, mcp
+from fastrpc.compat.functions import docstrings
+from fastrpc.compat.functions.docstrings import read_docstring
 
 FASTMCP, SDK_1, SDK_2 = fastmcp.FastMCP, mcp.FastMCP, mcp.MCPServer
 ALL = pytest.mark.parametrize("kind", [FASTMCP, SDK_1, SDK_2], ids=["fastmcp", "sdk1", "sdk2"])

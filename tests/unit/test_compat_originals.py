@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from fastrpc.compat.errors import NotOffered
-from fastrpc.compat.swap.original_packages import is_served
-from fastrpc.compat.swap.originals import original, part_of
+from fastrpc.compat.names.originals import original, part_of
+from fastrpc.compat.names.packages import is_served
 
 FILES = {
     "fastmcp/__init__.py": "settings = 'of the original'\n",
@@ -59,9 +59,9 @@ def folder(tmp_path: Path) -> Path:
 
 def shown(folder: Path, code: str, *, swapped: bool) -> str:
     """Run code where the stand-ins are installed; `swapped`: with the import hook."""
-    before = "import sys\nfrom fastrpc.compat.swap.import_hook import ServedModules\n"
+    before = "import sys\nfrom fastrpc.swap.import_hook import ServedModules\n"
     hook = before + "sys.meta_path.insert(0, ServedModules())\n" if swapped else ""
-    start = f"{hook}from fastrpc.compat.swap.originals import original, part_of\n"
+    start = f"{hook}from fastrpc.compat.names.originals import original, part_of\n"
     done = subprocess.run(
         [sys.executable, "-c", start + textwrap.dedent(code)],
         capture_output=True,
@@ -114,7 +114,7 @@ def test_a_package_that_imports_all_of_its_modules_is_run_for_a_name_that_it_def
 
 
 def test_what_is_not_installed_says_so_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastrpc.compat.swap.originals.installed_spec", lambda package: None)
+    monkeypatch.setattr("fastrpc.compat.names.originals.installed_spec", lambda package: None)
     with pytest.raises(NotOffered, match="is a part of fastmcp itself: pip install fastmcp"):
         original("fastmcp.apps.approval")
     missing: Any = part_of("fastmcp.apps.approval", "Approval")

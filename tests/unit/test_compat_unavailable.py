@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from fastrpc.compat.errors import NotOffered
-from fastrpc.compat.swap.import_hook import ServedModule
-from fastrpc.compat.swap.unavailable import unavailable
+from fastrpc.compat.names.unavailable import unavailable
+from fastrpc.swap.import_hook import ServedModule
 
 Missing: Any = unavailable("fastmcp.x", "Missing", "fastrpc has no Missing; write another")
 

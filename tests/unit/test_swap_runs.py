@@ -14,7 +14,7 @@ from swap.report import BY_CHOICE, DIFFERENT, NOT_STARTED, SAME
 from swap.roster import Entry, entry_of
 from swap.run import is_worse, kind_of, measured, reaches_code, shown, steady, verdict
 
-from fastrpc.compat.swap.comparison import Difference, differences
+from fastrpc.swap.comparison import Difference, differences
 
 ENTRY = {
     "package": "git-server==1.0",

@@ -1,6 +1,6 @@
 """The request context and the session of the official SDK's low-level server, on fastrpc's own `Context`.
 
-A session stands for one client's connection: it may be kept, and notify the client when no call runs. What
+A session represents one client's connection: it may be kept, and notify the client when no call runs. What
 belongs to a call (progress, requests to the client) needs the running one. Both are made when a handler asks
 for them.
 """

@@ -52,7 +52,7 @@ SUBSCRIPTIONS = ("resources/subscribe", "resources/unsubscribe")
 
 
 class ParamsSignature(PassedSignature):
-    """Hands all arguments over as one dict, and the Context behind it."""
+    """Hands all arguments over as one dict, and the Context after it."""
 
     __slots__ = ("check",)
 
@@ -200,7 +200,7 @@ class OwnMethods:
         self.METHODS[method] = Method(served if versions is None else tuple(versions), serve)
 
     def handle_notification(self, method: str, handle: Callable[..., Awaitable[None]]) -> None:
-        """Have a function take a notification, in a task of its own; its exceptions are logged."""
+        """Have a function take a notification, in a separate task; its exceptions are logged."""
         before = methods.NOTIFICATIONS.get(method)
         tasks: set[Any] = set()
 

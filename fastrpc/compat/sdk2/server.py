@@ -100,7 +100,7 @@ class SdkParts(Server):
     def _screening(self, security: Any) -> Any:
         """Return what says which values the variables of a template may have: its own rules (None: anything
         goes, but in the SDK), or the server's."""
-        from fastrpc.compat.resource_security import DEFAULT_RESOURCE_SECURITY, InheritSecurity
+        from fastrpc.compat.components.resource_security import DEFAULT_RESOURCE_SECURITY, InheritSecurity
 
         means_default = (..., None) if self.dialect is SDK_2 else (...,)
         if security not in means_default and not isinstance(security, InheritSecurity):

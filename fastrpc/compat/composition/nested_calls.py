@@ -1,0 +1,83 @@
+"""Calls that a running call makes within itself: a tool's parent, a component that a transform
+shows under another name, a component of a mounted server.
+
+They keep the caller, its guards, the client and its session; what is around them on their own server is left
+to the caller of this. Costs about what the call itself costs.
+"""
+
+from __future__ import annotations
+
+from json import loads
+
+from fastrpc import running_call
+from fastrpc._core.call_info import CallInfo
+from fastrpc.compat.components.tools import result_of, run_definition
+from fastrpc.compat.errors import tool_error
+from fastrpc.context import Context
+from fastrpc.engine.guards import check_awaitable, check_decision
+from fastrpc.engine.outbound_channel import RequestChannel
+from fastrpc.engine.wrappers import SyncInvoker, WrappedCall, enter
+from fastrpc.errors import ArgumentError
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc._core.plan import Plan
+    from fastrpc.compat.values import ToolResult
+
+
+def context_for(context: Context, server: Any) -> Context:
+    """Return the Context of a running call for a handler of another server: with its lifespan's value."""
+    channel: Any = context._channel
+    if channel is None or channel.server is server:
+        return context
+    inner = RequestChannel(channel.request)
+    inner.server = server
+    return Context(context.request_id, context.protocol_version, context.client_info, inner)
+
+
+async def call_plan(context: Context, plan: Plan, server: Any, name: str, bound: Any) -> Any:
+    """Return the value of a handler of `server`, which is called within its guards and hooks but not within
+    that server's wrapper. Raises what the guard or the handler raises."""
+    runtime, handler = server.runtime, plan.tool
+    while (lifespan := runtime.pending_lifespan(handler)) is not None:
+        await lifespan.enter()
+    own = context_for(context, runtime.server_of(handler))
+    call = CallInfo(plan, name, context.principal, bound, own)
+    if plan.guard is not None:
+        decision = plan.guard(call)
+        if decision is not None:
+            check_decision(await check_awaitable(decision))
+    layer: Any = plan.around
+    while layer is not None and not isinstance(layer, WrappedCall):
+        layer = layer.inner
+    with running_call.running(own):
+        if layer is not None:
+            return await layer.proceed(call)
+        return await enter(handler, plan.around, SyncInvoker(handler), call)
+
+
+async def call_tool_entry(server: Any, entry: Any, arguments: dict[str, Any]) -> ToolResult:
+    """Return the result of a tool's definition. Raises ToolError for arguments that do not fit, and what the
+    tool raises."""
+    context = running_call.current()
+    if context is None or context._channel is None:
+        return await run_definition(entry, arguments)
+    runtime = server.runtime
+    try:
+        bound = entry.signature.bind(arguments)
+    except ArgumentError as error:
+        raise tool_error(str(error)) from None
+    value = await call_plan(context, tool_plan(server, entry), server, entry.name, bound)
+    return result_of(loads(runtime.results.of(entry, value, LATEST_SESSION_VERSION)))
+
+
+def tool_plan(server: Any, entry: Any) -> Plan:
+    """Return the plan of a tool's definition, whether the server lists it or not."""
+    runtime = server.runtime
+    plan: Plan | None = runtime.plans.tools.get(entry.name)
+    if plan is None or plan.tool is not entry:
+        plan = runtime.plans.of_tool(entry)
+    return plan
