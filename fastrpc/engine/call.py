@@ -214,10 +214,14 @@ class Call:
                 self.request.outcome = self.request.outcome or "refused"
                 self.failed(error)
             return
-        if runtime.recorder is not None:
+        self.allowed()
+        runtime.admission.place(CallWithResultMeta(self) if hasattr(self.request, "result_meta") else self)
+
+    def allowed(self) -> None:
+        """The guard has allowed the call: note for its record when that was, and what it states of it."""
+        if self.dispatcher.runtime.recorder is not None:
             self.request.allowed = ticks()
             self.request.take_decided(self.info.decided)
-        runtime.admission.place(CallWithResultMeta(self) if hasattr(self.request, "result_meta") else self)
 
     def start(self) -> None:
         """Begin, on the event loop's thread, unless the call has ended meanwhile."""

@@ -186,11 +186,14 @@ class Dispatcher(OutboundMessages):
         self, id: bytes, plan: Plan, info: CallInfo, decision: Awaitable[Any], stateless: bool, began: int
     ) -> None:
         """The guard decides later about a call that the connection would have made."""
+        from fastrpc.engine.guards import check_awaitable
+
         call = _request_of(info.context).call
         call.arguments, call.known_info = info.bound_values() or [], info
         call.state = WAITING
         call.request.began = began
         try:
+            check_awaitable(decision)
             self._defer(call, decision)
         except Overloaded as error:
             self._refuse(call.request, error)
@@ -467,8 +470,10 @@ class Dispatcher(OutboundMessages):
         if self.runtime.recorder is not None:
             request.bound = request.allowed = ticks()
         if plan.guard is not None:
+            from fastrpc.engine.guards import ask
+
             try:
-                decision = plan.guard(call.info)
+                decision = ask(plan.guard, call.info)
                 if decision is not None:
                     self._defer(call, decision)
                     return None
@@ -476,8 +481,7 @@ class Dispatcher(OutboundMessages):
                 raise
             except BaseException as error:
                 return self._refusal(call, error)
-            request.allowed = ticks()
-            request.take_decided(call.info.decided)
+            call.allowed()
         if plan.inline and not plan.is_async and self.runtime.pending_lifespan(plan.tool) is None:
             return self._call_inline(call)
         self._put_in_flight(request)
@@ -496,9 +500,6 @@ class Dispatcher(OutboundMessages):
 
     def _defer(self, call: Call, decision: Awaitable[Any]) -> None:
         """Have a call wait in flight for the decision of its guard. Raises Overloaded."""
-        from fastrpc.engine.guards import check_awaitable
-
-        check_awaitable(decision)
         self.runtime.admission.count_in()
         self._put_in_flight(call.request)
         self.connection.call_in_loop(lambda: call.await_decision(decision))
