@@ -4,9 +4,6 @@ from typing import Any
 
 from fastrpc._core.task import CallTask
 
-begin_call: Any
-"""A capsule: takes the first step of a call's coroutine."""
-
 class InFlightCall:
     """A call that is answered later. Stands among the requests in flight, as their request and its call."""
 

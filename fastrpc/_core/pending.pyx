@@ -8,16 +8,18 @@ Context, the call becomes a `fastrpc.engine.call.Call`, which has all that a Con
 """
 
 from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memchr
 
+from fastrpc._core cimport connection as serving
 from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps, ticks
 from fastrpc._core.context cimport CallContext
 from fastrpc._core.encoder cimport ID_ROOM
 from fastrpc._core.plan cimport FramedPlan, Plan
 from fastrpc._core.recorder cimport decided_of
 from fastrpc._core.task cimport CANCELLED, PENDING, CallTask, begun, forget
+
+from asyncio import _get_running_loop
 
 from fastrpc import forks
 from fastrpc.errors import CallTimeout, ToolError
@@ -256,5 +258,5 @@ cdef int wait(
     return 0
 
 
-begin_call = PyCapsule_New(<void*> begin, "fastrpc._core.pending.begin", NULL)
-"""`begin`, for the connection: a C function of a module that is not there from the start."""
+serving.begin = begin
+serving.running_loop = _get_running_loop

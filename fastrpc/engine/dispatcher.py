@@ -165,11 +165,10 @@ class Dispatcher(OutboundMessages):
     key_of = staticmethod(key_of)
     """Returns the key of an id with escapes, among the requests in flight."""
 
-    def coroutine_entry(self) -> Any:
-        """Return what the connection begins coroutines with: the first one is about to be called."""
-        from fastrpc._core.pending import begin_call
-
-        return begin_call
+    @staticmethod
+    def load_coroutines() -> None:
+        """Import what the connection begins coroutines with: the first one is about to be called."""
+        import fastrpc._core.pending  # noqa: F401
 
     def call_waits(
         self, id: bytes, plan: Plan, task: CallTask, stateless: bool, began: int, context: Context
