@@ -19,15 +19,10 @@ class InFlightCall:
     def batch(self) -> None: ...
 
 class PendingCall(InFlightCall):
-    """A call whose coroutine is suspended. Its Context calls `open_call` when the function first reads it;
-    `opener`, the dispatcher, then fills the Context in."""
+    """A call whose coroutine is suspended."""
 
     def __call__(self, task: CallTask) -> None:
         """The coroutine has ended."""
-    def open_call(self, context: Any, line: bytes, plan: Any) -> None:
-        """A function uses the Context: fill it in, and leave the call to the dispatcher, on its thread."""
-    def hand_over(self) -> None:
-        """Leave the call to the dispatcher, unless it has ended."""
     def expire(self) -> None:
         """The time limit has passed: answer now, and stop the work."""
     def cancel(self, said: dict[str, Any] | None = None) -> None:

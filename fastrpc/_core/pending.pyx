@@ -3,8 +3,7 @@
 The first step of most coroutines is their last one: their value goes back to the connection at once. A
 coroutine that waits makes its call a `PendingCall`, which is in flight until the task ends, the time limit
 passes or the client cancels, whichever comes first. The connection encodes the answer then, as it does that
-of any other call. Imported with the first coroutine, since it needs asyncio. When the function reads its
-Context, the call becomes a `fastrpc.engine.call.Call`, which has all that a Context can be asked for.
+of any other call. Imported with the first coroutine, since it needs asyncio.
 """
 
 from cpython.object cimport PyObject
@@ -16,7 +15,6 @@ from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Conne
 from fastrpc._core.context cimport CallContext
 from fastrpc._core.encoder cimport ID_ROOM
 from fastrpc._core.plan cimport FramedPlan, Plan
-from fastrpc._core.recorder cimport decided_of
 from fastrpc._core.task cimport CANCELLED, PENDING, CallTask, begun, forget
 
 from asyncio import _get_running_loop
@@ -138,12 +136,10 @@ cdef class InFlightCall:
 
 
 cdef class PendingCall(InFlightCall):
-    """A call whose coroutine is suspended. Its Context calls `open_call` when the function first reads it;
-    `opener`, the dispatcher, then fills the Context in."""
+    """A call whose coroutine is suspended."""
 
     cdef CallTask task
     cdef object timer
-    cdef object opener
 
     def __call__(self, task):
         """The coroutine has ended."""
@@ -169,21 +165,7 @@ cdef class PendingCall(InFlightCall):
             return False
         if self.timer is not None:
             self.timer.cancel()
-        if self.context is not None and self.context.opener is self:
-            self.context.opener = self.opener
         return True
-
-    def open_call(self, context, line, plan):
-        """A function uses the Context: fill it in, and leave the call to the dispatcher, on its thread."""
-        self.opener.open_call(context, line, plan)
-        self.opener.post(self.hand_over)
-
-    def hand_over(self):
-        """Leave the call to the dispatcher, unless it has ended."""
-        if self.leave():
-            self.connection.calls.count -= 1  # where the dispatcher counts it again
-            self.opener.call_waits(self.id, self.plan, self.task, self.stateless, self.began, self.context)
-            state_decided(self.context, self.recorded_line)
 
     def expire(self):
         """The time limit has passed: answer now, and stop the work."""
@@ -193,13 +175,20 @@ cdef class PendingCall(InFlightCall):
 
     def cancel(self, said=None):
         """The client has cancelled, or is gone: stop the work and answer nothing."""
+        if self.context is not None and self.context.link is not None:
+            self.context.link.request.cancellation = said
         self.drop()
         self.stop()
 
     cdef int stop(self) except -1:
-        if self.context is not None:
-            self.context.ended = True  # for code that uses it later: it sends nothing to the client
-            self.context.cancelled = True
+        """Stop the work: it sends nothing more to the client."""
+        cdef CallContext context = self.context
+        if context is not None:
+            context.cancelled = True
+            if context.link is None:
+                context.ended = True  # for code that reads it later
+            elif context.link.request.call is not None:
+                context.link.request.call.end()
         self.task.cancel()
         return 0
 
@@ -213,15 +202,7 @@ cdef int begin(
     if connection.generation is not None and connection.generation != forks.generation:
         connection.dispatcher.leave_if_forked(task.value if task.failed else None)
     if task.state == PENDING:
-        if context is not None:
-            context.keep()
-        if context is None or context.opener is not None:
-            wait(connection, plan, steps, task, context)
-        else:
-            connection.dispatcher.call_waits(
-                steps.id[: steps.id_size], plan, task, steps.stateless, steps.began, context
-            )
-            state_decided(context, <object> steps.line if steps.line != NULL else None)
+        wait(connection, plan, steps, task, context)
         return CALL_WAITS
     result = ToolError("the call was cancelled") if task.state == CANCELLED else task.value
     outcome = CALL_RAISED if task.failed else CALL_ENDED
@@ -231,25 +212,16 @@ cdef int begin(
     return outcome
 
 
-cdef int state_decided(CallContext context, object line) except -1:
-    """Have the record of a call that the dispatcher has now carry what a guard has decided about it."""
-    decided = decided_of(line)
-    if decided is not None:
-        context.link.request.take_decided(decided)
-    return 0
-
-
 cdef int wait(
     Connection connection, Plan plan, Steps* steps, CallTask task, CallContext context
 ) except -1:
-    """Have a call wait for its task, with an unused Context, if there is one."""
+    """Have a call wait for its task."""
     cdef PendingCall call = PendingCall.__new__(PendingCall)
     call.enter(connection, plan, steps)
     call.task = task
     if context is not None:
+        context.keep()
         call.context = context
-        call.opener = context.opener
-        context.opener = call
     limit = plan.tool.timeout_seconds
     if limit is not None:
         seconds = limit - connection.seconds_since(steps.began)

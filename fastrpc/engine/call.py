@@ -9,7 +9,6 @@ dispatcher.
 from __future__ import annotations
 
 from _contextvars import copy_context
-from _thread import get_ident
 from time import perf_counter_ns
 
 from fastrpc import forks
@@ -108,7 +107,6 @@ class Call:
         "request",
         "state",
         "task",
-        "thread",
         "timer",
         "variables",
     )
@@ -128,7 +126,6 @@ class Call:
         self.context = context
         self.state = WAITING
         self.loop: AbstractEventLoop | None = None
-        self.thread = 0
         self.task: CallTask | None = None
         self.timer: TimerHandle | None = None
         self.variables = copy_context()
@@ -167,7 +164,6 @@ class Call:
 
     def run_inline(self) -> Any:
         """Call the function on this thread, now, and return what it returns."""
-        self.thread = get_ident()
         self.state = RUNNING
         began = perf_counter_ns()
         try:
@@ -191,7 +187,6 @@ class Call:
         if self.state == ENDED:  # cancelled meanwhile
             self.dispatcher.runtime.calls.count -= 1
             return
-        self.thread = get_ident()
         self.task = task_of(decision, asyncio.get_running_loop(), self._decided)
         self.task.begin()
 
@@ -231,7 +226,6 @@ class Call:
             self.dispatcher.runtime.admission.release(self)
             return
         self.state = RUNNING
-        self.thread = get_ident()
         handler = self.plan.tool
         loop = self.loop = asyncio.get_running_loop()
         if handler.timeout_seconds is not None:
@@ -255,17 +249,6 @@ class Call:
         self.task = task_of(coroutine, loop, self.task_done)
         self.task.begin()
         self.dispatcher.leave_if_forked(None)  # no loop goes on in a child that waits
-
-    def go_on(self, task: CallTask, loop: AbstractEventLoop, seconds: float) -> None:
-        """Take over a coroutine that was begun so many seconds ago and waits."""
-        self.state = RUNNING
-        self.thread = get_ident()
-        self.loop = loop
-        self.task = task
-        task.on_done = self.task_done
-        limit = self.plan.tool.timeout_seconds
-        if limit is not None:
-            self.timer = loop.call_later(max(limit - seconds, 0), self.expire)
 
     def run_late(self) -> None:
         """Call the function on this thread, now, though the request has been put in flight."""

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from fastrpc._core.connection import Connection
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
-    from fastrpc._core.task import CallTask
     from fastrpc.context import Context
     from fastrpc.engine.batches import Batch
     from fastrpc.engine.ports import MethodProtocol, PendingRequests
@@ -170,17 +169,6 @@ class Dispatcher(OutboundMessages):
         """Import what the connection begins coroutines with: the first one is about to be called."""
         import fastrpc._core.pending  # noqa: F401
 
-    def call_waits(
-        self, id: bytes, plan: Plan, task: CallTask, stateless: bool, began: int, context: Context
-    ) -> None:
-        """A coroutine with a Context waits, begun at the tick `began`: its call is in flight now."""
-        call = _request_of(context).call
-        call.request.began = call.request.allowed = began
-        self._put_in_flight(call.request)
-        self.runtime.calls.count += 1
-        assert self.loop is not None
-        call.go_on(task, self.loop, self.connection.seconds_since(began))
-
     def call_deferred(
         self, id: bytes, plan: Plan, info: CallInfo, decision: Awaitable[Any], stateless: bool, began: int
     ) -> None:
@@ -221,7 +209,6 @@ class Dispatcher(OutboundMessages):
         request = self.request_type.of(self, message, None)
         request.version = self.session.version_of(request.method, request.params)
         call = Call(self, request, plan, [], context)
-        call.thread = self.thread
         call.state = RUNNING
         fill(context, request)
         if context.ended:
