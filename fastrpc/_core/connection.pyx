@@ -552,8 +552,8 @@ cdef class Connection:
         if context is not None:
             context.ended = True
             used = context.link is not None
-            if used:
-                self.dispatcher.call_left(context)
+            if used and context.link.request.call is not None:
+                context.link.request.call.left()
             elif context.is_untouched():
                 context.opener = None  # which the plan outlives
                 plan.spare_context = context

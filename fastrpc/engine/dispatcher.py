@@ -14,7 +14,7 @@ from fastrpc.engine.call import Call, input_requests_of, outcome_of, own_fault
 from fastrpc.engine.known_answers import remember_unknown
 from fastrpc.engine.messages import id_value, key_of
 from fastrpc.engine.outbound import OutboundMessages, tell
-from fastrpc.engine.request import CALLED_BY, RECORDED, RUNNING, WAITING, Request
+from fastrpc.engine.request import CALLED_BY, RECORDED, Request
 from fastrpc.engine.results import error_object
 from fastrpc.errors import (
     FastrpcError,
@@ -175,9 +175,8 @@ class Dispatcher(OutboundMessages):
         """The guard decides later about a call that the connection would have made."""
         from fastrpc.engine.guards import check_awaitable
 
-        call = _request_of(info.context).call
-        call.arguments, call.known_info = info.bound_values() or [], info
-        call.state = WAITING
+        call = Call(_request_of(info.context), plan, info.bound_values() or [], info.context)
+        call.known_info = info
         call.request.began = began
         try:
             check_awaitable(decision)
@@ -187,7 +186,7 @@ class Dispatcher(OutboundMessages):
         except BaseException as error:
             self._put_in_flight(call.request)
             call.request.outcome = "refused"
-            call.failed(error)
+            call.end(None, error)
 
     def call_bound(
         self, message: Message, plan: Plan, arguments: list[Any] | dict[str, Any], stateless: bool, began: int
@@ -199,7 +198,7 @@ class Dispatcher(OutboundMessages):
         request.began = began
         self._handle(request, lambda request: self.begin(request, plan, arguments))
 
-    def open_call(self, context: Context, line: bytes, plan: Plan) -> None:
+    def open_call(self, context: Context, line: bytes) -> None:
         """Fill in the context of a call that the connection makes, which has been asked for more."""
         from fastrpc._core.message import Message
         from fastrpc.engine.outbound_channel import fill
@@ -208,15 +207,10 @@ class Dispatcher(OutboundMessages):
         message.read(line)
         request = self.request_type.of(self, message, None)
         request.version = self.session.version_of(request.method, request.params)
-        call = Call(self, request, plan, [], context)
-        call.state = RUNNING
+        call = context._call_for(request)
         fill(context, request)
         if context.ended:
-            call.end()
-
-    def call_left(self, context: Context) -> None:
-        """A function has returned that has used its context, before its call is answered."""
-        _request_of(context).call.left()
+            call.leave()
 
     def on_client_idle(self) -> bool:
         """The client has paused: get ready, and say whether the loop will be needed."""
@@ -452,7 +446,7 @@ class Dispatcher(OutboundMessages):
 
         `arguments` are bound; those that do not fit are a dict, for the hooks of the plan.
         """
-        call = Call(self, request, plan, arguments)
+        call = Call(request, plan, arguments)
         if self.runtime.recorder is not None:
             request.bound = request.allowed = ticks()
         if plan.guard is not None:
