@@ -123,6 +123,7 @@ cdef class Connection:
     cdef int serve_leniently(self, Plan plan, Steps* steps, bint here) except -1
     cdef int hand_over(self, Plan plan, Steps* steps, Message message, object bound) except -1
     cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
+    cdef bint ask_guard(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
     cdef int defer(
         self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
     ) except -1
@@ -139,6 +140,9 @@ cdef class Connection:
     cdef int fail_call_with(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object error
     ) except -1
+    cdef bint put_blocks(
+        self, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
+    ) except -1
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless) except -1
     cpdef double seconds_since(self, int64_t began)
     cpdef wrote(self)
@@ -147,12 +151,14 @@ cdef class Connection:
 cdef enum:
     SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
 
-# What begins coroutines needs asyncio: the dispatcher has it (`fastrpc._core.pending`), once there is one.
 ctypedef int (*Begin)(
     Connection connection, Plan plan, Steps* steps, CallContext context, object awaitable, PyObject** value
 ) except -1
-
-# What writes content blocks (`fastrpc._core.content_blocks`) comes with the first result that may be some.
 ctypedef bint (*PutContent)(
     Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
 ) except -1
+
+# Set by modules that are imported when they are first needed: they need what no start-up imports.
+cdef Begin begin                 # by `fastrpc._core.pending`, with the first coroutine
+cdef object running_loop         # so is this: asyncio._get_running_loop
+cdef PutContent put_content      # by `fastrpc._core.content_blocks`, with the first result that may be some

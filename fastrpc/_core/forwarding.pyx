@@ -22,7 +22,7 @@ from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection, Steps, tick
 from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport FORM_TEXT
 from fastrpc._core.message cimport Message, Slice
-from fastrpc._core.pending cimport InFlightCall
+from fastrpc._core.pending cimport ConnectionCall
 from fastrpc._core.plan cimport CallForwarder, Plan
 from fastrpc._core.recorder cimport LONGEST_ID
 
@@ -37,26 +37,26 @@ cdef enum:
 cdef bytes BARE_END = b"}}\n"
 
 
-cdef class ForwardedCall(InFlightCall):
+cdef class ForwardedCall(ConnectionCall):
     """A call whose answer comes from the upstream server."""
 
     cdef UpstreamRoute route
-    cdef PendingRequest request
+    cdef PendingRequest sent     # to the upstream server
     cdef bytes line              # the client's request
 
-    cdef bint leave(self) except -1:
-        if not InFlightCall.leave(self):
+    cpdef bint leave(self) except -1:
+        if not ConnectionCall.leave(self):
             return False
         self.connection.calls.count -= 1
         self.connection.forwarded -= 1
-        self.request = None  # whose context this is: a cycle
+        self.sent = None  # whose context this is: a cycle
         return True
 
     def cancel(self, said=None):
         """The client has cancelled, or is gone: cancel the upstream request and answer nothing. `said`: the
         client's reason, and what else goes on."""
         cdef ClientStream stream = self.route.stream
-        cdef PendingRequest request = self.request
+        cdef PendingRequest request = self.sent
         self.drop()
         if stream is not None and request is not None and stream.forget(request):
             said = self.route.carried_of(said or {})
@@ -144,7 +144,7 @@ cdef class UpstreamRoute(AnswerSink):
                 steps.id, steps.id_size, text, size, connection.tails[form], connection.tail_sizes[form]
             )
         connection.last_outcome = "tool_error" if is_error else "ok"
-        if call.plan.recorder is not None:
+        if (<Plan> call.plan).recorder is not None:
             connection.record(call.plan, &steps, ticks(), connection.output.written() - before)
         return 0
 
@@ -189,7 +189,8 @@ cdef class UpstreamRoute(AnswerSink):
             raise
         except BaseException as wrong:
             error = wrong
-        return call.end(result, error)
+        call.end(result, error)
+        return 0
 
     def promote(self, PendingRequest request):
         """Go on with a forwarded call as an ordinary one, which has a Context. Its function is called with
@@ -253,7 +254,7 @@ cdef class ToolForwarder(CallForwarder):
         call.enter(connection, plan, &steps)
         connection.forwarded += 1
         try:
-            call.request = stream.forward(self.name, arguments.data, arguments.size, end, self.route, call)
+            call.sent = stream.forward(self.name, arguments.data, arguments.size, end, self.route, call)
         except Exception as error:  # it is in flight already
             call.end(None, error)
         return True

@@ -81,7 +81,7 @@ class Plan:
         check: Callable[[Any], bool] | None = None,
         plain: tuple[Callable[[Any], Any], int] | None = None,
         to_text: Callable[[Any], str | None] | None = None,
-        content_entry: Callable[[], object] | None = None,
+        load_content: Callable[[], None] | None = None,
         loads: tuple[Callable[[Any], Any] | None, ...] | None = None,
         keywords: tuple[str, ...] = (),
         is_async: bool = False,

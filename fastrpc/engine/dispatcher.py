@@ -12,7 +12,7 @@ from fastrpc._core.encoder import TEXT_FORM
 from fastrpc._core.recorder import ticks
 from fastrpc.engine.call import Call, input_requests_of, outcome_of, own_fault
 from fastrpc.engine.known_answers import remember_unknown
-from fastrpc.engine.messages import CALLED_BY, RECORDED, RUNNING, WAITING, id_value, key_of
+from fastrpc.engine.messages import CALLED_BY, RECORDED, id_value, key_of
 from fastrpc.engine.outbound import OutboundMessages, tell
 from fastrpc.engine.request import Request
 from fastrpc.engine.results import error_object
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from fastrpc._core.connection import Connection
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
-    from fastrpc._core.task import CallTask
     from fastrpc.context import Context
     from fastrpc.engine.batches import Batch
     from fastrpc.engine.ports import MethodProtocol, PendingRequests
@@ -165,39 +164,29 @@ class Dispatcher(OutboundMessages):
     key_of = staticmethod(key_of)
     """Returns the key of an id with escapes, among the requests in flight."""
 
-    def coroutine_entry(self) -> Any:
-        """Return what the connection begins coroutines with: the first one is about to be called."""
-        from fastrpc._core.pending import begin_call
-
-        return begin_call
-
-    def call_waits(
-        self, id: bytes, plan: Plan, task: CallTask, stateless: bool, began: int, context: Context
-    ) -> None:
-        """A coroutine with a Context waits, begun at the tick `began`: its call is in flight now."""
-        call = _request_of(context).call
-        call.request.began = call.request.allowed = began
-        self._put_in_flight(call.request)
-        self.runtime.calls.count += 1
-        assert self.loop is not None
-        call.go_on(task, self.loop, self.connection.seconds_since(began))
+    @staticmethod
+    def load_coroutines() -> None:
+        """Import what the connection begins coroutines with: the first one is about to be called."""
+        import fastrpc._core.pending  # noqa: F401
 
     def call_deferred(
         self, id: bytes, plan: Plan, info: CallInfo, decision: Awaitable[Any], stateless: bool, began: int
     ) -> None:
         """The guard decides later about a call that the connection would have made."""
-        call = _request_of(info.context).call
-        call.arguments, call.known_info = info.bound_values() or [], info
-        call.state = WAITING
+        from fastrpc.engine.guards import check_awaitable
+
+        call = Call(_request_of(info.context), plan, info.bound_values() or [], info.context)
+        call.known_info = info
         call.request.began = began
         try:
+            check_awaitable(decision)
             self._defer(call, decision)
         except Overloaded as error:
             self._refuse(call.request, error)
         except BaseException as error:
             self._put_in_flight(call.request)
             call.request.outcome = "refused"
-            call.failed(error)
+            call.end(None, error)
 
     def call_bound(
         self,
@@ -216,7 +205,7 @@ class Dispatcher(OutboundMessages):
         request.began = began
         self._handle(request, lambda request: self.begin(request, plan, arguments, is_allowed=is_allowed))
 
-    def open_call(self, context: Context, line: bytes, plan: Plan) -> None:
+    def open_call(self, context: Context, line: bytes) -> None:
         """Fill in the context of a call that the connection makes, which has been asked for more."""
         from fastrpc._core.message import Message
         from fastrpc.engine.outbound_channel import fill
@@ -225,16 +214,10 @@ class Dispatcher(OutboundMessages):
         message.read(line)
         request = self.request_type.of(self, message, None)
         request.version = self.session.version_of(request.method, request.params)
-        call = Call(self, request, plan, [], context)
-        call.thread = self.thread
-        call.state = RUNNING
+        call = context._call_for(request)
         fill(context, request)
         if context.ended:
-            call.end()
-
-    def call_left(self, context: Context) -> None:
-        """A function has returned that has used its context, before its call is answered."""
-        _request_of(context).call.left()
+            call.leave()
 
     def on_client_idle(self) -> bool:
         """The client has paused: get ready, and say whether the loop will be needed."""
@@ -480,12 +463,14 @@ class Dispatcher(OutboundMessages):
         `arguments` are bound; those that do not fit are a dict, for the hooks of the plan. `is_allowed`: the
         guard has decided about the call.
         """
-        call = Call(self, request, plan, arguments)
+        call = Call(request, plan, arguments)
         if self.runtime.recorder is not None:
             request.bound = request.allowed = ticks()
         if plan.guard is not None:
+            from fastrpc.engine.guards import ask
+
             try:
-                decision = None if is_allowed else plan.guard(call.info)
+                decision = None if is_allowed else ask(plan.guard, call.info)
                 if decision is not None:
                     self._defer(call, decision)
                     return None
@@ -493,8 +478,7 @@ class Dispatcher(OutboundMessages):
                 raise
             except BaseException as error:
                 return self._refusal(call, error)
-            request.allowed = ticks()
-            request.take_decided(call.info.decided)
+            call.allowed()
         if plan.inline and not plan.is_async and self.runtime.pending_lifespan(plan.tool) is None:
             return self._call_inline(call)
         self._put_in_flight(request)
@@ -513,9 +497,6 @@ class Dispatcher(OutboundMessages):
 
     def _defer(self, call: Call, decision: Awaitable[Any]) -> None:
         """Have a call wait in flight for the decision of its guard. Raises Overloaded."""
-        from fastrpc.engine.guards import check_awaitable
-
-        check_awaitable(decision)
         self.runtime.admission.count_in()
         self._put_in_flight(call.request)
         self.connection.call_in_loop(lambda: call.await_decision(decision))

@@ -145,7 +145,7 @@ class ServerLifespan:
         held, self._held = self._held, []
         for call in held:
             call.dispatcher.runtime.calls.count -= 1
-            call.failed(self._error())
+            call.end(None, self._error())
 
     def _error(self) -> ToolError:
         return ToolError(f"the server could not start, its lifespan failed: {self._failure}")

@@ -252,7 +252,7 @@ def plan_of(
         check=plain_check_of(tool),
         plain=plain_of(tool),
         to_text=text_maker_of(tool),
-        content_entry=content_entry if takes_blocks(tool) else None,
+        load_content=load_content if takes_blocks(tool) else None,
         loads=loads_of(signature, parameters),
         keywords=keywords,
         guard=guard,
@@ -285,11 +285,9 @@ def vector_form_of(handler: Handler) -> VectorForm:
     return signature.positional(handler.function), parameters, 0 if takes_context else -1, ()
 
 
-def content_entry() -> object:
-    """Return what writes results that are content: the first that may be some is about to be written."""
-    from fastrpc._core.content_blocks import put_content
-
-    return put_content
+def load_content() -> None:
+    """Import what writes results that are content: the first that may be some is about to be written."""
+    import fastrpc._core.content_blocks  # noqa: F401
 
 
 def loads_of(

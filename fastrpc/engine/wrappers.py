@@ -98,14 +98,19 @@ async def call_within(call: CallInfo, plan: Plan, name: str, bound: list[Any]) -
     """Call another handler in the place of the one of a running call, within its own guards and hooks but not
     within the wrapper that asks for it. Raises what the guard or the handler raises."""
     from fastrpc._core.call_info import CallInfo
-    from fastrpc.engine.guards import check_awaitable, check_decision
+    from fastrpc.engine.guards import allow
 
     info = CallInfo(plan, name, call.principal, bound, call.context)
-    if plan.guard is not None:
-        decision = plan.guard(info)
-        if decision is not None:
-            check_decision(await check_awaitable(decision))
+    await allow(plan.guard, info)
+    return await proceed_within(plan, info)
+
+
+def proceed_within(plan: Plan, call: CallInfo) -> Any:
+    """Return an awaitable of what is within the wrapper of the server that has made a plan; of all that is
+    around the function, if that server has none."""
     layer: Any = plan.around
-    while not isinstance(layer, WrappedCall):
+    while layer is not None and not isinstance(layer, WrappedCall):
         layer = layer.inner
-    return await layer.proceed(info)
+    if layer is None:
+        return enter(plan.tool, plan.around, SyncInvoker(plan.tool), call)
+    return layer.proceed(call)

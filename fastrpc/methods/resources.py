@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from fastrpc._core.call_info import CallInfo
     from fastrpc.definitions.registry import Registries
     from fastrpc.definitions.resource import Provider, ResourceTemplate
     from fastrpc.engine.dispatcher import Dispatcher
@@ -465,6 +464,7 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc.context import Context
+    from fastrpc.engine.guards import allow
     from fastrpc.engine.messages import id_value
 
     request = channel.request
@@ -478,8 +478,7 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
     if context is None:
         context = Context(id_value(request.id), request.version, request.client_info, own)
     plan = runtime.plans.of_handler(reader, CONTENTS_ENCODER)
-    if plan.guard is not None:
-        await _allowed(plan.guard, CallInfo(plan, normal(uri), channel.principal, arguments, context))
+    await allow(plan.guard, CallInfo(plan, normal(uri), channel.principal, arguments, context))
 
     info = CallInfo(plan, normal(uri), channel.principal, arguments, context)
 
@@ -499,15 +498,6 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
         if reader.timeout_seconds is None:
             raise
         raise ToolError(f"{reader.name} did not end within {reader.timeout_seconds:g} s") from None
-
-
-async def _allowed(guard: Any, call: CallInfo) -> None:
-    """Call the guard for a call that a handler makes. Raises the guard's exception."""
-    from fastrpc.engine.guards import check_awaitable, check_decision
-
-    decision = guard(call)
-    if decision is not None:
-        check_decision(await check_awaitable(decision))
 
 
 def _channel_for(channel: RequestChannel, reader: Reader) -> RequestChannel:

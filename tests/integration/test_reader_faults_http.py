@@ -131,7 +131,7 @@ async def _all(url: str, tool: str, version: str, count: int) -> list[object]:
     [
         (("exchanges", "put_back"), "waits"),
         (("dispatcher", "pending_over"), "waits"),
-        (("dispatcher", "call_waits"), "waits"),
+        (("dispatcher", "open_call"), "waits"),
         (("dispatcher", "dispatch"), "thread"),
         (("dispatcher", "call_bound"), "thread"),
         (("dispatcher", "call_returned"), "thread"),

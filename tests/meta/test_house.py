@@ -52,7 +52,6 @@ def numbered(package: str, number: int) -> dict[str, int]:
 LAYERS = {
     # 0: leaves, on the standard library alone; what compiled code and processes share with everything
     "fastrpc._core": 0,
-    "fastrpc._core.context": 0,
     "fastrpc._core.convert": 0,
     "fastrpc._core.polling": 0,
     "fastrpc._core.redaction": 0,
@@ -86,6 +85,7 @@ LAYERS = {
     "fastrpc.unix_sockets": 1,
     "fastrpc.version": 1,
     "fastrpc.egress_proxy": 1,
+    "fastrpc._core.context": 2,
     "fastrpc.protocol.lifecycle": 2,
     "fastrpc.protocol.damaged_page": 2,
     "fastrpc.protocol.followed_pages": 2,

@@ -14,9 +14,9 @@ from fastrpc._core.call_info import CallInfo
 from fastrpc.compat.components.tools import result_of, run_definition
 from fastrpc.compat.errors import tool_error
 from fastrpc.context import Context
-from fastrpc.engine.guards import check_awaitable, check_decision
+from fastrpc.engine.guards import allow
 from fastrpc.engine.outbound_channel import RequestChannel
-from fastrpc.engine.wrappers import SyncInvoker, WrappedCall, enter
+from fastrpc.engine.wrappers import proceed_within
 from fastrpc.errors import ArgumentError
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 
@@ -46,17 +46,9 @@ async def call_plan(context: Context, plan: Plan, server: Any, name: str, bound:
         await lifespan.enter()
     own = context_for(context, runtime.server_of(handler))
     call = CallInfo(plan, name, context.principal, bound, own)
-    if plan.guard is not None:
-        decision = plan.guard(call)
-        if decision is not None:
-            check_decision(await check_awaitable(decision))
-    layer: Any = plan.around
-    while layer is not None and not isinstance(layer, WrappedCall):
-        layer = layer.inner
+    await allow(plan.guard, call)
     with running_call.running(own):
-        if layer is not None:
-            return await layer.proceed(call)
-        return await enter(handler, plan.around, SyncInvoker(handler), call)
+        return await proceed_within(plan, call)
 
 
 async def call_tool_entry(server: Any, entry: Any, arguments: dict[str, Any]) -> ToolResult:
