@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     class AdmittedCall(Protocol):
         """The part of a `Call` that decides when it begins."""
 
-        plan: Plan
-        dispatcher: Any
         state: str
 
+        @property
+        def plan(self) -> Plan: ...
+        @property
+        def dispatcher(self) -> Any: ...
         def start(self) -> object: ...
-        def failed(self, error: BaseException) -> object: ...
+        def end(self, result: Any, error: BaseException | None) -> object: ...
 
 
 LEAVE_SECONDS = 1.0
