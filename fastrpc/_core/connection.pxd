@@ -1,4 +1,4 @@
-# One peer's conversation: a line in, its answer into the output buffer.
+# The messages of one peer: a line in, its answer into the output buffer.
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -23,9 +23,9 @@ cdef extern from "Python.h":
 
 cdef enum:
     FORMS = 4                    # of a result, with
-    FORM_ERROR = 3               # which tells of a failure
+    FORM_ERROR = 3               # that is an error
 
-# What the first step of a coroutine has come to.
+# The state of a call after the first step of its coroutine.
 cdef enum:
     CALL_ENDED
     CALL_RAISED
@@ -52,24 +52,24 @@ cdef class Connection:
     cdef readonly OutputBuffer output
     cdef readonly Message message
     cdef public dict plans               # tool name -> Plan
-    cdef readonly dict resources         # URI -> FramedPlan, or None: it has been asked for once
+    cdef readonly dict resources         # URI -> FramedPlan; None: it was read once
     cdef readonly dict prompts           # the same by name
     cdef readonly dict unknown           # name of an unknown tool -> the error that says so
-    cdef Plan last                       # the plan that was called last: most calls are like the one before
+    cdef Plan last                       # the plan that was called last
     cdef bint known                      # lines like the one that the message has learned call `last`
     cdef bint known_stateless            # and are of this wire
     cdef uint8_t[MOST_PARAMETERS] order  # and their arguments are these of its parameters
-    cdef public bint open                # the handshake is done: calls without an envelope are welcome
-    cdef public dict in_flight           # id text -> whatever the dispatcher keeps of the request
-    cdef readonly dict listening         # the same for requests that stay open and are no work
+    cdef public bint open                # the handshake is done: calls without an envelope are served
+    cdef public dict in_flight           # id text -> a Request of the dispatcher, or a ConnectionCall
+    cdef readonly dict listening         # the same for requests whose answer is a stream of changes
     cdef public object dispatcher
     cdef public object generation        # which process may serve it (`fastrpc.forks`); None: any
-    cdef public bint counted             # by a guard, each request: none but calls is answered here
+    cdef public bint counted             # a guard counts each request: only calls are answered here
     cdef public bint structured          # the version of the handshake knows structured content
     cdef tuple suffix_texts              # all that follows the text of a result, by wire and form
     cdef const char* tails[8]
     cdef Py_ssize_t tail_sizes[8]
-    cdef bytes session_list              # the first page of tools/list, once it has been asked for
+    cdef bytes session_list              # the first page of tools/list, after the first request for it
     cdef bytes stateless_list
     cdef public object flush             # called after writing outside of a pump, or None
     cdef public object notify            # takes messages that answer nothing; None: they go among the answers

@@ -1,13 +1,13 @@
-"""The hot step: one line in, at most one answer out.
+"""The hot path: one line in, at most one answer out.
 
-A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
-buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
-ToolError, or an exception whose text needs no care. A call whose plan has more to it than its function (a
-Context, a coroutine, a guard, hooks, a recorder) goes through `serve`, step by step: bind, guard, invoke,
-encode, record. A coroutine takes its first step here once the event loop runs. The dispatcher, in Python,
-gets every other message, every result that is no plain value, and every other failure. The connection reads
-the processor's counter once a call of a tool that is moved by how long its calls take, a clock only when that
-call looks slow. It does no I/O: a transport feeds lines and sends the output.
+A `tools/call` of a tool that may run inline is parsed, bound, called and answered in compiled code; so is a
+ToolError that it raises, and any other exception whose text needs no masking. A call whose plan has more than
+its function (a Context, a coroutine, a guard, hooks, a recorder) goes through `serve`, step by step: bind,
+guard, invoke, encode, record. A coroutine takes its first step here once the event loop runs; one that waits
+becomes a `PendingCall`. The dispatcher, in Python, gets every other message, every result that is no plain
+value, and every other failure. To decide whether a tool runs inline (run="auto"), the connection reads the
+processor's counter once a call, and a clock only if that call was slow. It does no I/O: a transport feeds
+lines and sends the output.
 """
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
@@ -44,7 +44,7 @@ cdef class CallsInFlight:
 
 cdef class Connection:
     def __init__(self, tuple session_suffixes, tuple stateless_suffixes):
-        """The tails follow the text of a result, by its form, with the newline at the end."""
+        """The suffixes follow the text of a result, by its form, with the newline at the end."""
         cdef Py_ssize_t at
         cdef bytes tail
         self.first_clock = c_clock()
@@ -201,7 +201,7 @@ cdef class Connection:
         return call_kept(self, plan, id, len(id), stateless, known)
 
     cdef int record_duration(self, Plan plan) except -1:
-        """A call has ended: was it quick?"""
+        """Record the duration of a call that has ended, if it may have been slow."""
         cdef int64_t ended = ticks()
         cdef int64_t took = ended - self.now
         self.now = ended
@@ -520,7 +520,7 @@ cdef class Connection:
     cdef int conclude(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1:
-        """The function has returned, or a step has raised: answer now, or when the coroutine has ended."""
+        """A step has raised, or the function has returned: answer, or begin the coroutine that it made."""
         cdef PyObject* value = NULL
         cdef int outcome
         if plan.stepped and error is None:

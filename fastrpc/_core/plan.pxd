@@ -1,4 +1,4 @@
-# A call plan: what the connection needs to know of a tool to call it without asking anybody.
+# A call plan: what the connection has to know of a tool to call it.
 
 from libc.stdint cimport int64_t, uint8_t
 

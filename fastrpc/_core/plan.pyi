@@ -7,7 +7,7 @@ from fastrpc._core.recorder import Recorder
 
 PARAMETER_LIMIT: int
 REQUIRED: object
-"""Stands for the default of a parameter that has none."""
+"""The default of a parameter that has none."""
 
 class CallForwarder:
     """Sends the calls of one tool to another server, as bytes."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fastrpc.tool_style import ToolStyle
 
 SLOW_NANOSECONDS = 1_000_000_000
-"""Stands for the duration of a call that must not run inline."""
+"""What is recorded as the duration of a call that must not run inline."""
 
 
 class InputRequired(BaseException):
@@ -67,8 +67,8 @@ def input_requests_of(error: BaseException) -> dict[str, dict[str, Any]] | None:
 
 
 class Exited(Exception):
-    """Stands for the SystemExit or KeyboardInterrupt of a coroutine, which its task would let out of the
-    event loop. `error` is the exception itself."""
+    """Raised in the place of the SystemExit or KeyboardInterrupt of a coroutine, which would end the event
+    loop. `error` is the exception itself."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(repr(error))

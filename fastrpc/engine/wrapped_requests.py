@@ -42,7 +42,7 @@ class WrappedRequest(Handler):
 
 
 async def _no_function() -> None:
-    """Stands where a handler has its function; what is around it serves the request."""
+    """The function of such a handler: what is around it serves the request."""
 
 
 def serve(dispatcher: DispatcherProtocol, request: Request, method: MethodProtocol) -> bytes | None:

@@ -122,7 +122,7 @@ class PageEncoder:
     @staticmethod
     def encode(request: Request, lister: ProviderMethod, value: Any) -> bytes:
         entries, cursor = page_entries(value)
-        following = _behind(request, lister) if cursor is None else _cursor_at(lister.provider, cursor)
+        following = _cursor_after(request, lister) if cursor is None else _cursor_at(lister.provider, cursor)
         listed = _listed(lister, entries)
         view = request.dispatcher.runtime.filters.view_of(request.dispatcher.principal)
         if view is not None:
@@ -134,14 +134,14 @@ class PageEncoder:
         if isinstance(error, InvalidParams):  # it does not know the cursor
             raise error
         left_out(f"what {lister.name} lists", complaint_of(lister, error))
-        return _list_result(request, [], _behind(request, lister))
+        return _list_result(request, [], _cursor_after(request, lister))
 
 
-def _behind(request: Request, lister: ProviderMethod) -> str | None:
+def _cursor_after(request: Request, lister: ProviderMethod) -> str | None:
     """Return the cursor of the provider that comes after one, None if it is the last."""
     providers = [found for found in request.dispatcher.runtime.registries.providers if found.lister]
-    behind = providers[providers.index(lister.provider) + 1 :] if lister.provider in providers else []
-    return _cursor_at(behind[0]) if behind else None
+    after = providers[providers.index(lister.provider) + 1 :] if lister.provider in providers else []
+    return _cursor_at(after[0]) if after else None
 
 
 PAGE_ENCODER = PageEncoder()

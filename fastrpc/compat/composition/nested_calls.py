@@ -1,8 +1,8 @@
-"""Calls that a running call makes within itself: a tool's parent, a component that a transform
-shows under another name, a component of a mounted server.
+"""Calls that a running call makes: of a tool's parent, of a component that a transform shows under another
+name, of a component of a mounted server.
 
-They keep the caller, its guards, the client and its session; what is around them on their own server is left
-to the caller of this. Costs about what the call itself costs.
+The caller, its guards, the client and its session stay the same. The wrapper of the server whose component is
+called does not run again. Costs about what the call itself costs.
 """
 
 from __future__ import annotations
