@@ -2,7 +2,7 @@
 
 It keeps a clock of its own that stops while the loop is blocked: no connection is closed because a tool kept
 the loop from reading its bytes. Checking 500 connections costs a millisecond. What the limits mean is left to
-each connection (`protocol.Protocol.check_limits`).
+each connection (`BoundedConnection.check_limits`).
 """
 
 from __future__ import annotations
