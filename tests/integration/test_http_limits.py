@@ -113,7 +113,7 @@ def test_a_body_over_the_limit_is_refused_at_its_head() -> None:
 @pytest.fixture(scope="module")
 def patient() -> Iterator[Server]:
     """A server that reads behind a refusal for as long as a busy machine may take to send."""
-    with Server(patch={"transports.http.protocol.CLOSING_SECONDS": SECONDS}) as server:
+    with Server(patch={"transports.http.bounded_connection.CLOSING_SECONDS": SECONDS}) as server:
         yield server
 
 

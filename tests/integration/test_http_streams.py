@@ -419,7 +419,7 @@ def test_stores_keep_the_newest_within_all_their_bounds(
                 kept = [each for each in kept if each.stream != number]
             elif step == "read":
                 own = [each for each in kept if each.stream == number]
-                data, last = stream.part_behind(0)
+                data, last = stream.part_after(0)
                 ids = [line for line in data.split(b"\n") if line.startswith(b"id: ")]
                 assert ids == [f"id: {number}-{each.number}".encode() for each in own]
                 assert last == (own[-1].number if own else 0)
@@ -449,7 +449,7 @@ def test_what_has_gone_does_not_fill_a_store_beside_what_stays() -> None:
             goes.forget()
             assert len(store._events) <= 70
             assert len(outer._events) <= 70
-        assert stays.part_behind(0)[1] == 1
+        assert stays.part_after(0)[1] == 1
     finally:
         loop.close()
 

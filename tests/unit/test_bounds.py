@@ -201,7 +201,7 @@ def test_a_thousand_clients_that_do_not_read_take_no_more_than_all_may_have() ->
         return streams
 
     streams = asyncio.run(fan_out())
-    newest = [stream.part_behind(0)[0] for stream in streams]
+    newest = [stream.part_after(0)[0] for stream in streams]
     assert all(b'"number":19' in part and part.count(b"data: ") <= 3 for part in newest)
 
 

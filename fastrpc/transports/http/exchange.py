@@ -46,7 +46,7 @@ one."""
 SMALL = 4 * 1024
 IDLE_EXCHANGES = 256
 PARSED_GROWTH = 16
-"""What a message may take in the buffers that read it, in bytes for each of its own."""
+"""What a message may take in the buffers that read it, in bytes for each byte of the message."""
 
 
 class Waiter:
@@ -198,21 +198,21 @@ class Exchange:
         return bool(self._items) or self.in_flight
 
     def _has_requests(self) -> bool:
-        mine = self.dispatcher
-        for request in mine.in_flight.values():
-            if request.dispatcher is mine:
+        own = self.dispatcher
+        for request in own.in_flight.values():
+            if request.dispatcher is own:
                 return True
-        return bool(mine.listening or self._batches())
+        return bool(own.listening or self._batches())
 
     def _batches(self) -> list[ServedBatch]:
         """Return the batches of this exchange that are still being read."""
-        mine = self.dispatcher
-        return [batch for batch in mine.batches if batch.dispatcher is mine]
+        own = self.dispatcher
+        return [batch for batch in own.batches if batch.dispatcher is own]
 
     def _requests(self) -> list[RequestInFlight]:
         """Return the requests in flight of this exchange, without those of the session's others."""
-        mine = self.dispatcher
-        return [request for request in mine.in_flight.values() if request.dispatcher is mine]
+        own = self.dispatcher
+        return [request for request in own.in_flight.values() if request.dispatcher is own]
 
     def hand_over(self, take: Callable[[str, bytes], object] | None) -> None:
         """Pass all queued and later items to a function; None: queue them for `next`."""

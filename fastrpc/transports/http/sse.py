@@ -1,4 +1,4 @@
-"""HTTP+SSE, the transport of 2024-11-05: a GET opens a stream, messages are posted to a URL of its own.
+"""HTTP+SSE, the transport of 2024-11-05: a GET opens a stream, messages are posted to another URL.
 
 The first event has that URL, which contains a random session id. All responses are sent on the stream, and
 the session ends with it. A client that does not read is disconnected when too many bytes wait for it.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class SseSession:
-    """One stream and the connection behind it. `request`: the last one of it, whose token has to be valid for
+    """One stream and its connection. `request`: the last one of it, whose token has to be valid for
     anything to be sent; a client whose token expires posts with another one."""
 
     def __init__(self, request: HttpRequest, exchange: Exchange) -> None:
