@@ -1,8 +1,9 @@
-"""MCP over one stream: the handshake, requests with progress, the server's own requests, notifications.
+"""MCP over one stream: the handshake, requests with progress, notifications to the server.
 
 Negotiates the version (MCP 2026-07-28, versioning: backwards compatibility): a server that supports
 2026-07-28 according to `server/discover` receives stateless requests, any other server an `initialize`. The
-methods of MCP and their results are left to `fastrpc.client.asynchronous`, I/O to the transport.
+methods of MCP and their results are left to `fastrpc.client.asynchronous`, what the server sends besides
+responses to `server_messages`, I/O to the transport.
 """
 
 from __future__ import annotations
