@@ -180,8 +180,8 @@ def _message(choices: Sequence[Choice]) -> str:
 
 
 def _schema(choices: Sequence[Choice], has_lists: bool) -> dict[str, Any]:
-    """Return the JSON Schema of a form with a field for each question; where there are no lists, with one for
-    each option of which several may be chosen; and with one for each text that may be given instead."""
+    """Return the JSON Schema of a form with a field for each question, and one for each free text. Without
+    lists in the protocol version, a question with several answers has a boolean field for each option."""
     fields: dict[str, Any] = {}
     required = []
     for number, choice in enumerate(choices, 1):

@@ -13,7 +13,8 @@ from fastrpc import diagnostics
 from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
-from fastrpc.client.session import Session, params_of
+from fastrpc.client.server_messages import params_of
+from fastrpc.client.session import Session
 from fastrpc.client_requests.base import ClientRefusal
 from fastrpc.errors import (
     AuthorizationFailed,

@@ -16,7 +16,8 @@ from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.http.stateless import StatelessCarrier
 from fastrpc.client.listening import MOST_UNREAD, UPDATED, Listening
-from fastrpc.client.session import MOST_ANSWERING, Session
+from fastrpc.client.server_messages import MOST_ANSWERING
+from fastrpc.client.session import Session
 from fastrpc.client.stdio import LAST_WORDS, REST_READS, HeardProcess
 from fastrpc.compat.lowlevel.streams import MOST_UNSENT, MessageStreams
 from fastrpc.compat.middleware import caching
